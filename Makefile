@@ -1,0 +1,45 @@
+# Everything runs from a virtual environment in .venv that the first target makes.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install demo run test test-all check format bench golden clean
+.DEFAULT_GOAL := help
+
+help: ## Show what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.venv/installed: pyproject.toml scripts/install
+	@PYTHON=$(PYTHON) sh scripts/install
+
+install: .venv/installed ## Make .venv with everything pinned in it
+
+demo: .venv/installed ## Load real flights data, create views on serverless Spark, watch them follow changes
+	@$(BIN)/python examples/demo.py
+
+run: .venv/installed ## Serve on 127.0.0.1:4566 with data in ./.sparkwave
+	@$(BIN)/sparkwave serve
+
+test: .venv/installed ## Run all tests but the long ones
+	@$(BIN)/python -m pytest -m "not long"
+
+test-all: .venv/installed ## Run all tests
+	@$(BIN)/python -m pytest
+
+check: .venv/installed ## Format, lint, types, layering
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest tests/test_layers.py
+
+format: .venv/installed ## Reformat and fix what can be fixed
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+golden: .venv/installed ## Write the golden files again, to be read as a diff
+	@$(BIN)/python -m pytest tests/test_golden.py --update-golden
+
+bench: .venv/installed ## Measure backfill against plain Spark, and freshness
+	@$(BIN)/python -m bench
+
+clean: ## Remove the environment and the data of `make run`
+	rm -rf .venv .sparkwave

@@ -1,0 +1,74 @@
+"""The one error type a user can see, and the SQLSTATEs it carries.
+
+Every layer raises `Error`; `server.wire` turns it into an ErrorResponse and nothing else does.
+Codes are those of PostgreSQL's appendix "PostgreSQL Error Codes".
+"""
+
+from __future__ import annotations
+
+SYNTAX_ERROR = "42601"
+UNDEFINED_TABLE = "42P01"
+UNDEFINED_COLUMN = "42703"
+UNDEFINED_FUNCTION = "42883"
+UNDEFINED_OBJECT = "42704"
+UNDEFINED_PREPARED_STATEMENT = "26000"
+UNDEFINED_CURSOR = "34000"
+DUPLICATE_PREPARED_STATEMENT = "42P05"
+DUPLICATE_OBJECT = "42710"
+DUPLICATE_COLUMN = "42701"
+AMBIGUOUS_COLUMN = "42702"
+WRONG_OBJECT_TYPE = "42809"
+INVALID_COLUMN_DEFINITION = "42611"
+GROUPING_ERROR = "42803"
+INVALID_CATALOG_NAME = "3D000"
+INVALID_SCHEMA_NAME = "3F000"
+INVALID_PARAMETER_VALUE = "22023"
+DATATYPE_MISMATCH = "42804"
+CANNOT_COERCE = "42846"
+INVALID_TEXT_REPRESENTATION = "22P02"
+INVALID_BINARY_REPRESENTATION = "22P03"
+BAD_COPY_FILE_FORMAT = "22P04"
+NUMERIC_VALUE_OUT_OF_RANGE = "22003"
+INVALID_DATETIME_FORMAT = "22007"
+DIVISION_BY_ZERO = "22012"
+NOT_NULL_VIOLATION = "23502"
+DEPENDENT_OBJECTS_STILL_EXIST = "2BP01"
+FEATURE_NOT_SUPPORTED = "0A000"
+QUERY_CANCELED = "57014"
+ADMIN_SHUTDOWN = "57P01"
+OBJECT_IN_USE = "55006"
+NOT_IN_PREREQUISITE_STATE = "55000"
+PROTOCOL_VIOLATION = "08P01"
+PROGRAM_LIMIT_EXCEEDED = "54000"
+INSUFFICIENT_RESOURCES = "53000"
+CONFIG_FILE_ERROR = "F0000"
+DATA_CORRUPTED = "XX001"
+INTERNAL_ERROR = "XX000"
+
+
+class Error(Exception):
+    """A fault to report to the client.
+
+    `position` counts characters of the statement text from 1, as in ErrorResponse field `P`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        sqlstate: str = INTERNAL_ERROR,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.sqlstate = sqlstate
+        self.detail = detail
+        self.hint = hint
+        self.position = position
+
+
+def not_found(kind: str, name: str, *, sqlstate: str = UNDEFINED_OBJECT, position: int | None = None) -> Error:
+    """RisingWave's wording of a missing object (its `CatalogError::NotFound`)."""
+    return Error(f"{kind} not found: {name}", sqlstate, position=position)

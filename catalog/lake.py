@@ -1,0 +1,276 @@
+"""The lake: DuckDB with a DuckLake attached as `lake`. Opens it, locks it, and runs its transactions.
+
+DuckLake facts used here are of its specification 1.0 (ducklake.select/docs, "Tables"): snapshot ids, row ids, the
+metadata tables `ducklake_data_file`, `ducklake_snapshot_changes` and the functions `ducklake_*`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import duckdb
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.migrations import MIGRATIONS
+from catalog.names import literal, quote
+
+METADATA = "__ducklake_metadata_lake"
+Cursor = duckdb.DuckDBPyConnection
+
+
+class Lake:
+    """An open data directory. One process holds it at a time; threads each take their own `cursor()`."""
+
+    def __init__(self, directory: Path, memory_limit: str | None = None, threads: int | None = None) -> None:
+        """Open or create it.
+
+        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read.
+        """
+        self.directory = directory.absolute()
+        self.data_path = self.directory / "data"
+        self.staging_path = self.directory / "staging"
+        self._lock_file = _lock_directory(self.directory)
+        self._commit_lock = threading.RLock()
+        self._table_locks: dict[str, threading.Lock] = {}
+        try:
+            self._connection = self._open(memory_limit, threads)
+        except BaseException:
+            self._lock_file.close()
+            raise
+
+    def _open(self, memory_limit: str | None, threads: int | None) -> Cursor:
+        config = {"autoinstall_known_extensions": "false"}
+        if memory_limit:
+            config["memory_limit"] = memory_limit
+        if threads:
+            config["threads"] = str(threads)
+        connection = duckdb.connect(config=config)
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        # As in Postgres, an integer divided by an integer is an integer.
+        connection.execute("SET GLOBAL integer_division = true")
+        connection.execute(f"LOAD {literal(str(_extension_file()))}")
+        catalog_file = self.directory / "catalog.ducklake"
+        try:
+            connection.execute(
+                f"ATTACH {literal(f'ducklake:{catalog_file}')} AS lake (DATA_PATH {literal(str(self.data_path))})"
+            )
+            self._migrate(connection)
+        except duckdb.Error as error:
+            connection.close()
+            raise Error(
+                f'data directory "{self.directory}" cannot be opened: {_first_line(error)}',
+                errors.DATA_CORRUPTED,
+                hint="Restore the directory from a backup, or serve another one with --data.",
+            ) from error
+        return connection
+
+    def _migrate(self, connection: Cursor) -> None:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
+        connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
+        row = connection.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
+        done = row[0] if row else 0
+        for version, script in enumerate(MIGRATIONS[done:], start=done + 1):
+            connection.execute("BEGIN")
+            connection.execute(script)
+            connection.execute("INSERT INTO lake.sparkwave.migrations VALUES (?)", [version])
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Checkpoint and close; the directory is free for another server."""
+        with self._commit_lock:
+            self._connection.close()
+            self._lock_file.close()
+
+    def cursor(self) -> Cursor:
+        """A connection of its own, with its own temporary relations and transaction."""
+        return self._connection.cursor()
+
+    @contextlib.contextmanager
+    def transaction(self, cursor: Cursor) -> Iterator[Cursor]:
+        """A short transaction of the catalog or a checkpoint; they run one at a time.
+
+        Serialising them keeps two writers of one table from conflicting at commit, and keeps commits fair.
+        """
+        with self._commit_lock:
+            cursor.execute("BEGIN")
+            try:
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException:
+                rollback(cursor)
+                raise
+
+    @contextlib.contextmanager
+    def table_transaction(self, cursor: Cursor, table: str) -> Iterator[Cursor]:
+        """A transaction of any length that writes one table: writers of the same table wait, others do not."""
+        with self._table_locks.setdefault(table, threading.Lock()):
+            cursor.execute("BEGIN")
+            try:
+                yield cursor
+                with self._commit_lock:
+                    cursor.execute("COMMIT")
+            except BaseException:
+                rollback(cursor)
+                raise
+
+    def snapshot(self, cursor: Cursor) -> int:
+        """The id of the newest committed snapshot."""
+        row = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchone()
+        assert row is not None
+        return row[0]
+
+    def changed_tables(self, cursor: Cursor, after: int, upto: int) -> set[tuple[str, str]]:
+        """(lake schema, table) of every table whose rows changed in snapshots `after < s <= upto`."""
+        rows = cursor.execute(
+            f"SELECT changes_made FROM {METADATA}.ducklake_snapshot_changes WHERE snapshot_id > ? AND snapshot_id <= ?",
+            [after, upto],
+        ).fetchall()
+        kinds = r"(?:inserted_into_table|deleted_from_table|inlined_insert|inlined_delete):(\d+)"
+        ids = {int(table_id) for (changes,) in rows for table_id in re.findall(kinds, changes or "")}
+        if not ids:
+            return set()
+        return set(
+            cursor.execute(
+                f"SELECT s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
+                f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+                f"WHERE t.table_id IN ({', '.join(map(str, ids))})"
+            ).fetchall()
+        )
+
+
+def rollback(cursor: Cursor) -> None:
+    """Roll back if a transaction is open."""
+    with contextlib.suppress(duckdb.Error):
+        cursor.execute("ROLLBACK")
+
+
+def table_changes(schema: str, table: str, after: int, upto: int) -> str:
+    """SQL of the rows changed in snapshots `after < s <= upto`: `rowid`, the table's columns and `_weight` ±1."""
+    return (
+        "SELECT * EXCLUDE (snapshot_id, change_type), "
+        "CASE WHEN change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END AS _weight "
+        f"FROM ducklake_table_changes('lake', {literal(schema)}, {literal(table)}, {after + 1}, {upto})"
+    )
+
+
+def at_version(lake_name: str, snapshot: int) -> str:
+    return f"{lake_name} AT (VERSION => {snapshot})"
+
+
+def register_files(cursor: Cursor, schema: str, table: str, files: list[str]) -> None:
+    """Make Parquet files part of a table, inside the cursor's transaction."""
+    for file in files:
+        cursor.execute(
+            f"CALL ducklake_add_data_files('lake', {literal(table)}, {literal(file)}, schema => {literal(schema)})"
+        )
+
+
+def _lock_directory(directory: Path) -> IO[str]:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = open(directory / "LOCK", "a+")  # noqa: SIM115 - held while the server runs
+    except OSError as error:
+        raise Error(
+            f'data directory "{directory}" cannot be used: {error.strerror}', errors.CONFIG_FILE_ERROR
+        ) from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.seek(0)
+        holder = file.read().strip()
+        file.close()
+        raise Error(
+            f'data directory "{directory}" is in use by another server' + (f" (pid {holder})" if holder else ""),
+            errors.OBJECT_IN_USE,
+            hint="Stop that server, or serve another directory with --data.",
+        ) from error
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def _extension_file() -> Path:
+    spec = importlib.util.find_spec("duckdb_extension_ducklake")
+    assert spec is not None and spec.origin is not None
+    path = Path(spec.origin).parent / "extensions" / f"v{duckdb.__version__}" / "ducklake.duckdb_extension"
+    if not path.exists():
+        raise Error(
+            f"the installed duckdb-extension-ducklake does not fit duckdb {duckdb.__version__}",
+            hint="Install the versions that pyproject.toml pins.",
+        )
+    return path
+
+
+_SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
+    (duckdb.InterruptException, errors.QUERY_CANCELED),
+    (duckdb.ParserException, errors.SYNTAX_ERROR),
+    (duckdb.ConversionException, errors.INVALID_TEXT_REPRESENTATION),
+    (duckdb.OutOfRangeException, errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    (duckdb.ConstraintException, errors.NOT_NULL_VIOLATION),
+    (duckdb.NotImplementedException, errors.FEATURE_NOT_SUPPORTED),
+    (duckdb.OutOfMemoryException, errors.INSUFFICIENT_RESOURCES),
+    (duckdb.TypeMismatchException, errors.DATATYPE_MISMATCH),
+    (duckdb.InvalidInputException, errors.INVALID_PARAMETER_VALUE),
+)
+
+# Texts by which DuckDB's binder and catalog errors are told apart; the first match counts.
+_TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
+    (r"(Table|View) with name .* does not exist|Referenced table .* not found", errors.UNDEFINED_TABLE),
+    (r"column .* not found|does not have a column|Could not find key", errors.UNDEFINED_COLUMN),
+    (r"No function matches|Function with name .* does not exist|function .* does not exist", errors.UNDEFINED_FUNCTION),
+    (r"Ambiguous reference|ambiguous", errors.AMBIGUOUS_COLUMN),
+    (r"must appear in the GROUP BY|GROUP BY clause", errors.GROUPING_ERROR),
+    (r"Type with name .* does not exist", errors.UNDEFINED_OBJECT),
+    (r"NOT NULL constraint", errors.NOT_NULL_VIOLATION),
+    (r"Could not convert string|invalid (date|timestamp|time) field", errors.INVALID_TEXT_REPRESENTATION),
+    (
+        r"Cannot (compare|mix) values of type|Could not (choose|cast)|Unimplemented type for cast",
+        errors.DATATYPE_MISMATCH,
+    ),
+)
+
+
+def translate(error: duckdb.Error) -> Error:
+    """A DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
+    text = str(error)
+    message = re.sub(r"^[A-Za-z ]+ Error: ", "", _first_line(error))
+    hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
+    if isinstance(error, duckdb.InterruptException):
+        return Error("canceling statement due to user request", errors.QUERY_CANCELED)
+    for pattern, sqlstate in _TEXT_SQLSTATES:
+        if re.search(pattern, text, re.IGNORECASE):
+            return Error(message, sqlstate, hint=hint[0] if hint else None)
+    for kind, sqlstate in _SQLSTATES:
+        if isinstance(error, kind):
+            return Error(message, sqlstate)
+    return Error(message)
+
+
+DuckDBError = duckdb.Error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+__all__ = [
+    "Cursor",
+    "DuckDBError",
+    "Lake",
+    "at_version",
+    "quote",
+    "register_files",
+    "rollback",
+    "table_changes",
+    "translate",
+]

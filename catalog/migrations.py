@@ -1,0 +1,50 @@
+"""Numbered steps that bring Sparkwave's own relations up to date. Append; never edit one that has shipped."""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE lake.sparkwave.relations (
+        id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR,
+        kind VARCHAR,                     -- 'table' or 'materialized view'
+        definition VARCHAR,               -- the statement that made it, normalised
+        key VARCHAR[],                    -- stream key
+        upstreams BIGINT[],
+        created BOOLEAN,                  -- false while its job is creating it
+        owner VARCHAR,
+        initialized_at TIMESTAMPTZ, created_at TIMESTAMPTZ
+    );
+    CREATE TABLE lake.sparkwave.columns (
+        relation_id BIGINT, position INTEGER, name VARCHAR, type VARCHAR, is_hidden BOOLEAN, not_null BOOLEAN
+    );
+    CREATE TABLE lake.sparkwave.jobs (
+        id BIGINT, status VARCHAR, is_background BOOLEAN, is_serverless BOOLEAN, resource_group VARCHAR,
+        strategy VARCHAR, snapshot BIGINT, error VARCHAR
+    );
+    -- One row a slice, written when the backfill is planned; what a fragment still has to read.
+    CREATE TABLE lake.sparkwave.slices (
+        job_id BIGINT, fragment_id INTEGER, slice_id INTEGER, upstream_id BIGINT, input VARCHAR,
+        row_id_from BIGINT, row_id_to BIGINT, row_count BIGINT
+    );
+    -- One row a finished slice, inserted by the transaction that registers its files.
+    CREATE TABLE lake.sparkwave.finished_slices (
+        job_id BIGINT, fragment_id INTEGER, slice_id INTEGER, row_count BIGINT, finished_at TIMESTAMPTZ
+    );
+    -- Internal tables: the state of operators inside a job's plan.
+    CREATE TABLE lake.sparkwave.states (job_id BIGINT, name VARCHAR);
+    -- A single row: the snapshot that every created view has applied.
+    CREATE TABLE lake.sparkwave.epoch (snapshot BIGINT);
+    INSERT INTO lake.sparkwave.epoch VALUES (0);
+    CREATE TABLE lake.sparkwave.schemas (id BIGINT, database VARCHAR, name VARCHAR, owner VARCHAR);
+    CREATE TABLE lake.sparkwave.parameters (name VARCHAR, value VARCHAR);
+    CREATE TABLE lake.sparkwave.nodes (
+        id BIGINT, name VARCHAR, host VARCHAR, port INTEGER, state VARCHAR, resource_group VARCHAR,
+        cores INTEGER, memory_bytes BIGINT, started_at TIMESTAMPTZ
+    );
+    CREATE TABLE lake.sparkwave.events (happened_at TIMESTAMPTZ, event_type VARCHAR, job_id BIGINT, info VARCHAR);
+    CREATE TABLE lake.sparkwave.identifiers (next_id BIGINT);
+    INSERT INTO lake.sparkwave.identifiers VALUES (1001);
+    INSERT INTO lake.sparkwave.schemas VALUES (1000, 'dev', 'public', 'root');
+    CREATE SCHEMA lake."dev.public"
+    """,
+)

@@ -1,0 +1,133 @@
+"""Rows of the catalog as frozen data, and an immutable picture of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from catalog.names import lake_name
+from catalog.types import BIGINT, Type
+
+ROW_ID = "_row_id"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out."""
+
+    name: str
+    type: Type
+    is_hidden: bool = False
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or a materialized view.
+
+    `key` names the stream key: the columns by which a change finds its row. For a table without a primary key it
+    is `_row_id`, which is not stored: it is the lake's row id (bigint), kept through updates and compaction.
+    """
+
+    id: int
+    database: str
+    schema: str
+    name: str
+    kind: str  # "table" or "materialized view"
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    definition: str
+    created: bool
+    upstreams: tuple[int, ...] = ()
+    initialized_at: datetime | None = None
+
+    @property
+    def lake_name(self) -> str:
+        return lake_name(self.database, self.schema, self.name)
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @cached_property
+    def visible(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if not column.is_hidden)
+
+    @cached_property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns of the lake table: all but `_row_id` of a table."""
+        return tuple(column for column in self.columns if not (self.is_table and column.name == ROW_ID))
+
+    @property
+    def is_table(self) -> bool:
+        return self.kind == "table"
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The declared primary key; empty when the table has none."""
+        return () if self.key == (ROW_ID,) or not self.is_table else self.key
+
+    def column(self, name: str) -> Column | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def row_id_column() -> Column:
+    return Column(ROW_ID, BIGINT, is_hidden=True)
+
+
+# Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus) and our terminal one.
+INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A streaming job: the creation and upkeep of one materialized view; its id is the relation's.
+
+    `snapshot` is the lake snapshot up to which a creating job has applied its upstreams; None before its backfill
+    has pinned one.
+    """
+
+    id: int
+    status: str
+    is_background: bool
+    is_serverless: bool
+    resource_group: str
+    strategy: str
+    snapshot: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything that exists at one moment. Planning receives this and nothing else."""
+
+    relations: tuple[Relation, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    schemas: frozenset[tuple[str, str]] = frozenset()
+    parameters: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str, str], Relation]:
+        return {(relation.database, relation.schema, relation.name): relation for relation in self.relations}
+
+    @cached_property
+    def by_id(self) -> dict[int, Relation]:
+        return {relation.id: relation for relation in self.relations}
+
+    @cached_property
+    def job_by_id(self) -> dict[int, Job]:
+        return {job.id: job for job in self.jobs}
+
+    def find(self, database: str, schema: str, name: str) -> Relation | None:
+        return self._by_name.get((database, schema, name))
+
+    def dependents(self, relation_id: int) -> Iterator[Relation]:
+        """The relations that read this one directly, in order of creation."""
+        return (relation for relation in self.relations if relation_id in relation.upstreams)
+
+    def in_dependency_order(self, ids: Iterable[int]) -> list[Relation]:
+        """The relations with these ids, upstreams first: a relation only ever reads ones made before it."""
+        wanted = set(ids)
+        return [relation for relation in sorted(self.relations, key=lambda r: r.id) if relation.id in wanted]

@@ -1,0 +1,41 @@
+"""Identifiers: folding, quoting, and where a user's relation lives in the lake."""
+
+from __future__ import annotations
+
+import re
+
+DEFAULT_DATABASE = "dev"
+DEFAULT_SCHEMA = "public"
+SYSTEM_SCHEMA = "sparkwave"
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
+
+
+def quote(name: str) -> str:
+    """A double-quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_if_needed(name: str) -> str:
+    """As Postgres prints an identifier: bare when it is lower case and plain."""
+    return name if _PLAIN.fullmatch(name) else quote(name)
+
+
+def literal(text: str) -> str:
+    """A single-quoted SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def lake_schema(database: str, schema: str) -> str:
+    """The lake schema that holds `database.schema`."""
+    return f"{database}.{schema}"
+
+
+def lake_name(database: str, schema: str, name: str) -> str:
+    """The quoted lake table of a relation, e.g. `lake."dev.public"."t"`."""
+    return f"lake.{quote(lake_schema(database, schema))}.{quote(name)}"
+
+
+def system_table(name: str) -> str:
+    """One of Sparkwave's own relations."""
+    return f"lake.{SYSTEM_SCHEMA}.{quote(name)}"

@@ -1,0 +1,238 @@
+"""The only writer of Sparkwave's own relations: one method per change of state.
+
+Methods take the cursor of an open lake transaction, so that a change commits with the rows it belongs to. `catalog`
+is the newest committed picture; `reload` makes it so after a commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog.lake import Cursor, Lake
+from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Job, Relation
+from catalog.names import lake_name, lake_schema, quote, system_table
+from catalog.types import parse_type
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a fragment's work: rows `row_id_from <= _row_id < row_id_to` of one input.
+
+    `row_id_to` None is open; both None is the whole input. `input` None merges the fragment's partial results.
+    """
+
+    fragment_id: int
+    id: int
+    upstream_id: int | None
+    input: str | None
+    row_id_from: int | None
+    row_id_to: int | None
+    row_count: int
+
+
+class Store:
+    """Reads the catalog into memory once and after each change."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.catalog = _load(lake.cursor())
+
+    def reload(self) -> None:
+        """Take up what has been committed."""
+        self.catalog = _load(self.lake.cursor())
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[Cursor]:
+        """A transaction of catalog changes; the new picture is in `catalog` when it ends."""
+        with self.lake.transaction(self.lake.cursor()) as cursor:
+            yield cursor
+        self.reload()
+
+    def next_id(self, cursor: Cursor) -> int:
+        row = cursor.execute(f"SELECT next_id FROM {system_table('identifiers')}").fetchone()
+        assert row is not None
+        cursor.execute(f"UPDATE {system_table('identifiers')} SET next_id = ?", [row[0] + 1])
+        return row[0]
+
+    def create_relation(self, cursor: Cursor, relation: Relation) -> None:
+        """Add a relation and its empty lake table."""
+        cursor.execute(
+            f"INSERT INTO {system_table('relations')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?)",
+            [
+                relation.id,
+                relation.database,
+                relation.schema,
+                relation.name,
+                relation.kind,
+                relation.definition,
+                list(relation.key),
+                list(relation.upstreams),
+                relation.created,
+                None,
+            ],
+        )
+        if relation.created:
+            cursor.execute(f"UPDATE {system_table('relations')} SET created_at = now() WHERE id = ?", [relation.id])
+        cursor.executemany(
+            f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                [relation.id, position, column.name, str(column.type), column.is_hidden, column.not_null]
+                for position, column in enumerate(relation.columns, start=1)
+            ],
+        )
+        self.create_table(cursor, relation.lake_name, relation.stored)
+
+    def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
+        """A lake table without a relation of its own, for the state of an operator."""
+        listed = ", ".join(
+            f"{quote(column.name)} {column.type.duckdb()}{' NOT NULL' if column.not_null else ''}" for column in columns
+        )
+        cursor.execute(f"CREATE TABLE {name} ({listed})")
+
+    def add_state(self, cursor: Cursor, job: Relation, internal: str, columns: tuple[Column, ...]) -> None:
+        """An internal table of a job."""
+        self.create_table(cursor, lake_name(job.database, job.schema, internal), columns)
+        cursor.execute(f"INSERT INTO {system_table('states')} VALUES (?, ?)", [job.id, internal])
+
+    def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
+        """Remove a relation, its job and everything they store."""
+        schema = quote(lake_schema(relation.database, relation.schema))
+        for (state,) in cursor.execute(
+            f"SELECT name FROM {system_table('states')} WHERE job_id = ?", [relation.id]
+        ).fetchall():
+            cursor.execute(f"DROP TABLE IF EXISTS lake.{schema}.{quote(state)}")
+        cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
+        for table, column in (
+            ("relations", "id"),
+            ("columns", "relation_id"),
+            ("jobs", "id"),
+            ("states", "job_id"),
+            ("slices", "job_id"),
+            ("finished_slices", "job_id"),
+        ):
+            cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
+
+    def add_job(self, cursor: Cursor, job: Job) -> None:
+        cursor.execute(
+            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                job.id,
+                job.status,
+                job.is_background,
+                job.is_serverless,
+                job.resource_group,
+                job.strategy,
+                job.snapshot,
+                job.error,
+            ],
+        )
+
+    def set_job_group(self, cursor: Cursor, job_id: int, group: str) -> None:
+        cursor.execute(f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE id = ?", [group, job_id])
+
+    def start_job(self, cursor: Cursor, job_id: int, snapshot: int, slices: list[Slice]) -> None:
+        """The backfill is planned: pin its snapshot and write down its slices."""
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ? WHERE id = ?", [snapshot, job_id]
+        )
+        cursor.executemany(
+            f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                [job_id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count]
+                for s in slices
+            ],
+        )
+
+    def finish_slice(self, cursor: Cursor, job_id: int, slice_: Slice) -> None:
+        cursor.execute(
+            f"INSERT INTO {system_table('finished_slices')} VALUES (?, ?, ?, ?, now())",
+            [job_id, slice_.fragment_id, slice_.id, slice_.row_count],
+        )
+
+    def set_job_snapshot(self, cursor: Cursor, job_id: int, snapshot: int) -> None:
+        """A creating job has applied its upstreams up to here."""
+        cursor.execute(f"UPDATE {system_table('jobs')} SET snapshot = ? WHERE id = ?", [snapshot, job_id])
+
+    def finish_job(self, cursor: Cursor, job_id: int, group: str) -> None:
+        """The view is created and belongs to its steady resource group."""
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, resource_group = ? WHERE id = ?",
+            [group, job_id],
+        )
+        cursor.execute(
+            f"UPDATE {system_table('relations')} SET created = true, created_at = now() WHERE id = ?", [job_id]
+        )
+        for table in ("slices", "finished_slices"):
+            cursor.execute(f"DELETE FROM {system_table(table)} WHERE job_id = ?", [job_id])
+
+    def fail_job(self, cursor: Cursor, job_id: int, error: str) -> None:
+        """A created view cannot be maintained any more."""
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET status = '{FAILED}', error = ? WHERE id = ?", [error, job_id]
+        )
+
+    def slices(self, cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int, int]]]:
+        """All slices of a job, and (fragment, slice) of the finished ones."""
+        rows = cursor.execute(
+            "SELECT fragment_id, slice_id, upstream_id, input, row_id_from, row_id_to, row_count "
+            f"FROM {system_table('slices')} WHERE job_id = ? ORDER BY fragment_id, slice_id",
+            [job_id],
+        ).fetchall()
+        done = cursor.execute(
+            f"SELECT fragment_id, slice_id FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
+        ).fetchall()
+        return [Slice(*row) for row in rows], set(done)
+
+    def epoch(self, cursor: Cursor) -> int:
+        """The snapshot that every created view has applied."""
+        row = cursor.execute(f"SELECT snapshot FROM {system_table('epoch')}").fetchone()
+        assert row is not None
+        return row[0]
+
+    def set_epoch(self, cursor: Cursor, snapshot: int) -> None:
+        cursor.execute(f"UPDATE {system_table('epoch')} SET snapshot = ?", [snapshot])
+
+    def set_parameter(self, cursor: Cursor, name: str, value: str | None) -> None:
+        """Store a system parameter or a default of a session variable; None removes it."""
+        cursor.execute(f"DELETE FROM {system_table('parameters')} WHERE name = ?", [name])
+        if value is not None:
+            cursor.execute(f"INSERT INTO {system_table('parameters')} VALUES (?, ?)", [name, value])
+
+    def add_event(self, cursor: Cursor, event_type: str, job_id: int | None, info: dict[str, object]) -> None:
+        """RisingWave's event log (proto/meta.proto, EventLog)."""
+        cursor.execute(
+            f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(info)]
+        )
+
+
+def _load(cursor: Cursor) -> Catalog:
+    columns: dict[int, list[Column]] = {}
+    for relation_id, name, type_, is_hidden, not_null in cursor.execute(
+        f"SELECT relation_id, name, type, is_hidden, not_null FROM {system_table('columns')} "
+        "ORDER BY relation_id, position"
+    ).fetchall():
+        columns.setdefault(relation_id, []).append(Column(name, parse_type(type_), is_hidden, not_null))
+    relations = [
+        Relation(id_, database, schema, name, kind, tuple(columns.get(id_, ())), tuple(key), definition, created,
+                 tuple(upstreams), initialized_at)
+        for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at in cursor.execute(
+            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at "
+            f"FROM {system_table('relations')} ORDER BY id"
+        ).fetchall()
+    ]  # fmt: skip
+    jobs = [
+        Job(*row)
+        for row in cursor.execute(
+            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error "
+            f"FROM {system_table('jobs')} ORDER BY id"
+        ).fetchall()
+    ]
+    schemas = cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
+    parameters = cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
+    return Catalog(tuple(relations), tuple(jobs), frozenset(schemas), dict(parameters))
+
+
+__all__ = ["CREATED", "CREATING", "FAILED", "INITIAL", "Slice", "Store"]

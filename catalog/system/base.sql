@@ -1,0 +1,139 @@
+-- What never changes while the server runs: types, roles, the functions that read types, access methods.
+-- `pgc._types` (name, oid, array_oid, length) is filled from catalog.types.BASES before this file runs.
+
+-- What pg_type says of a type beyond its numbers, by the name catalog.types prints.
+CREATE OR REPLACE TABLE pgc._type_details AS
+FROM (VALUES
+    ('boolean',                     'bool',        'B', true,  true,  'c', 'boolin',          'boolrecv',        2436),
+    ('smallint',                    'int2',        'N', false, true,  's', 'int2in',          'int2recv',        2404),
+    ('integer',                     'int4',        'N', false, true,  'i', 'int4in',          'int4recv',        2406),
+    ('bigint',                      'int8',        'N', false, true,  'd', 'int8in',          'int8recv',        2408),
+    ('real',                        'float4',      'N', false, true,  'i', 'float4in',        'float4recv',      2424),
+    ('double precision',            'float8',      'N', true,  true,  'd', 'float8in',        'float8recv',      2426),
+    ('numeric',                     'numeric',     'N', false, false, 'i', 'numeric_in',      'numeric_recv',    2460),
+    ('character varying',           'varchar',     'S', false, false, 'i', 'varcharin',       'varcharrecv',     2432),
+    ('text',                        'text',        'S', true,  false, 'i', 'textin',          'textrecv',        2414),
+    ('bytea',                       'bytea',       'U', false, false, 'i', 'byteain',         'bytearecv',       2412),
+    ('date',                        'date',        'D', false, true,  'i', 'date_in',         'date_recv',       2468),
+    ('time without time zone',      'time',        'D', false, true,  'd', 'time_in',         'time_recv',       2470),
+    ('timestamp without time zone', 'timestamp',   'D', false, true,  'd', 'timestamp_in',    'timestamp_recv',  2474),
+    ('timestamp with time zone',    'timestamptz', 'D', true,  true,  'd', 'timestamptz_in',  'timestamptz_recv', 2476),
+    ('interval',                    'interval',    'T', true,  false, 'd', 'interval_in',     'interval_recv',   2478),
+    ('jsonb',                       'jsonb',       'U', false, false, 'i', 'jsonb_in',        'jsonb_recv',      3805),
+    ('uuid',                        'uuid',        'U', false, false, 'c', 'uuid_in',         'uuid_recv',       2961),
+    ('oid',                         'oid',         'N', true,  true,  'i', 'oidin',           'oidrecv',         2418)
+) AS detail(name, typname, category, is_preferred, by_value, align, input, receive, receive_oid);
+
+-- Types that no column here can have but that clients look up or that system columns have in PostgreSQL.
+CREATE OR REPLACE TABLE pgc._foreign_types AS
+FROM (VALUES
+    ('"char"',       'char',         18,   1002, 1,  'b', 'Z', 'charin',         'charrecv',         2434),
+    ('name',         'name',         19,   1003, 64, 'b', 'S', 'namein',         'namerecv',         2422),
+    ('int2vector',   'int2vector',   22,   1006, -1, 'b', 'A', 'int2vectorin',   'int2vectorrecv',   2410),
+    ('regproc',      'regproc',      24,   1008, 4,  'b', 'N', 'regprocin',      'regprocrecv',      2444),
+    ('tid',          'tid',          27,   1010, 6,  'b', 'U', 'tidin',          'tidrecv',          2438),
+    ('xid',          'xid',          28,   1011, 4,  'b', 'U', 'xidin',          'xidrecv',          2440),
+    ('oidvector',    'oidvector',    30,   1013, -1, 'b', 'A', 'oidvectorin',    'oidvectorrecv',    2420),
+    ('json',         'json',         114,  199,  -1, 'b', 'U', 'json_in',        'json_recv',        324),
+    ('xml',          'xml',          142,  143,  -1, 'b', 'U', 'xml_in',         'xml_recv',         2898),
+    ('unknown',      'unknown',      705,  0,    -2, 'p', 'X', 'unknownin',      'unknownrecv',      2416),
+    ('money',        'money',        790,  791,  8,  'b', 'N', 'cash_in',        'cash_recv',        2492),
+    ('inet',         'inet',         869,  1041, -1, 'b', 'I', 'inet_in',        'inet_recv',        2496),
+    ('character',    'bpchar',       1042, 1014, -1, 'b', 'S', 'bpcharin',       'bpcharrecv',       2430),
+    ('time with time zone', 'timetz', 1266, 1270, 12, 'b', 'D', 'timetz_in',     'timetz_recv',      2472),
+    ('bit',          'bit',          1560, 1561, -1, 'b', 'V', 'bit_in',         'bit_recv',         2456),
+    ('bit varying',  'varbit',       1562, 1563, -1, 'b', 'V', 'varbit_in',      'varbit_recv',      2458),
+    ('regprocedure', 'regprocedure', 2202, 2207, 4,  'b', 'N', 'regprocedurein', 'regprocedurerecv', 2446),
+    ('regoper',      'regoper',      2203, 2208, 4,  'b', 'N', 'regoperin',      'regoperrecv',      2448),
+    ('regclass',     'regclass',     2205, 2210, 4,  'b', 'N', 'regclassin',     'regclassrecv',     2452),
+    ('regtype',      'regtype',      2206, 2211, 4,  'b', 'N', 'regtypein',      'regtyperecv',      2454),
+    ('regrole',      'regrole',      4096, 4097, 4,  'b', 'N', 'regrolein',      'regrolerecv',      4094),
+    ('regnamespace', 'regnamespace', 4089, 4090, 4,  'b', 'N', 'regnamespacein', 'regnamespacerecv', 4087),
+    ('record',       'record',       2249, 2287, -1, 'p', 'P', 'record_in',      'record_recv',      2402),
+    ('cstring',      'cstring',      2275, 1263, -2, 'p', 'P', 'cstring_in',     'cstring_recv',     2500),
+    ('"any"',        'any',          2276, 0,    4,  'p', 'P', 'any_in',         '-',                0),
+    ('anyarray',     'anyarray',     2277, 0,    -1, 'p', 'P', 'anyarray_in',    'anyarray_recv',    2502),
+    ('void',         'void',         2278, 0,    4,  'p', 'P', 'void_in',        'void_recv',        3120),
+    ('trigger',      'trigger',      2279, 0,    4,  'p', 'P', 'trigger_in',     '-',                0),
+    ('anyelement',   'anyelement',   2283, 0,    4,  'p', 'P', 'anyelement_in',  '-',                0)
+) AS foreign_type(name, typname, oid, array_oid, length, kind, category, input, receive, receive_oid);
+
+-- Every type and array type, in the columns that the views and functions below need.
+CREATE OR REPLACE TABLE pgc._all_types AS
+WITH element AS (
+    SELECT t.name, d.typname, t.oid, t.array_oid, t.length, 'b' AS kind, d.category, d.is_preferred, d.by_value,
+           d.align, d.input, d.receive, d.receive_oid
+    FROM pgc._types t JOIN pgc._type_details d USING (name)
+    UNION ALL BY NAME
+    SELECT name, typname, oid, array_oid, length, kind, category, false AS is_preferred,
+           length IN (1, 4, 8) AS by_value, 'i' AS align, input, receive, receive_oid
+    FROM pgc._foreign_types
+)
+SELECT oid::UINTEGER AS oid, name, typname, length::SMALLINT AS length, kind, category, is_preferred, by_value, align,
+       0::UINTEGER AS element_oid, array_oid::UINTEGER AS array_oid, input, receive, receive_oid::UINTEGER AS receive_oid
+FROM element
+UNION ALL
+SELECT array_oid, name || '[]', '_' || typname, -1, 'b', 'A', false, false, if(align = 'd', 'd', 'i'), oid, 0,
+       'array_in', 'array_recv', 2400
+FROM element WHERE array_oid <> 0;
+
+-- Users cannot be created: these two always exist.
+CREATE OR REPLACE TABLE pgc._roles AS
+SELECT id::UINTEGER AS id, name, is_super FROM (VALUES (1, 'root', true), (2, 'postgres', true)) AS role(id, name, is_super);
+
+-- Lookup tables of the functions. Their columns have names that no caller's column has, because a macro's argument
+-- is pasted into its subquery and would be taken for a column of that name.
+CREATE OR REPLACE TABLE pgf._type AS SELECT oid AS __oid, name AS __name, typname AS __typname FROM pgc._all_types;
+CREATE OR REPLACE TABLE pgf._role AS SELECT id AS __oid, name AS __name FROM pgc._roles;
+-- Only functions that pg_type names; their OIDs are PostgreSQL's where a driver looks for one.
+CREATE OR REPLACE TABLE pgf._function AS
+SELECT 750::UINTEGER AS __oid, 'array_in' AS __name
+UNION SELECT receive_oid, receive FROM pgc._all_types WHERE receive_oid <> 0
+UNION ALL
+SELECT (15000 + row_number() OVER (ORDER BY name))::UINTEGER, name
+FROM (SELECT DISTINCT unnest([input, regexp_replace(input, 'in$', 'out'), regexp_replace(receive, 'recv$', 'send')]) AS name
+      FROM pgc._all_types)
+WHERE name NOT IN ('array_in', '-');
+
+-- Functions that the copies and views use as well.
+CREATE OR REPLACE MACRO pgf.quote_ident(s) AS
+    CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
+CREATE OR REPLACE MACRO pgf.quote_literal(s) AS '''' || replace(s::VARCHAR, '''', '''''') || '''';
+CREATE OR REPLACE MACRO pgf.quote_nullable(s) AS coalesce('''' || replace(s::VARCHAR, '''', '''''') || '''', 'NULL');
+
+-- The session's database; the server sets the variable when a session uses another one.
+CREATE OR REPLACE MACRO pgf.session_database() AS coalesce(getvariable('database'), 'dev');
+CREATE OR REPLACE MACRO pgf.in_session(d) AS d IS NULL OR d = pgf.session_database();
+
+-- Settings that are the same for every session; pg_compat lays the session's over them.
+CREATE OR REPLACE TABLE pgc._settings AS
+FROM (VALUES
+    ('application_name', '', 'Name of the client.'),
+    ('bytea_output', 'hex', 'Output format of bytea.'),
+    ('client_encoding', 'UTF8', 'Encoding of the client.'),
+    ('client_min_messages', 'notice', 'Least severe message sent to the client.'),
+    ('DateStyle', 'ISO, DMY', 'Format of dates.'),
+    ('default_table_access_method', 'heap', 'Access method of a new table.'),
+    ('default_transaction_isolation', 'read committed', 'Isolation of a new transaction.'),
+    ('default_transaction_read_only', 'off', 'Whether a new transaction is read only.'),
+    ('extra_float_digits', '1', 'Digits of floating-point values.'),
+    ('integer_datetimes', 'on', 'Whether timestamps are integers.'),
+    ('IntervalStyle', 'postgres', 'Format of intervals.'),
+    ('jit', 'off', 'Whether queries are compiled.'),
+    ('lc_collate', 'C.UTF-8', 'Order of text.'),
+    ('lc_ctype', 'C.UTF-8', 'Classes of characters.'),
+    ('max_identifier_length', '63', 'Longest identifier PostgreSQL keeps.'),
+    ('max_index_keys', '32', 'Most columns of an index.'),
+    ('max_connections', '100', 'Most concurrent connections.'),
+    ('search_path', '"$user", public', 'Schemas searched for an unqualified name.'),
+    ('server_encoding', 'UTF8', 'Encoding of the server.'),
+    ('server_version', '13.14.0', 'PostgreSQL version that the server speaks.'),
+    ('server_version_num', '130014', 'The same as a number.'),
+    ('standard_conforming_strings', 'on', 'Whether backslashes are ordinary.'),
+    ('statement_timeout', '0', 'Longest time a statement may take.'),
+    ('TimeZone', 'UTC', 'Zone of timestamps.'),
+    ('transaction_isolation', 'read committed', 'Isolation of this transaction.'),
+    ('transaction_read_only', 'off', 'Whether this transaction is read only.')
+) AS setting(name, setting, description);
+
+CREATE OR REPLACE TABLE pgf._setting AS SELECT lower(name) AS __name, setting AS __setting FROM pgc._settings;

@@ -1,0 +1,66 @@
+-- Copies of the lake's catalog, because each scan of a lake table costs milliseconds and psql's queries make dozens.
+-- Taken again by catalog.system_views.refresh after every change; only relations that are created are in them.
+
+CREATE OR REPLACE TABLE pgc._namespaces AS
+SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
+
+CREATE OR REPLACE TABLE pgc._databases AS
+SELECT if(database = 'dev', 1, min(id))::UINTEGER AS id, database AS name FROM pgc._namespaces GROUP BY database;
+
+CREATE OR REPLACE TABLE pgc._relations AS
+SELECT r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
+       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at
+FROM lake.sparkwave.relations r
+JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
+LEFT JOIN pgc._roles o ON o.name = r.owner
+WHERE r.created;
+
+-- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
+CREATE OR REPLACE TABLE pgc._columns AS
+SELECT c.relation_id::UINTEGER AS relation_id, c.position, c.name, c.type, c.is_hidden,
+       c.not_null OR (r.kind = 'table' AND list_contains(r.key, c.name)) AS not_null,
+       list_contains(r.key, c.name) AS is_key,
+       if(c.is_hidden, NULL,
+          row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,
+       if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,
+       if(c.type LIKE '%[]', -1, t.length)::SMALLINT AS length,
+       length(regexp_replace(c.type, '[^\[]', '', 'g'))::SMALLINT AS dimensions,
+       coalesce((try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
+                | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4, -1)::INTEGER AS typmod
+FROM lake.sparkwave.columns c
+JOIN pgc._relations r ON r.id = c.relation_id
+LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '(\(.*\))?(\[\])*$', '');
+
+-- Keys as indexes: declared primary keys, and stream keys of materialized views all of whose columns can be seen.
+CREATE OR REPLACE TABLE pgc._indexes AS
+SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
+       r.database, r.schema, r.schema_id, r.name AS relation_name, r.name || '_pkey' AS name, r.kind, r.owner_id,
+       list(c.attnum ORDER BY list_position(r.key, c.name)) AS attnums,
+       list(c.name ORDER BY list_position(r.key, c.name)) AS columns
+FROM pgc._relations r
+JOIN pgc._columns c ON c.relation_id = r.id AND list_contains(r.key, c.name)
+GROUP BY ALL
+HAVING NOT bool_or(c.is_hidden);
+
+-- Lookup tables of the functions, with columns no caller has (see base.sql).
+CREATE OR REPLACE TABLE pgf._namespace AS
+SELECT id AS __oid, name AS __name, database AS __database FROM pgc._namespaces
+UNION ALL SELECT id, name, NULL FROM pgc._system_namespaces;
+
+CREATE OR REPLACE TABLE pgf._class AS
+SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name FROM pgc._relations
+UNION ALL SELECT id, database, schema, name FROM pgc._indexes
+UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations;
+
+CREATE OR REPLACE TABLE pgf._view_query AS
+SELECT id AS __oid,
+       regexp_extract(definition, '(?is)^(?:[^"'']|"[^"]*"|''[^'']*'')*?\sAS\s+(.*)$', 1) AS __query
+FROM pgc._relations WHERE kind <> 'table';
+
+CREATE OR REPLACE TABLE pgf._index AS
+SELECT id AS __oid, constraint_id AS __constraint_oid,
+       list_transform(columns, lambda __c: pgf.quote_ident(__c)) AS __columns,
+       array_to_string(__columns, ', ') AS __list,
+       format('CREATE UNIQUE INDEX {} ON {}.{} USING btree ({})', pgf.quote_ident(name), pgf.quote_ident(schema),
+              pgf.quote_ident(relation_name), __list) AS __definition
+FROM pgc._indexes;

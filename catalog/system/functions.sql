@@ -1,0 +1,190 @@
+-- PostgreSQL's catalog functions as macros. planner.pg_compat sends calls here by name.
+
+-- Parts of a possibly qualified, possibly quoted name, folded as identifiers are; a part counted from the end.
+CREATE OR REPLACE MACRO pgf.name_part(s, n) AS
+    CASE WHEN regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n] LIKE '"%'
+         THEN replace(trim(regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n], '"'), '""', '"')
+         ELSE lower(trim(regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n])) END;
+
+-- reg* types: `_in` turns a name into an OID, `_out` an OID into a name. `path` lists the schemas searched in order.
+CREATE OR REPLACE MACRO pgf.to_regclass(s, path) AS coalesce(
+    try_cast(s AS UINTEGER),
+    (SELECT arg_min(__oid, coalesce(list_position(path, __schema), 0)) FROM pgf._class
+     WHERE __name = pgf.name_part(s, 1) AND pgf.in_session(__database)
+       AND CASE WHEN pgf.name_part(s, 2) IS NULL THEN list_contains(path, __schema)
+                ELSE __schema = pgf.name_part(s, 2) END));
+CREATE OR REPLACE MACRO pgf.regclass_in(s, path) AS
+    coalesce(pgf.to_regclass(s, path), error('relation "' || s || '" does not exist')::UINTEGER);
+CREATE OR REPLACE MACRO pgf.regclass_out(o, path) AS CASE WHEN o = 0 THEN '-' ELSE coalesce(
+    (SELECT if(list_contains(path, __schema), '', pgf.quote_ident(__schema) || '.') || pgf.quote_ident(__name)
+     FROM pgf._class WHERE __oid = o), o::VARCHAR) END;
+
+CREATE OR REPLACE MACRO pgf.to_regtype(s) AS
+    (SELECT min(__oid) FROM pgf._type
+     WHERE lower(s) IN (__name, __typname, 'pg_catalog.' || __typname) OR
+           regexp_replace(lower(s), '\s*\([^)]*\)', '') = __name OR
+           __typname = CASE lower(s) WHEN 'int' THEN 'int4' WHEN 'decimal' THEN 'numeric' WHEN 'float' THEN 'float8' END);
+CREATE OR REPLACE MACRO pgf.regtype_in(s) AS coalesce(
+    try_cast(s AS UINTEGER), pgf.to_regtype(s), error('type "' || s || '" does not exist')::UINTEGER);
+CREATE OR REPLACE MACRO pgf.regtype_out(o) AS
+    CASE WHEN o = 0 THEN '-' ELSE coalesce((SELECT __name FROM pgf._type WHERE __oid = o), o::VARCHAR) END;
+
+CREATE OR REPLACE MACRO pgf.to_regnamespace(s) AS
+    (SELECT any_value(__oid) FROM pgf._namespace WHERE __name = pgf.name_part(s, 1) AND pgf.in_session(__database));
+CREATE OR REPLACE MACRO pgf.regnamespace_in(s) AS coalesce(
+    try_cast(s AS UINTEGER), pgf.to_regnamespace(s), error('schema "' || s || '" does not exist')::UINTEGER);
+CREATE OR REPLACE MACRO pgf.regnamespace_out(o) AS
+    coalesce((SELECT pgf.quote_ident(__name) FROM pgf._namespace WHERE __oid = o), o::VARCHAR);
+
+CREATE OR REPLACE MACRO pgf.to_regrole(s) AS (SELECT __oid FROM pgf._role WHERE __name = pgf.name_part(s, 1));
+CREATE OR REPLACE MACRO pgf.regrole_in(s) AS coalesce(
+    try_cast(s AS UINTEGER), pgf.to_regrole(s), error('role "' || s || '" does not exist')::UINTEGER);
+CREATE OR REPLACE MACRO pgf.regrole_out(o) AS
+    coalesce((SELECT pgf.quote_ident(__name) FROM pgf._role WHERE __oid = o), o::VARCHAR);
+
+-- Columns of type regproc hold names; '-' is OID 0.
+CREATE OR REPLACE MACRO pgf.to_regproc(s) AS (SELECT __oid FROM pgf._function WHERE __name = pgf.name_part(s, 1));
+CREATE OR REPLACE MACRO pgf.regproc_in(s) AS CASE WHEN s = '-' THEN 0 ELSE coalesce(
+    try_cast(s AS UINTEGER), pgf.to_regproc(s), error('function "' || s || '" does not exist')::UINTEGER) END;
+CREATE OR REPLACE MACRO pgf.regproc_out(o) AS
+    coalesce((SELECT __name FROM pgf._function WHERE __oid = try_cast(o AS UINTEGER)), o::VARCHAR);
+
+-- Names and definitions of objects.
+CREATE OR REPLACE MACRO pgf.format_type(o, m) AS
+    CASE WHEN o IS NULL THEN NULL
+         WHEN o = 0 THEN '-'
+         WHEN o = 1700 AND m > 4 THEN format('numeric({},{})', ((m - 4) >> 16) & 65535, (m - 4) & 65535)
+         WHEN o = 1231 AND m > 4 THEN format('numeric({},{})[]', ((m - 4) >> 16) & 65535, (m - 4) & 65535)
+         WHEN o = 1043 AND m > 4 THEN format('character varying({})', m - 4)
+         WHEN o = 1042 AND m > 4 THEN format('character({})', m - 4)
+         ELSE coalesce((SELECT __name FROM pgf._type WHERE __oid = o), '???') END;
+CREATE OR REPLACE MACRO pgf.pg_get_userbyid(o) AS
+    coalesce((SELECT __name FROM pgf._role WHERE __oid = o), 'unknown (OID=' || o || ')');
+CREATE OR REPLACE MACRO pgf.pg_get_viewdef(o) AS (SELECT __query FROM pgf._view_query WHERE __oid = o),
+    (o, pretty) AS (SELECT __query FROM pgf._view_query WHERE __oid = o);
+CREATE OR REPLACE MACRO pgf.pg_get_indexdef(o) AS (SELECT __definition FROM pgf._index WHERE __oid = o),
+    (o, n, pretty) AS (SELECT if(n = 0, __definition, __columns[n]) FROM pgf._index WHERE __oid = o);
+CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o) AS
+    (SELECT 'PRIMARY KEY (' || __list || ')' FROM pgf._index WHERE __constraint_oid = o),
+    (o, pretty) AS (SELECT 'PRIMARY KEY (' || __list || ')' FROM pgf._index WHERE __constraint_oid = o);
+CREATE OR REPLACE MACRO pgf.pg_get_expr(e, o) AS e::VARCHAR, (e, o, pretty) AS e::VARCHAR;
+
+-- There are no comments, functions, rules, triggers, partitions, sequences or extended statistics to describe.
+CREATE OR REPLACE MACRO pgf.obj_description(o) AS NULL::VARCHAR, (o, c) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.shobj_description(o, c) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.col_description(o, n) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_functiondef(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_function_result(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_function_identity_arguments(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_function_sqlbody(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_ruledef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_triggerdef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_partkeydef(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_partition_constraintdef(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_serial_sequence(t, c) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_statisticsobjdef_columns(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_statisticsobjdef(o) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_partition_ancestors(o) AS unnest([]::UINTEGER[]);
+CREATE OR REPLACE MACRO pgf.pg_partition_ancestors(o) AS TABLE SELECT o::UINTEGER AS relid WHERE false;
+CREATE OR REPLACE MACRO pgf.pg_options_to_table(o) AS TABLE
+    SELECT NULL::VARCHAR AS option_name, NULL::VARCHAR AS option_value WHERE false;
+CREATE OR REPLACE MACRO pgf.pg_get_keywords() AS TABLE
+    SELECT keyword_name AS word, keyword_category[1] AS catcode, true AS barelabel, keyword_category AS catdesc,
+           'can be bare label' AS baredesc
+    FROM duckdb_keywords();
+
+-- Visibility: the first of the same name along the path would do; schemas never hide each other's relations here.
+CREATE OR REPLACE MACRO pgf.pg_table_is_visible(o, path) AS
+    coalesce((SELECT list_contains(path, __schema) FROM pgf._class WHERE __oid = o), false);
+CREATE OR REPLACE MACRO pgf.pg_type_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_function_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_operator_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_opclass_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_opfamily_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_collation_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_conversion_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_statistics_obj_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_ts_config_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_ts_dict_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_ts_parser_is_visible(o) AS o IS NOT NULL;
+CREATE OR REPLACE MACRO pgf.pg_ts_template_is_visible(o) AS o IS NOT NULL;
+
+-- Privileges: every user may do everything.
+CREATE OR REPLACE MACRO pgf.has_database_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.has_schema_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.has_table_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.has_column_privilege(a, b, c) AS true, (a, b, c, d) AS true;
+CREATE OR REPLACE MACRO pgf.has_any_column_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.has_function_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.has_sequence_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.has_tablespace_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.pg_has_role(a, b) AS true, (a, b, c) AS true;
+
+-- Sizes: rows and bytes of each relation, from DuckLake's statistics.
+CREATE OR REPLACE VIEW pgf._size AS
+SELECT r.id AS __oid, s.record_count AS __rows, s.file_size_bytes AS __bytes
+FROM pgc._relations r
+JOIN __ducklake_metadata_lake.ducklake_schema n
+    ON n.schema_name = r.database || '.' || r.schema AND n.end_snapshot IS NULL
+JOIN __ducklake_metadata_lake.ducklake_table t
+    ON t.schema_id = n.schema_id AND t.table_name = r.name AND t.end_snapshot IS NULL
+JOIN __ducklake_metadata_lake.ducklake_table_stats s ON s.table_id = t.table_id;
+CREATE OR REPLACE MACRO pgf.pg_table_size(o) AS
+    coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_relation_size(o) AS coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT,
+    (o, fork) AS coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_total_relation_size(o) AS
+    coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_indexes_size(o) AS 0::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_database_size(d) AS coalesce((SELECT sum(__bytes) FROM pgf._size), 0)::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_tablespace_size(t) AS coalesce((SELECT sum(__bytes) FROM pgf._size), 0)::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_size_pretty(n) AS
+    CASE WHEN n < 10240 THEN n::BIGINT || ' bytes'
+         WHEN n < 10240 * 1024::BIGINT THEN round(n / 1024)::BIGINT || ' kB'
+         WHEN n < 10240 * 1048576::BIGINT THEN round(n / 1048576)::BIGINT || ' MB'
+         WHEN n < 10240 * 1073741824::BIGINT THEN round(n / 1073741824)::BIGINT || ' GB'
+         ELSE round(n / 1099511627776)::BIGINT || ' TB' END;
+CREATE OR REPLACE MACRO pgf.pg_relation_filenode(o) AS o;
+CREATE OR REPLACE MACRO pgf.pg_tablespace_location(o) AS '';
+
+-- The server.
+CREATE OR REPLACE MACRO pgf.current_setting(settings, name) AS
+    coalesce(settings[lower(name)], (SELECT __setting FROM pgf._setting WHERE __name = lower(name)),
+             error('unrecognized configuration parameter "' || name || '"')),
+    (settings, name, missing_ok) AS
+    coalesce(settings[lower(name)], (SELECT __setting FROM pgf._setting WHERE __name = lower(name)));
+CREATE OR REPLACE MACRO pgf.getdatabaseencoding() AS 'UTF8';
+CREATE OR REPLACE MACRO pgf.pg_client_encoding() AS 'UTF8';
+CREATE OR REPLACE MACRO pgf.pg_encoding_to_char(e) AS CASE e WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END;
+CREATE OR REPLACE MACRO pgf.pg_char_to_encoding(e) AS CASE upper(e) WHEN 'UTF8' THEN 6 WHEN 'SQL_ASCII' THEN 0 ELSE -1 END;
+CREATE OR REPLACE MACRO pgf.pg_is_in_recovery() AS false;
+CREATE OR REPLACE MACRO pgf.pg_is_other_temp_schema(o) AS false;
+CREATE OR REPLACE MACRO pgf.pg_my_temp_schema() AS 0::UINTEGER;
+CREATE OR REPLACE MACRO pgf.pg_relation_is_publishable(o) AS false;
+CREATE OR REPLACE MACRO pgf.pg_relation_is_updatable(o, b) AS 28;
+CREATE OR REPLACE MACRO pgf.pg_column_is_updatable(o, n, b) AS true;
+CREATE OR REPLACE MACRO pgf.pg_index_column_has_property(o, n, p) AS NULL::BOOLEAN;
+CREATE OR REPLACE MACRO pgf.pg_indexam_has_property(o, p) AS NULL::BOOLEAN;
+CREATE OR REPLACE MACRO pgf.pg_stat_get_numscans(o) AS 0::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_stat_get_live_tuples(o) AS 0::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_advisory_lock(k) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_try_advisory_lock(k) AS true;
+CREATE OR REPLACE MACRO pgf.pg_advisory_unlock(k) AS true;
+CREATE OR REPLACE MACRO pgf.pg_advisory_unlock_all() AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_notify(c, p) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.inet_server_addr() AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.inet_server_port() AS NULL::INTEGER;
+CREATE OR REPLACE MACRO pgf.inet_client_addr() AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.inet_client_port() AS NULL::INTEGER;
+CREATE OR REPLACE MACRO pgf.age(x) AS 0;
+
+-- Arrays: PostgreSQL's bounds start at 1 and are NULL when there is nothing; int2vector's start at 0.
+CREATE OR REPLACE MACRO pgf.array_upper(a, d) AS if(d = 1, nullif(len(a), 0), NULL)::INTEGER;
+CREATE OR REPLACE MACRO pgf.array_lower(a, d) AS if(d = 1 AND len(a) > 0, 1, NULL)::INTEGER;
+CREATE OR REPLACE MACRO pgf.array_remove(a, e) AS list_filter(a, lambda __e: __e IS DISTINCT FROM e);
+CREATE OR REPLACE MACRO pgf.vector_element(a, n) AS a[n + 1];
+CREATE OR REPLACE MACRO pgf.array_to_string(a, s) AS array_to_string(a::VARCHAR[], s),
+    (a, s, n) AS array_to_string(list_transform(a::VARCHAR[], lambda __e: coalesce(__e, n)), s);
+CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS
+    unnest(list_transform(a, lambda __x, __i: {'x': __x, 'n': __i::INTEGER}));

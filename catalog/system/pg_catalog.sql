@@ -1,0 +1,203 @@
+-- pg_catalog: the relations with rows. Columns and their order are PostgreSQL 15's; OID columns are UINTEGER, name,
+-- text, "char", aclitem and pg_node_tree columns VARCHAR, int2vector SMALLINT[].
+
+-- Schemas of the session's database and the system's.
+CREATE OR REPLACE VIEW pgc.pg_namespace AS
+SELECT id AS oid, name AS nspname, coalesce((SELECT r.id FROM pgc._roles r WHERE r.name = owner), 1)::UINTEGER AS nspowner,
+       NULL::VARCHAR[] AS nspacl
+FROM pgc._namespaces WHERE database = pgf.session_database()
+UNION ALL
+SELECT id, name, 1, NULL FROM pgc._system_namespaces;
+
+-- Tables, materialized views, their keys as indexes, and the system's relations.
+CREATE OR REPLACE VIEW pgc.pg_class AS
+WITH class AS (
+    SELECT id, name, schema_id, owner_id, if(kind = 'table', 'r', 'm') AS kind, 2 AS access_method,
+           (SELECT count(*) FROM pgc._columns c WHERE c.relation_id = r.id AND NOT c.is_hidden) AS columns,
+           EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index
+    FROM pgc._relations r WHERE database = pgf.session_database()
+    UNION ALL
+    SELECT id, name, schema_id, owner_id, 'i', 403, len(attnums), false
+    FROM pgc._indexes WHERE database = pgf.session_database()
+    UNION ALL
+    SELECT id, name, schema_id, 1, kind, 0, 0, false FROM pgc._system_relations
+)
+SELECT id AS oid, name AS relname, schema_id AS relnamespace, 0::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
+       owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam, id AS relfilenode,
+       0::UINTEGER AS reltablespace, 0::INTEGER AS relpages, (-1)::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
+       0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared, 'p' AS relpersistence,
+       kind AS relkind, columns::SMALLINT AS relnatts, 0::SMALLINT AS relchecks, false AS relhasrules,
+       false AS relhastriggers, false AS relhassubclass, false AS relrowsecurity, false AS relforcerowsecurity,
+       true AS relispopulated, 'd' AS relreplident, false AS relispartition, 0::UINTEGER AS relrewrite,
+       0::UINTEGER AS relfrozenxid, 0::UINTEGER AS relminmxid, NULL::VARCHAR[] AS relacl, NULL::VARCHAR[] AS reloptions,
+       NULL::VARCHAR AS relpartbound,
+       -- Gone since PostgreSQL 12; sqlalchemy-risingwave still asks for it.
+       false AS relhasoids
+FROM class;
+
+-- Visible columns of tables and materialized views, and of their indexes.
+CREATE OR REPLACE VIEW pgc.pg_attribute AS
+WITH attribute AS (
+    SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null
+    FROM pgc._columns WHERE NOT is_hidden
+    UNION ALL
+    SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false
+    FROM pgc._indexes i
+    JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
+)
+SELECT a.relation_id AS attrelid, a.name AS attname, a.type_oid AS atttypid, (-1)::INTEGER AS attstattarget,
+       a.length AS attlen, a.attnum::SMALLINT AS attnum, a.dimensions::INTEGER AS attndims, (-1)::INTEGER AS attcacheoff,
+       a.typmod AS atttypmod, t.by_value AS attbyval, t.align AS attalign, if(a.length < 0, 'x', 'p') AS attstorage,
+       '' AS attcompression, a.not_null AS attnotnull, false AS atthasdef, false AS atthasmissing, '' AS attidentity,
+       '' AS attgenerated, false AS attisdropped, true AS attislocal, 0::INTEGER AS attinhcount,
+       if(t.category = 'S', 100, 0)::UINTEGER AS attcollation, NULL::VARCHAR[] AS attacl, NULL::VARCHAR[] AS attoptions,
+       NULL::VARCHAR[] AS attfdwoptions, NULL::VARCHAR AS attmissingval
+FROM attribute a LEFT JOIN pgc._all_types t ON t.oid = a.type_oid;
+
+-- Types and array types.
+CREATE OR REPLACE VIEW pgc.pg_type AS
+SELECT oid, typname, 11::UINTEGER AS typnamespace, 1::UINTEGER AS typowner, length AS typlen, by_value AS typbyval,
+       kind AS typtype, category AS typcategory, is_preferred AS typispreferred, true AS typisdefined,
+       ',' AS typdelim, 0::UINTEGER AS typrelid, if(element_oid <> 0, 'array_subscript_handler', '-') AS typsubscript,
+       element_oid AS typelem, array_oid AS typarray, input AS typinput,
+       regexp_replace(input, 'in$', 'out') AS typoutput, receive AS typreceive,
+       regexp_replace(receive, 'recv$', 'send') AS typsend, '-' AS typmodin, '-' AS typmodout, '-' AS typanalyze,
+       align AS typalign, if(length < 0, 'x', 'p') AS typstorage, false AS typnotnull, 0::UINTEGER AS typbasetype,
+       (-1)::INTEGER AS typtypmod, 0::INTEGER AS typndims, if(category = 'S', 100, 0)::UINTEGER AS typcollation,
+       NULL::VARCHAR AS typdefaultbin, NULL::VARCHAR AS typdefault, NULL::VARCHAR[] AS typacl
+FROM pgc._all_types;
+
+-- Keys (see pgc._indexes).
+CREATE OR REPLACE VIEW pgc.pg_index AS
+SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indnatts, len(attnums)::SMALLINT AS indnkeyatts,
+       true AS indisunique, false AS indnullsnotdistinct, true AS indisprimary, false AS indisexclusion,
+       true AS indimmediate, false AS indisclustered, true AS indisvalid, false AS indcheckxmin, true AS indisready,
+       true AS indislive, false AS indisreplident, attnums AS indkey,
+       list_transform(attnums, lambda n: 0::UINTEGER) AS indcollation,
+       list_transform(attnums, lambda n: 0::UINTEGER) AS indclass,
+       list_transform(attnums, lambda n: 0::SMALLINT) AS indoption,
+       NULL::VARCHAR AS indexprs, NULL::VARCHAR AS indpred
+FROM pgc._indexes WHERE database = pgf.session_database();
+
+-- Declared primary keys.
+CREATE OR REPLACE VIEW pgc.pg_constraint AS
+SELECT constraint_id AS oid, name AS conname, schema_id AS connamespace, 'p' AS contype, false AS condeferrable,
+       false AS condeferred, true AS convalidated, relation_id AS conrelid, 0::UINTEGER AS contypid, id AS conindid,
+       0::UINTEGER AS conparentid, 0::UINTEGER AS confrelid, ' ' AS confupdtype, ' ' AS confdeltype,
+       ' ' AS confmatchtype, true AS conislocal, 0::INTEGER AS coninhcount, true AS connoinherit, attnums AS conkey,
+       NULL::SMALLINT[] AS confkey, NULL::UINTEGER[] AS conpfeqop, NULL::UINTEGER[] AS conppeqop,
+       NULL::UINTEGER[] AS conffeqop, NULL::SMALLINT[] AS confdelsetcols, NULL::UINTEGER[] AS conexclop,
+       NULL::VARCHAR AS conbin
+FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+
+-- What reads what, through the view's rule as PostgreSQL records it (dbt follows these links).
+CREATE OR REPLACE VIEW pgc.pg_depend AS
+SELECT 2618::UINTEGER AS classid, id AS objid, 0::INTEGER AS objsubid, 1259::UINTEGER AS refclassid,
+       unnest(upstreams)::UINTEGER AS refobjid, 0::INTEGER AS refobjsubid, 'n' AS deptype
+FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database()
+UNION ALL
+SELECT 2618, id, 0, 1259, id, 0, 'i' FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_rewrite AS
+SELECT id AS oid, '_RETURN' AS rulename, id AS ev_class, '1' AS ev_type, 'O' AS ev_enabled, true AS is_instead,
+       NULL::VARCHAR AS ev_qual, NULL::VARCHAR AS ev_action
+FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_database AS
+SELECT id AS oid, name AS datname, 1::UINTEGER AS datdba, 6::INTEGER AS encoding, 'c' AS datlocprovider,
+       false AS datistemplate, true AS datallowconn, (-1)::INTEGER AS datconnlimit, 0::UINTEGER AS datfrozenxid,
+       0::UINTEGER AS datminmxid, 1663::UINTEGER AS dattablespace, 'C.UTF-8' AS datcollate, 'C.UTF-8' AS datctype,
+       NULL::VARCHAR AS daticulocale, NULL::VARCHAR AS datcollversion, NULL::VARCHAR[] AS datacl
+FROM pgc._databases;
+
+CREATE OR REPLACE VIEW pgc.pg_roles AS
+SELECT name AS rolname, is_super AS rolsuper, true AS rolinherit, is_super AS rolcreaterole, is_super AS rolcreatedb,
+       true AS rolcanlogin, false AS rolreplication, (-1)::INTEGER AS rolconnlimit, '********' AS rolpassword,
+       NULL::TIMESTAMPTZ AS rolvaliduntil, is_super AS rolbypassrls, NULL::VARCHAR[] AS rolconfig, id AS oid
+FROM pgc._roles;
+
+CREATE OR REPLACE VIEW pgc.pg_authid AS
+SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls,
+       rolconnlimit, NULL::VARCHAR AS rolpassword, rolvaliduntil
+FROM pgc.pg_roles;
+
+CREATE OR REPLACE VIEW pgc.pg_user AS
+SELECT name AS usename, id AS usesysid, is_super AS usecreatedb, is_super AS usesuper, false AS userepl,
+       is_super AS usebypassrls, '********' AS passwd, NULL::TIMESTAMPTZ AS valuntil, NULL::VARCHAR[] AS useconfig
+FROM pgc._roles;
+
+CREATE OR REPLACE VIEW pgc.pg_shadow AS FROM pgc.pg_user;
+
+CREATE OR REPLACE VIEW pgc.pg_am AS
+SELECT oid::UINTEGER AS oid, amname, amhandler, amtype
+FROM (VALUES (2, 'heap', 'heap_tableam_handler', 't'), (403, 'btree', 'bthandler', 'i'))
+    AS row(oid, amname, amhandler, amtype);
+
+CREATE OR REPLACE VIEW pgc.pg_collation AS
+SELECT oid::UINTEGER AS oid, collname, 11::UINTEGER AS collnamespace, 1::UINTEGER AS collowner, collprovider,
+       true AS collisdeterministic, (-1)::INTEGER AS collencoding, collcollate, collcollate AS collctype,
+       NULL::VARCHAR AS colliculocale, NULL::VARCHAR AS collversion
+FROM (VALUES (100, 'default', 'd', NULL), (950, 'C', 'c', 'C'), (951, 'POSIX', 'c', 'POSIX'))
+    AS row(oid, collname, collprovider, collcollate);
+
+CREATE OR REPLACE VIEW pgc.pg_language AS
+SELECT oid::UINTEGER AS oid, lanname, 1::UINTEGER AS lanowner, false AS lanispl, true AS lanpltrusted,
+       0::UINTEGER AS lanplcallfoid, 0::UINTEGER AS laninline, 0::UINTEGER AS lanvalidator, NULL::VARCHAR[] AS lanacl
+FROM (VALUES (12, 'internal'), (14, 'sql')) AS row(oid, lanname);
+
+CREATE OR REPLACE VIEW pgc.pg_tablespace AS
+SELECT 1663::UINTEGER AS oid, 'pg_default' AS spcname, 1::UINTEGER AS spcowner, NULL::VARCHAR[] AS spcacl,
+       NULL::VARCHAR[] AS spcoptions;
+
+-- The functions that pg_type names; the others are built in and need no row to be called.
+CREATE OR REPLACE VIEW pgc.pg_proc AS
+SELECT __oid AS oid, __name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
+       1::FLOAT AS procost, 0::FLOAT AS prorows, 0::UINTEGER AS provariadic, '-' AS prosupport, 'f' AS prokind,
+       false AS prosecdef, false AS proleakproof, true AS proisstrict, false AS proretset, 's' AS provolatile,
+       's' AS proparallel, 1::SMALLINT AS pronargs, 0::SMALLINT AS pronargdefaults, 2276::UINTEGER AS prorettype,
+       [2281]::UINTEGER[] AS proargtypes, NULL::UINTEGER[] AS proallargtypes, NULL::VARCHAR[] AS proargmodes,
+       NULL::VARCHAR[] AS proargnames, NULL::VARCHAR AS proargdefaults, NULL::UINTEGER[] AS protrftypes,
+       __name AS prosrc, NULL::VARCHAR AS probin, NULL::VARCHAR AS prosqlbody, NULL::VARCHAR[] AS proconfig,
+       NULL::VARCHAR[] AS proacl
+FROM pgf._function;
+
+CREATE OR REPLACE VIEW pgc.pg_tables AS
+SELECT schema AS schemaname, name AS tablename, owner AS tableowner, NULL::VARCHAR AS tablespace,
+       EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS hasindexes, false AS hasrules, false AS hastriggers,
+       false AS rowsecurity
+FROM pgc._relations r WHERE kind = 'table' AND database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_matviews AS
+SELECT schema AS schemaname, name AS matviewname, owner AS matviewowner, NULL::VARCHAR AS tablespace,
+       EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS hasindexes, true AS ispopulated,
+       pgf.pg_get_viewdef(r.id) AS definition
+FROM pgc._relations r WHERE kind <> 'table' AND database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_indexes AS
+SELECT schema AS schemaname, relation_name AS tablename, name AS indexname, NULL::VARCHAR AS tablespace,
+       pgf.pg_get_indexdef(id) AS indexdef
+FROM pgc._indexes WHERE database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_settings AS
+SELECT name, setting, NULL::VARCHAR AS unit, 'Preset Options' AS category, description AS short_desc,
+       NULL::VARCHAR AS extra_desc, 'user' AS context, 'string' AS vartype, 'default' AS source,
+       NULL::VARCHAR AS min_val, NULL::VARCHAR AS max_val, NULL::VARCHAR[] AS enumvals, setting AS boot_val,
+       setting AS reset_val, NULL::VARCHAR AS sourcefile, NULL::INTEGER AS sourceline, false AS pending_restart
+FROM pgc._settings;
+
+CREATE OR REPLACE MACRO pgf.pg_settings(settings) AS TABLE
+    SELECT * REPLACE (coalesce(settings[name], setting) AS setting) FROM pgc.pg_settings;
+CREATE OR REPLACE MACRO pgf.pg_show_all_settings() AS TABLE FROM pgc.pg_settings;
+
+CREATE OR REPLACE VIEW pgc.pg_stat_user_tables AS
+SELECT r.id AS relid, r.schema AS schemaname, r.name AS relname, 0::BIGINT AS seq_scan, 0::BIGINT AS seq_tup_read,
+       0::BIGINT AS idx_scan, 0::BIGINT AS idx_tup_fetch, 0::BIGINT AS n_tup_ins, 0::BIGINT AS n_tup_upd,
+       0::BIGINT AS n_tup_del, 0::BIGINT AS n_tup_hot_upd, coalesce(s.__rows, 0)::BIGINT AS n_live_tup,
+       0::BIGINT AS n_dead_tup, 0::BIGINT AS n_mod_since_analyze, 0::BIGINT AS n_ins_since_vacuum,
+       NULL::TIMESTAMPTZ AS last_vacuum, NULL::TIMESTAMPTZ AS last_autovacuum, NULL::TIMESTAMPTZ AS last_analyze,
+       NULL::TIMESTAMPTZ AS last_autoanalyze, 0::BIGINT AS vacuum_count, 0::BIGINT AS autovacuum_count,
+       0::BIGINT AS analyze_count, 0::BIGINT AS autoanalyze_count
+FROM pgc._relations r LEFT JOIN pgf._size s ON s.__oid = r.id
+WHERE r.database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_stat_all_tables AS FROM pgc.pg_stat_user_tables;

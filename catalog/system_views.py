@@ -1,0 +1,140 @@
+"""The system catalogs: views of DuckDB's in-memory database over Sparkwave's own relations.
+
+`catalog/system/*.sql` defines them: schemas `pgc` (pg_catalog), `infs` (information_schema), `rwc` (rw_catalog) and the
+functions they need in `pgf`. `planner.pg_compat` sends a client's catalog query to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib import resources
+
+from catalog.lake import Cursor, rollback
+from catalog.names import literal
+from catalog.types import BASES
+
+# The DuckDB schema of each system schema, and its OID.
+SCHEMAS: dict[str, tuple[str, int]] = {
+    "pg_catalog": ("pgc", 11),
+    "information_schema": ("infs", 13000),
+    "rw_catalog": ("rwc", 13001),
+}
+FUNCTION_SCHEMA = "pgf"
+
+# Run in this order: a file uses what those before it define.
+_FILES = ("base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "information_schema", "rw_catalog")
+_SCRIPTS: dict[str, str] = {
+    name: resources.files("catalog").joinpath("system", f"{name}.sql").read_text() for name in _FILES
+}
+_OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf)\.")
+_DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.([a-z]\w*)", re.MULTILINE)
+
+
+def _defined_in(schema: str) -> frozenset[str]:
+    return frozenset(
+        name for script in _SCRIPTS.values() for owner, name in _DEFINITION.findall(script) if owner == schema
+    )
+
+
+# The relations of each system schema; helpers, whose names begin with an underscore, are not among them.
+SYSTEM_RELATIONS: dict[str, frozenset[str]] = {name: _defined_in(schema) for name, (schema, _) in SCHEMAS.items()}
+FUNCTIONS: frozenset[str] = _defined_in(FUNCTION_SCHEMA) | {"_pg_expandarray"}
+
+# PostgreSQL's OIDs of the relations that clients name as `classid` (src/include/catalog/pg_*.h).
+_CLASS_OIDS: dict[str, int] = {
+    "pg_type": 1247,
+    "pg_attribute": 1249,
+    "pg_proc": 1255,
+    "pg_class": 1259,
+    "pg_authid": 1260,
+    "pg_database": 1262,
+    "pg_foreign_server": 1417,
+    "pg_am": 2601,
+    "pg_attrdef": 2604,
+    "pg_cast": 2605,
+    "pg_constraint": 2606,
+    "pg_conversion": 2607,
+    "pg_description": 2609,
+    "pg_index": 2610,
+    "pg_language": 2612,
+    "pg_largeobject": 2613,
+    "pg_namespace": 2615,
+    "pg_opclass": 2616,
+    "pg_operator": 2617,
+    "pg_rewrite": 2618,
+    "pg_trigger": 2620,
+    "pg_opfamily": 2753,
+    "pg_extension": 3079,
+    "pg_policy": 3256,
+    "pg_ts_config": 3602,
+}
+_FIRST_CLASS_OID = 14000
+
+
+def is_system(schema: str, name: str) -> bool:
+    """Whether `schema.name` is a system relation or, for schema `pgf`, a function of ours."""
+    return name in (FUNCTIONS if schema == FUNCTION_SCHEMA else SYSTEM_RELATIONS.get(schema, ()))
+
+
+def install(cursor: Cursor) -> None:
+    """Make the system catalogs, or make them again. Call it once when the lake is open."""
+    _execute(cursor, _fixed_tables(), *_SCRIPTS.values())
+
+
+def refresh(cursor: Cursor) -> None:
+    """Take the copies again. Call it after each commit that changed relations (also `created`), columns or schemas.
+
+    It is a transaction of its own, because one cannot write both the lake and the in-memory database; two calls must
+    not overlap.
+    """
+    _execute(cursor, _SCRIPTS["copies"])
+
+
+def _execute(cursor: Cursor, *scripts: str) -> None:
+    """Run scripts at once, every schema of ours qualified: macros look names up in the caller's default database."""
+    cursor.execute("BEGIN")
+    try:
+        for script in scripts:
+            cursor.execute(_OURS.sub(r"memory.\1.", script))
+        cursor.execute("COMMIT")
+    except BaseException:
+        rollback(cursor)
+        raise
+
+
+def _fixed_tables() -> str:
+    """The schemas, and the tables whose rows come from Python."""
+    schemas = (*(schema for schema, _ in SCHEMAS.values()), FUNCTION_SCHEMA)
+    types = ((name, base.oid, base.array_oid, base.length) for name, base in BASES.items())
+    namespaces = ((oid, name) for name, (_, oid) in SCHEMAS.items())
+    return "\n".join(
+        (
+            *(f"CREATE SCHEMA IF NOT EXISTS memory.{schema};" for schema in schemas),
+            _table("pgc._types", "name, oid, array_oid, length", types),
+            _table("pgc._system_namespaces", "id, name", namespaces),
+            _table("pgc._system_relations", "id, schema_id, schema, name, kind", _system_relations()),
+        )
+    )
+
+
+def _system_relations() -> list[tuple[object, ...]]:
+    """Rows of `pgc._system_relations`; rw_catalog is left out as in RisingWave, where `\\d` does not list it."""
+    names = [
+        (schema, name) for schema in ("pg_catalog", "information_schema") for name in sorted(SYSTEM_RELATIONS[schema])
+    ]
+    return [
+        (
+            _CLASS_OIDS.get(name, _FIRST_CLASS_OID + number),
+            SCHEMAS[schema][1],
+            schema,
+            name,
+            "r" if name in _CLASS_OIDS else "v",
+        )
+        for number, (schema, name) in enumerate(names)
+    ]
+
+
+def _table(name: str, columns: str, rows: Iterable[tuple[object, ...]]) -> str:
+    values = ", ".join("(" + ", ".join(literal(v) if isinstance(v, str) else f"{v}" for v in row) + ")" for row in rows)
+    return f"CREATE OR REPLACE TABLE {name} AS FROM (VALUES {values}) AS fixed({columns});"

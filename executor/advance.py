@@ -1,0 +1,114 @@
+"""`advance`: the change of one view between two versions of its inputs, and how a checkpoint applies it.
+
+What an engine computes is left as temporary relations of the cursor, so that any later step of the same epoch, on
+either engine, reads it the same way. Nothing is written to the lake before `apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from catalog.lake import Cursor
+from catalog.model import Relation
+from catalog.names import lake_name, quote
+from executor.versions import Version, rows_changed
+from planner.delta import DeltaProgram, compile_delta
+from planner.stream import State, StreamPlan
+
+
+@dataclass(frozen=True)
+class View:
+    """A view and its plan."""
+
+    relation: Relation
+    plan: StreamPlan
+
+    def state_table(self, state: State) -> str:
+        """Where the lake stores a state's rows: an internal table, or the view itself."""
+        return self.relation.lake_name if state.in_view else self.internal_table(state.name)
+
+    def internal_table(self, state_name: str) -> str:
+        return lake_name(self.relation.database, self.relation.schema, internal_name(self.relation.id, state_name))
+
+
+def internal_name(job_id: int, state_name: str) -> str:
+    """RisingWave's form of an internal table's name."""
+    return f"__internal_{job_id}_{state_name}_hashagg"
+
+
+@dataclass(frozen=True)
+class Application:
+    """A stored table (quoted lake name), and the temporary relations with the keys to remove and the rows to add."""
+
+    table: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    removed: str
+    added: str
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What an engine computed for one view: the tables to bring up to date and `changes`, a temporary relation."""
+
+    view: View
+    applications: tuple[Application, ...]
+    changes: str
+
+
+class Engine(Protocol):
+    """Runs delta programs. Both engines read and leave the same temporary relations of the cursor."""
+
+    name: str
+
+    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changed: frozenset[str]) -> Advance:
+        """Compute a view's change. `versions` by input name; `changed` are the inputs that have any.
+
+        The changes themselves are in the cursor's temporary tables `<input>_changes`.
+        """
+
+
+def bind_changes(cursor: Cursor, view: View, versions: Mapping[str, Version]) -> tuple[frozenset[str], int]:
+    """Fill `<input>_changes` for every input. Returns the inputs that changed and the number of changed rows."""
+    changed, total = set(), 0
+    for scan in view.plan.scans:
+        query = rows_changed(scan, versions[scan.input])
+        if query is None:
+            continue
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {scan.input}_changes AS {query}")
+        row = cursor.execute(f"SELECT count(*) FROM {scan.input}_changes").fetchone()
+        if row and row[0]:
+            changed.add(scan.input)
+            total += row[0]
+    return frozenset(changed), total
+
+
+@lru_cache(maxsize=1024)
+def program(plan: StreamPlan, changed: frozenset[str]) -> DeltaProgram:
+    """The delta program, compiled once for each set of inputs that changed."""
+    return compile_delta(plan, changed)
+
+
+def applications(view: View, changed: frozenset[str]) -> tuple[Application, ...]:
+    """The applications of a program, with the names their relations will have in the cursor."""
+    found = []
+    for number, apply in enumerate(program(view.plan, changed).applies):
+        prefix = f"j{view.relation.id}_{number}"
+        table = view.internal_table(apply.state) if apply.state else view.relation.lake_name
+        columns = tuple(select.alias_or_name for select in apply.added.selects)
+        found.append(Application(table, apply.key, columns, f"{prefix}_removed", f"{prefix}_added"))
+    return tuple(found)
+
+
+def apply(cursor: Cursor, advance: Advance) -> None:
+    """Write a computed change into the lake, inside the cursor's transaction."""
+    for item in advance.applications:
+        matches = " AND ".join(f"t.{quote(k)} IS NOT DISTINCT FROM r.{quote(k)}" for k in item.key) or "TRUE"
+        row = cursor.execute(f"SELECT count(*) FROM {item.removed}").fetchone()
+        if row and row[0]:
+            cursor.execute(f"DELETE FROM {item.table} AS t USING {item.removed} AS r WHERE {matches}")
+        columns = ", ".join(map(quote, item.columns))
+        cursor.execute(f"INSERT INTO {item.table} ({columns}) SELECT {columns} FROM {item.added}")

@@ -1,0 +1,260 @@
+"""The clock: barriers pin a snapshot, advance every view that is behind it, and commit all of them together."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import Cursor, DuckDBError, Lake, translate
+from catalog.model import CREATED, Relation
+from catalog.names import lake_schema
+from catalog.store import Store
+from executor.advance import Advance, Engine, View, apply, bind_changes
+from executor.duckdb_engine import DuckDBEngine
+from executor.groups import DEFAULT_GROUP, Groups
+from executor.plans import Plans
+from executor.spark_engine import SparkError, spark_engine
+from executor.versions import Version
+
+logger = logging.getLogger(__name__)
+
+# A view whose advance fails this often in a row is marked failed, so that it holds up no other.
+MAX_FAILURES = 3
+
+
+@dataclass
+class Handover:
+    """A creating job that has almost caught up and asks the next barrier to take it the rest of the way."""
+
+    job_id: int
+    done: threading.Event = field(default_factory=threading.Event)
+    error: BaseException | None = None
+
+
+class Coordinator:
+    """One thread, the only writer of created views."""
+
+    def __init__(
+        self, store: Store, plans: Plans, groups: Groups, interval_ms: Callable[[], int], engine: Callable[[], str],
+        duckdb_max_rows: Callable[[], int],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._lake: Lake = store.lake
+        self._plans = plans
+        self._groups = groups
+        self._interval_ms = interval_ms
+        self._engine_parameter = engine
+        self._duckdb_max_rows = duckdb_max_rows
+        self._cursor = self._lake.cursor()
+        self._duckdb = DuckDBEngine()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._handovers: list[Handover] = []
+        self._handover_lock = threading.Lock()
+        self._failures: dict[int, int] = {}
+        self._epoch_condition = threading.Condition()
+        self._epoch = store.epoch(self._cursor)
+        self._flushers = 0
+        self._last_error: str | None = None
+        self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+        # Held while a barrier runs: whoever drops a view waits for it.
+        self.barrier_lock = threading.RLock()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the barrier in progress and end the thread."""
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join(30)
+
+    def notify(self) -> None:
+        """Something was committed to a table: a barrier is due."""
+        self._wake.set()
+
+    def flush(self, is_cancelled: Callable[[], bool], timeout_s: float = 300) -> None:
+        """Wait until every created view has applied all that is committed now.
+
+        Raises Error 57014 when cancelled, 55000 when the views do not get there in time.
+        """
+        target = self._lake.snapshot(self._lake.cursor())
+        deadline = time.monotonic() + timeout_s
+        with self._epoch_condition:
+            self._flushers += 1
+            try:
+                while self._epoch < target:
+                    self._wake.set()
+                    self._epoch_condition.wait(0.1)
+                    if is_cancelled():
+                        raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+                    if time.monotonic() > deadline or self._stopping.is_set():
+                        raise Error(
+                            f"the views did not catch up within {timeout_s:.0f} s",
+                            errors.NOT_IN_PREREQUISITE_STATE,
+                            detail=self._last_error,
+                        )
+            finally:
+                self._flushers -= 1
+
+    def hand_over(self, job_id: int) -> Handover:
+        """Let the next barrier finish a creating job."""
+        handover = Handover(job_id)
+        with self._handover_lock:
+            self._handovers.append(handover)
+        self._wake.set()
+        return handover
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.wait(self._interval_ms() / 1000)
+            if self._stopping.is_set():
+                break
+            self._wake.clear()
+            started = time.monotonic()
+            try:
+                changed = self.barrier()
+            except Exception as error:
+                changed = True
+                self._last_error = message_of(error)
+                logger.exception("barrier failed")
+            if changed:
+                # At most one barrier an interval while changes keep coming; the first after an idle time is at once.
+                self._pause(started + self._interval_ms() / 1000)
+
+    def _pause(self, until: float) -> None:
+        """Wait for the next tick, or less when somebody is waiting for it."""
+        while time.monotonic() < until and not self._stopping.is_set():
+            with self._handover_lock:
+                if self._handovers:
+                    return
+            with self._epoch_condition:
+                if self._flushers:
+                    return
+                self._epoch_condition.wait(max(min(until - time.monotonic(), 0.01), 0))
+
+    def barrier(self) -> bool:
+        """One epoch. Returns whether any view changed."""
+        with self.barrier_lock:
+            with self._handover_lock:
+                handovers, self._handovers = self._handovers, []
+            try:
+                return self._advance_all(handovers)
+            except BaseException as error:
+                for handover in handovers:
+                    handover.error = error
+                raise
+            finally:
+                for handover in handovers:
+                    handover.done.set()
+
+    def _advance_all(self, handovers: list[Handover]) -> bool:
+        cursor = self._cursor
+        snapshot = self._lake.snapshot(cursor)
+        changed_tables = self._lake.changed_tables(cursor, self._epoch, snapshot)
+        advances: dict[int, Advance] = {}
+        finishing = {handover.job_id for handover in handovers}
+        catalog = self._store.catalog
+        live = [job.id for job in catalog.jobs if job.status == CREATED or job.id in finishing]
+        for relation in catalog.in_dependency_order(live):
+            start = self._start_of(relation, finishing)
+            pending = {up: advances[up].changes for up in relation.upstreams if up in advances}
+            touched = any(
+                (lake_schema(up.database, up.schema), up.name) in changed_tables
+                for up in (catalog.by_id[u] for u in relation.upstreams)
+                if up.is_table
+            )
+            if not (touched or pending or relation.id in finishing):
+                continue
+            with self._counting_failures(relation):
+                view = self._plans.view(relation, catalog)
+                advance = self._advance(cursor, view, start, snapshot, pending)
+                if advance is not None:
+                    advances[relation.id] = advance
+        if advances or finishing:
+            self._checkpoint(cursor, snapshot, advances, handovers)
+        self._publish(snapshot)
+        return bool(advances or finishing)
+
+    def _start_of(self, relation: Relation, finishing: set[int]) -> int:
+        """The snapshot a view has applied its tables up to."""
+        if relation.id not in finishing:
+            return self._epoch
+        snapshot = self._store.catalog.job_by_id[relation.id].snapshot
+        assert snapshot is not None
+        return snapshot
+
+    def _advance(
+        self, cursor: Cursor, view: View, start: int, snapshot: int, pending: dict[int, str]
+    ) -> Advance | None:
+        creating = not view.relation.created
+        versions = {}
+        for scan in view.plan.scans:
+            # A created upstream view changes only in checkpoints, and this one's is still pending.
+            old = start if scan.relation.is_table or creating else snapshot
+            versions[scan.input] = Version(scan.relation, old, snapshot, pending.get(scan.relation.id))
+        changed, rows = bind_changes(cursor, view, versions)
+        if not changed:
+            return None
+        with self._engine_for(view, rows) as engine:
+            return engine.advance(cursor, view, versions, changed)
+
+    @contextmanager
+    def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
+        choice = self._engine_parameter()
+        if choice == "auto":
+            small = changed_rows <= self._duckdb_max_rows() and view.plan.spark_only is None
+            choice = "duckdb" if small else "spark"
+        if choice == "duckdb":
+            yield self._duckdb
+            return
+        with spark_engine(self._groups.default(), self._lake, f"epoch_{view.relation.id}") as engine:
+            yield engine
+
+    @contextmanager
+    def _counting_failures(self, relation: Relation) -> Iterator[None]:
+        try:
+            yield
+            self._failures.pop(relation.id, None)
+        except Exception as error:
+            count = self._failures[relation.id] = self._failures.get(relation.id, 0) + 1
+            if relation.created and count >= MAX_FAILURES:
+                logger.error("materialized view %s failed: %s", relation.qualified_name, error)
+                with self._store.change() as cursor:
+                    self._store.fail_job(cursor, relation.id, message_of(error))
+                    self._store.add_event(cursor, "STREAM_JOB_FAIL", relation.id, {"error": message_of(error)})
+            raise
+
+    def _checkpoint(
+        self, cursor: Cursor, snapshot: int, advances: dict[int, Advance], handovers: list[Handover]
+    ) -> None:
+        """The one transaction that ends an epoch."""
+        with self._lake.transaction(cursor):
+            for advance in advances.values():
+                apply(cursor, advance)
+            self._store.set_epoch(cursor, snapshot)
+            for handover in handovers:
+                self._store.finish_job(cursor, handover.job_id, DEFAULT_GROUP)
+        self._epoch = snapshot
+        if handovers:
+            self._store.reload()
+
+    def _publish(self, snapshot: int) -> None:
+        with self._epoch_condition:
+            self._epoch = snapshot
+            self._epoch_condition.notify_all()
+
+
+def message_of(error: BaseException) -> str:
+    """What went wrong, in one line, whichever engine said it."""
+    if isinstance(error, SparkError):
+        return spark_message(error)
+    if isinstance(error, DuckDBError):
+        return translate(error).message
+    return str(error)

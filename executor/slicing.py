@@ -1,0 +1,68 @@
+"""Cuts a backfill into slices: contiguous ranges of row ids of the inputs that drive it."""
+
+from __future__ import annotations
+
+from catalog.lake import Cursor
+from catalog.model import Relation
+from catalog.store import Slice
+from planner.backfill import Fragment, fragments
+from planner.stream import StreamPlan
+
+
+def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int) -> list[Slice]:
+    """The slices of every fragment of a plan over its inputs at a snapshot, about `slice_rows` rows each.
+
+    A fragment whose drivers are smaller than that is one slice over all its inputs. One that ends in an aggregate
+    and has several slices gets one more, which merges their partial results.
+    """
+    counts = {scan.input: _count(cursor, scan.relation, snapshot) for scan in plan.scans}
+    found: list[Slice] = []
+    for fragment in fragments(plan, counts):
+        found += _fragment_slices(cursor, plan, fragment, snapshot, counts, slice_rows)
+    return found
+
+
+def _fragment_slices(
+    cursor: Cursor, plan: StreamPlan, fragment: Fragment, snapshot: int, counts: dict[str, int], slice_rows: int
+) -> list[Slice]:
+    scans = {scan.input: scan for scan in plan.scans}
+    total = sum(counts[driver] for driver in fragment.drivers)
+    if total <= slice_rows:
+        driver = max(fragment.drivers, key=counts.__getitem__, default=None)
+        upstream = scans[driver].relation.id if driver else None
+        return [Slice(fragment.id, 1, upstream, driver, None, None, total)]
+    found: list[Slice] = []
+    for driver in fragment.drivers:
+        relation = scans[driver].relation
+        for start, stop, rows in cut(_row_ids(cursor, relation, snapshot), counts[driver], slice_rows):
+            found.append(Slice(fragment.id, len(found) + 1, relation.id, driver, start, stop, rows))
+    if fragment.aggregate is not None:
+        found.append(Slice(fragment.id, len(found) + 1, None, None, None, None, 0))
+    return found
+
+
+def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int, int | None, int]]:
+    """Cut `count` rows with ids in `first <= id <= last` into ranges (start, stop, expected rows); the last is open."""
+    first, last = row_ids
+    number = max(-(-count // slice_rows), 1)
+    width = -(-(last - first + 1) // number)
+    ranges: list[tuple[int, int | None, int]] = []
+    for index in range(number):
+        start = first + index * width
+        rows = count // number + (1 if index < count % number else 0)
+        ranges.append((start if index else 0, start + width if index < number - 1 else None, rows))
+    return ranges
+
+
+def _count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
+    row = cursor.execute(f"SELECT count(*) FROM {relation.lake_name} AT (VERSION => {snapshot})").fetchone()
+    return row[0] if row else 0
+
+
+def _row_ids(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, int]:
+    """The lowest and highest row id, from the files' metadata where they tell it."""
+    row = cursor.execute(
+        f"SELECT min(rowid), max(rowid) FROM {relation.lake_name} AT (VERSION => {snapshot})"
+    ).fetchone()
+    assert row is not None
+    return (row[0] or 0, row[1] or 0)

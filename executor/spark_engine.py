@@ -1,0 +1,215 @@
+"""Runs slices and delta programs on Spark. Results are written by the executors as Parquet, never through Python."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from catalog.lake import Cursor, Lake
+from catalog.model import ROW_ID, Relation
+from catalog.names import literal
+from executor.advance import Advance, View, applications, program
+from executor.groups import Group
+from executor.lake_files import ROW_ID_COLUMN, SNAPSHOT_COLUMN, DataFile, TableFiles, table_files
+from executor.versions import Version, rows_at, rows_new
+from planner.emit import SPARK, to_sql
+from planner.nodes import Scan
+
+SparkError = (PySparkException, grpc.RpcError)
+
+# Below this many rows an input is handed over as one Parquet file that DuckDB writes: cheaper than listing files.
+SMALL_INPUT_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class RowIds:
+    """A range of row ids of a table, `start <= id < stop`; `stop` None is open."""
+
+    start: int
+    stop: int | None
+
+    def condition(self) -> str:
+        upper = f" AND {ROW_ID} < {self.stop}" if self.stop is not None else ""
+        return f"{ROW_ID} >= {self.start}{upper}"
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """One Spark session and a scratch directory that both the executors and this process can reach."""
+
+    session: SparkSession
+    scratch: Path
+    name: str = "spark"
+
+    def run_to_parquet(self, query: str, target: Path) -> list[str]:
+        """Run a query and write its rows as Parquet files into a new directory. Returns the files that have rows."""
+        shutil.rmtree(target, ignore_errors=True)
+        self.session.sql(query).write.parquet(f"file://{target}")
+        return sorted(str(file) for file in target.glob("*.parquet"))
+
+    def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None) -> None:
+        """Make `<input>_new` the scanned rows at a snapshot, all or those in a range of row ids."""
+        self._bind(f"{scan.input}_new", self.read(cursor, scan, snapshot, rows))
+
+    def bind_files(self, name: str, files: list[str]) -> None:
+        """Make a relation of Parquet files."""
+        self._bind(name, self.session.read.parquet(*(f"file://{file}" for file in files)))
+
+    def bind_query(self, cursor: Cursor, name: str, query: str) -> None:
+        """Make a relation of the rows of a DuckDB query, written as one Parquet file."""
+        target = self._export(cursor, query)
+        self._bind(name, self.session.read.parquet(f"file://{target}"))
+
+    def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None = None) -> DataFrame:
+        """The scanned columns of a relation at a snapshot."""
+        row = cursor.execute(f"SELECT count(*) FROM {scan.relation.lake_name} AT (VERSION => {snapshot})").fetchone()
+        if rows is None and row and row[0] <= SMALL_INPUT_ROWS:
+            return self.session.read.parquet(f"file://{self._export(cursor, rows_at(scan, snapshot))}")
+        return self._read_files(cursor, scan, snapshot, rows)
+
+    def _read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None) -> DataFrame:
+        table = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
+        needs_row_id = rows is not None or (scan.relation.is_table and ROW_ID in scan.columns)
+        columns = list(scan.columns)
+        if needs_row_id and ROW_ID not in columns:
+            columns.append(ROW_ID)
+        parts = list(self._read_parts(table, scan.relation, columns, needs_row_id, rows))
+        frame = parts[0]
+        for part in parts[1:]:
+            frame = frame.unionByName(part)
+        if rows is not None:
+            frame = frame.where(rows.condition())
+        return frame.select(*(F.col(f"`{name}`") for name in scan.columns))
+
+    def _read_parts(
+        self, table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool, rows: RowIds | None
+    ) -> Iterator[DataFrame]:
+        plain = [file for file in table.files if not file.has_row_ids and _overlaps(file, rows)]
+        tracked = [file for file in table.files if file.has_row_ids]
+        for files in (plain, tracked):
+            for has_snapshots in (False, True):
+                chosen = [file for file in files if file.has_snapshot_ids == has_snapshots]
+                if chosen:
+                    yield self._read_group(chosen, table, relation, columns, needs_row_id)
+        if table.inlined is not None:
+            yield self.session.read.parquet(f"file://{table.inlined}").select(*(F.col(f"`{c}`") for c in columns))
+        if (not table.files and table.inlined is None) or not (plain or tracked or table.inlined):
+            types = {c.name: c.type for c in relation.columns}
+            schema = ", ".join(f"`{name}` {types[name].spark()}" for name in columns)
+            yield self.session.createDataFrame([], schema)
+
+    def _read_group(
+        self, files: list[DataFile], table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool
+    ) -> DataFrame:
+        """Files of one shape: with or without row id and snapshot columns."""
+        first = files[0]
+        types = {c.name: c.type for c in relation.stored}
+        schema = ", ".join(f"`{name}` {types[name].spark()}" for name in columns if name in types)
+        if first.has_row_ids:
+            schema += f", {ROW_ID_COLUMN} BIGINT"
+        if first.has_snapshot_ids:
+            schema += f", {SNAPSHOT_COLUMN} BIGINT"
+        frame = self.session.read.schema(schema.lstrip(", ")).parquet(*(f"file://{file.path}" for file in files))
+        frame = frame.withColumn("_file", F.col("_metadata.file_name")).withColumn("_pos", F.col("_metadata.row_index"))
+        if first.has_snapshot_ids:
+            frame = frame.where(F.col(SNAPSHOT_COLUMN) <= table.snapshot)
+        if table.deletes is not None:
+            deletes = self.session.read.parquet(f"file://{table.deletes}")
+            gone = (frame["_file"] == deletes["file_name"]) & (frame["_pos"] == deletes["pos"])
+            frame = frame.join(F.broadcast(deletes), gone, "left_anti")
+        if needs_row_id and not first.has_row_ids:
+            starts = {Path(file.path).name: file.row_id_start for file in files}
+            start = F.create_map(*(F.lit(part) for pair in starts.items() for part in pair))
+            frame = frame.withColumn(ROW_ID, F.try_element_at(start, F.col("_file")) + F.col("_pos"))
+        elif needs_row_id:
+            frame = frame.withColumn(ROW_ID, F.col(ROW_ID_COLUMN))
+        return frame.select(*(F.col(f"`{name}`") for name in columns))
+
+    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changed: frozenset[str]) -> Advance:
+        """As `executor.advance.Engine`: what Spark writes becomes temporary views of the cursor."""
+        for scan in view.plan.scans:
+            self._bind_version(cursor, scan, versions[scan.input])
+            if scan.input in changed:
+                self.bind_query(cursor, f"{scan.input}_changes", f"FROM {scan.input}_changes")
+        for state in view.plan.states:
+            self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state)}")
+        compiled = program(view.plan, changed)
+        for step in compiled.steps:
+            frame = self.session.sql(to_sql(step.query, SPARK))
+            # Several later steps read each of these; computed once, and cut off so that plans stay small.
+            self._bind(step.name, self.session.read.parquet(f"file://{self._write(frame)}"))
+        targets = applications(view, changed)
+        for target, item in zip(targets, compiled.applies, strict=True):
+            self._leave(cursor, target.removed, to_sql(item.removed, SPARK))
+            self._leave(cursor, target.added, to_sql(item.added, SPARK))
+        changes = f"j{view.relation.id}_changes"
+        self._leave(cursor, changes, "SELECT * FROM view_changes")
+        return Advance(view, targets, changes)
+
+    def _bind_version(self, cursor: Cursor, scan: Scan, version: Version) -> None:
+        self._bind(f"{scan.input}_old", self.read(cursor, scan, version.old))
+        if version.pending is None:
+            self._bind(f"{scan.input}_new", self.read(cursor, scan, version.new))
+        else:
+            self.bind_query(cursor, f"{scan.input}_new", rows_new(scan, version))
+
+    def _leave(self, cursor: Cursor, name: str, query: str) -> None:
+        """Make the rows of a Spark query a temporary table of the cursor."""
+        directory = self._write(self.session.sql(query))
+        files = f"read_parquet({literal(str(directory / '*.parquet'))})"
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS FROM {files}")
+
+    def _write(self, frame: DataFrame) -> Path:
+        target = self.scratch / uuid.uuid4().hex
+        frame.write.parquet(f"file://{target}")
+        return target
+
+    def _export(self, cursor: Cursor, query: str) -> Path:
+        target = self.scratch / f"{uuid.uuid4().hex}.parquet"
+        cursor.execute(f"COPY ({query}) TO {literal(str(target))} (FORMAT parquet)")
+        return target
+
+    def _bind(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(name)
+
+    def interrupt(self) -> None:
+        """Stop what the session is running; the call in progress fails."""
+        self.session.interruptAll()
+
+
+@contextlib.contextmanager
+def spark_engine(group: Group, lake: Lake, purpose: str) -> Iterator[SparkEngine]:
+    """A session of a group with a scratch directory that is removed afterwards."""
+    scratch = lake.staging_path / f"{purpose}_{uuid.uuid4().hex[:8]}"
+    scratch.mkdir(parents=True, exist_ok=True)
+    try:
+        with group.session() as session:
+            yield SparkEngine(session, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _overlaps(file: DataFile, rows: RowIds | None) -> bool:
+    if rows is None or file.row_id_start is None:
+        return True
+    return file.row_id_start + file.row_count > rows.start and (rows.stop is None or file.row_id_start < rows.stop)
+
+
+def spark_message(error: BaseException) -> str:
+    """The first line of what went wrong on Spark."""
+    if isinstance(error, PySparkException):
+        text = error.getMessage() or str(error)
+    elif isinstance(error, grpc.RpcError) and hasattr(error, "details"):
+        text = error.details() or str(error)
+    else:
+        text = str(error)
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__

@@ -1,0 +1,6 @@
+"""Text to data, nothing else: no clock, no I/O, no Spark, no DuckDB.
+
+The life of a view's query: `parse` makes a statement, `bind` gives names and types, `build` makes nodes, `rules`
+rewrites them, `stream` decides keys, state and strategy, `delta` writes the SQL that maintains the view and `backfill`
+the SQL that fills it, `emit` turns that into an engine's text. Imports `catalog`; the only importer of sqlglot.
+"""

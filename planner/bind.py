@@ -1,0 +1,156 @@
+"""Names, stars and types of a query against a catalog, by sqlglot's qualify and annotate_types."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, SchemaError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.schema import MappingSchema
+
+from catalog import errors
+from catalog.errors import Error, not_found
+from catalog.model import Catalog, Relation
+from catalog.types import DOUBLE, NUMERIC, Type, parse_type
+from planner.parse import name_of, position_of
+from planner.statements import Name
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where unqualified names are looked up."""
+
+    database: str
+    schema: str = "public"
+
+
+def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or source") -> Relation:
+    """The relation a name means. Raises Error 3D000 for another database, 42P01 if there is none."""
+    if name.database and name.database != scope.database:
+        raise Error(
+            f'cross-database references are not implemented: "{name}"',
+            errors.FEATURE_NOT_SUPPORTED,
+            position=name.position,
+        )
+    relation = catalog.find(scope.database, name.schema or scope.schema, name.name)
+    if relation is None:
+        raise not_found(kind, str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
+    return relation
+
+
+def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
+    """As `resolve`, and the relation can be read: a view still being created cannot."""
+    relation = resolve(catalog, scope, name)
+    if not relation.created:
+        raise Error(
+            f'materialized view "{name}" is still being created',
+            errors.NOT_IN_PREREQUISITE_STATE,
+            hint="SHOW JOBS tells how far it is; WAIT waits for it.",
+            position=name.position,
+        )
+    return relation
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A qualified and typed tree; `tables` maps the table names in it to relations."""
+
+    tree: exp.Query
+    tables: dict[str, Relation]
+
+
+def bind(query: exp.Query, catalog: Catalog, scope: Scope, sql: str) -> BoundQuery:
+    """Qualify and type a query over user relations. `sql` is the statement's text, for positions in errors."""
+    tree = query.copy()
+    tables: dict[str, Relation] = {}
+    for table in _base_tables(tree):
+        relation = resolve_readable(catalog, scope, name_of(table))
+        unique = f"r{relation.id}"
+        tables[unique] = relation
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("this", exp.to_identifier(unique, quoted=True))
+        table.set("db", None)
+        table.set("catalog", None)
+    schema = MappingSchema(
+        {unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()},
+        dialect="postgres",
+        normalize=False,
+    )
+    try:
+        tree = qualify(tree, schema=schema, dialect="postgres")
+        tree = annotate_types(tree, schema=schema, dialect="postgres")
+    except (OptimizeError, SchemaError) as error:
+        raise _qualify_error(str(error), sql) from error
+    assert isinstance(tree, exp.Query)
+    return BoundQuery(tree, tables)
+
+
+def _base_tables(tree: exp.Expression) -> list[exp.Table]:
+    """Tables that are not references to a CTE of an enclosing query."""
+    found: list[exp.Table] = []
+    for scope in traverse_scope(tree):
+        found += [source for source in scope.sources.values() if isinstance(source, exp.Table)]
+    return list({id(table): table for table in found}.values())
+
+
+def data_type(type_: Type) -> exp.DataType:
+    """sqlglot's form of one of our types."""
+    return exp.DataType.build(type_.duckdb(), dialect="duckdb")
+
+
+def type_of(node: exp.Expression) -> Type:
+    """Our type of an annotated expression. Raises Error 42804 when it cannot be told."""
+    if isinstance(node, exp.Cast):
+        return _from_sqlglot(node.to, node)
+    if isinstance(node, exp.Paren | exp.Alias):
+        return type_of(node.this)
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        return type_of(node.this)
+    found = _from_sqlglot(node.type, node)
+    # The scale of an arithmetic result is not the operands': give it room instead of rounding to theirs.
+    arithmetic = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod)
+    return NUMERIC if arithmetic and found.name == "numeric" else found
+
+
+def _from_sqlglot(kind: exp.DataType | None, node: exp.Expression) -> Type:
+    if kind is None or kind.this in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+        raise Error(
+            f"cannot tell the type of {node.sql(dialect='postgres')}",
+            errors.DATATYPE_MISMATCH,
+            hint="Add a cast.",
+            position=position_of(node),
+        )
+    if kind.this == exp.DataType.Type.BIGDECIMAL:
+        return NUMERIC
+    if kind.this == exp.DataType.Type.DOUBLE:
+        return DOUBLE
+    return parse_type(kind.sql(dialect="duckdb"))
+
+
+_UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved(?: for table: '\"?(.+?)\"?')?")
+_LINE_COL = re.compile(r"Line: (\d+), Col: (\d+)")
+
+
+def _qualify_error(text: str, sql: str) -> Error:
+    unresolved = _UNRESOLVED.search(text)
+    position = _end_position(text, sql)
+    if unresolved:
+        name = unresolved[1]
+        written = f"{unresolved[2]}.{name}" if unresolved[2] else name
+        start = position - len(name) + 1 if position else None
+        return Error(f'column "{written}" does not exist', errors.UNDEFINED_COLUMN, position=start)
+    if "mbiguous" in text:
+        return Error(text.split(". Line")[0], errors.AMBIGUOUS_COLUMN, position=position)
+    return Error(text.split(". Line")[0], errors.SYNTAX_ERROR, position=position)
+
+
+def _end_position(text: str, sql: str) -> int | None:
+    found = _LINE_COL.search(text)
+    if not found:
+        return None
+    return sum(len(line) + 1 for line in sql.split("\n")[: int(found[1]) - 1]) + int(found[2])

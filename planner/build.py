@@ -1,0 +1,314 @@
+"""Bound syntax to nodes. What has no incremental rule is refused here, by name and place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Relation
+from catalog.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Type
+from planner.bind import BoundQuery, data_type, type_of
+from planner.nodes import (
+    Aggregate,
+    Call,
+    Filter,
+    Item,
+    Join,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+    column,
+    count_rows_call,
+)
+from planner.parse import position_of
+
+_HINT = (
+    "Views can filter, project, join (inner), UNION ALL and aggregate with count, sum, avg, min and max, "
+    "over tables and other views."
+)
+
+
+@dataclass
+class _Builder:
+    tables: dict[str, Relation]
+    scans: int = 0
+    ctes: dict[str, exp.Query] = field(default_factory=dict)
+
+
+def build(bound: BoundQuery) -> Project:
+    """The plan of a query; its root is a Project whose items are the output columns. Raises Error 0A000."""
+    node = _build_query(_Builder(bound.tables), bound.tree)
+    return (
+        node
+        if isinstance(node, Project)
+        else _rename(node, [f.name for f in node.fields], [f.type for f in node.fields])
+    )
+
+
+def _refuse(what: str, node: exp.Expression) -> Error:
+    return Error(
+        f"{what} is not supported in a materialized view",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint=_HINT,
+        position=position_of(node),
+    )
+
+
+def _build_query(builder: _Builder, query: exp.Expression) -> Node:
+    for cte in query.args["with_"].expressions if query.args.get("with_") else ():
+        if query.args["with_"].recursive:
+            raise Error("RECURSIVE CTE is not supported", errors.FEATURE_NOT_SUPPORTED)
+        builder.ctes[cte.alias] = cte.this
+    match query:
+        case exp.Subquery():
+            return _build_query(builder, query.this)
+        case exp.Select():
+            return _build_select(builder, query)
+        case exp.Union():
+            return _build_union(builder, query)
+    raise _refuse(type(query).__name__.upper(), query)
+
+
+def _build_union(builder: _Builder, union: exp.Union) -> Node:
+    if union.args.get("distinct"):
+        raise _refuse("UNION without ALL", union)
+    _refuse_clauses(union, ("limit", "offset"))
+    left, right = _build_query(builder, union.left), _build_query(builder, union.right)
+    branches = [
+        branch for side in (left, right) for branch in (side.branches if isinstance(side, UnionAll) else (side,))
+    ]
+    first = branches[0]
+    aligned = []
+    for branch in branches:
+        if len(branch.fields) != len(first.fields):
+            raise Error("each UNION query must have the same number of columns", errors.SYNTAX_ERROR)
+        aligned.append(_rename(branch, [f.name for f in first.fields], [f.type for f in first.fields]))
+    return UnionAll(tuple(aligned), len(first.fields))
+
+
+def _rename(node: Node, names: list[str], types: list[Type]) -> Project:
+    """A projection that gives the fields other names, and casts where the type differs."""
+    items = []
+    for source, name, type_ in zip(node.fields, names, types, strict=True):
+        expression: exp.Expression = column(source.name)
+        if source.type != type_:
+            expression = exp.cast(expression, data_type(type_))
+        items.append(Item(name, expression, type_))
+    return Project(node, tuple(items))
+
+
+_UNSUPPORTED_CLAUSES = {
+    "distinct": "DISTINCT",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "windows": "WINDOW",
+    "qualify": "QUALIFY",
+    "laterals": "LATERAL",
+    "locks": "FOR UPDATE",
+}
+
+
+def _refuse_clauses(query: exp.Expression, clauses: tuple[str, ...]) -> None:
+    for clause in clauses:
+        if query.args.get(clause):
+            raise _refuse(_UNSUPPORTED_CLAUSES[clause], query)
+
+
+def _build_select(builder: _Builder, select: exp.Select) -> Node:
+    _refuse_clauses(select, tuple(_UNSUPPORTED_CLAUSES))
+    for node in select.find_all(exp.Window, exp.Exists, exp.In, exp.SubqueryPredicate, exp.Explode, exp.Unnest):
+        if node.parent_select is select and not (isinstance(node, exp.In) and not node.args.get("query")):
+            raise _refuse(type(node).__name__.upper(), node)
+    for subquery in select.find_all(exp.Subquery):
+        if subquery.parent_select is select and not isinstance(subquery.parent, exp.From | exp.Join):
+            raise _refuse("a subquery in an expression", subquery)
+    source = select.args.get("from_")
+    if source is None:
+        raise _refuse("SELECT without FROM", select)
+    node = _build_source(builder, source.this)
+    for join in select.args.get("joins") or ():
+        node = _build_join(builder, node, join)
+    if where := select.args.get("where"):
+        node = Filter(node, _scalar(where.this))
+    if select.args.get("group") or any(_aggregates(item) for item in select.selects):
+        return _build_aggregate(node, select)
+    if having := select.args.get("having"):
+        raise _refuse("HAVING without GROUP BY", having)
+    return Project(node, tuple(_output(item, {}) for item in select.selects))
+
+
+def _build_source(builder: _Builder, source: exp.Expression) -> Node:
+    if isinstance(source, exp.Table) and source.name in builder.tables and not isinstance(source.this, exp.Func):
+        builder.scans += 1
+        relation = builder.tables[source.name]
+        columns = [c.name for c in relation.visible] + [k for k in relation.key if not _is_visible(relation, k)]
+        return Scan(f"i{builder.scans - 1}", relation, source.alias, tuple(columns))
+    if isinstance(source, exp.Table) and source.name in builder.ctes:
+        return _under_alias(_build_query(builder, builder.ctes[source.name]), source.alias)
+    if isinstance(source, exp.Subquery) and not source.args.get("pivots"):
+        return _under_alias(_build_query(builder, source.this), source.alias)
+    raise _refuse(f"reading from {source.sql(dialect='postgres')}", source)
+
+
+def _is_visible(relation: Relation, name: str) -> bool:
+    return any(c.name == name for c in relation.visible)
+
+
+def _under_alias(node: Node, alias: str) -> Project:
+    return _rename(node, [f"{alias}.{f.name}" for f in node.fields], [f.type for f in node.fields])
+
+
+def _build_join(builder: _Builder, left: Node, join: exp.Join) -> Node:
+    side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
+    if side or method or kind not in ("", "INNER", "CROSS"):
+        raise _refuse(" ".join(word for word in (method, side, kind, "JOIN") if word), join)
+    condition = join.args.get("on")
+    return Join(left, _build_source(builder, join.this), _scalar(condition) if condition is not None else None)
+
+
+def _scalar(node: exp.Expression) -> exp.Expression:
+    """An expression over flat field names."""
+
+    def flatten(part: exp.Expression) -> exp.Expression:
+        return column(f"{part.table}.{part.name}") if isinstance(part, exp.Column) else part
+
+    return node.copy().transform(flatten)
+
+
+def _output(item: exp.Expression, replacements: dict[str, exp.Expression]) -> Item:
+    expression = item.this if isinstance(item, exp.Alias) else item
+    name = item.alias_or_name
+    return Item(name, _replace(_scalar(expression), replacements), type_of(expression))
+
+
+def _replace(node: exp.Expression, replacements: dict[str, exp.Expression]) -> exp.Expression:
+    """Swap whole sub-expressions, known by their SQL text."""
+
+    def swap(part: exp.Expression) -> exp.Expression:
+        found = replacements.get(_text(part))
+        return found.copy() if found is not None else part
+
+    return node.transform(swap) if replacements else node
+
+
+def _text(node: exp.Expression) -> str:
+    return node.sql(dialect="postgres")
+
+
+def _aggregates(node: exp.Expression) -> list[exp.Expression]:
+    """Aggregate calls, each with its FILTER clause if it has one."""
+    calls: list[exp.Expression] = []
+    for call in node.find_all(exp.AggFunc):
+        calls.append(call.parent if isinstance(call.parent, exp.Filter) else call)
+    return calls
+
+
+def _build_aggregate(node: Node, select: exp.Select) -> Node:
+    """Project the keys and arguments, aggregate them, compute what was asked from the state."""
+    group = select.args.get("group")
+    for clause in ("grouping_sets", "cube", "rollup", "all"):
+        if group is not None and group.args.get(clause):
+            raise _refuse(clause.replace("_", " ").upper(), group)
+    keys = list(group.expressions if group is not None else ())
+    having = select.args.get("having")
+    calls = [call for part in [*select.selects, *([having] if having else [])] for call in _aggregates(part)]
+
+    inputs: dict[str, Item] = {}
+    replacements: dict[str, exp.Expression] = {}
+    for key in keys:
+        scalar = _scalar(key)
+        name = scalar.name if isinstance(scalar, exp.Column) else _text(scalar)
+        inputs.setdefault(name, Item(name, scalar, type_of(key)))
+        replacements[_text(scalar)] = column(name)
+    key_names = tuple(dict.fromkeys(inputs))
+    state: dict[str, Call] = {}
+    for call in calls:
+        replacements[_text(_scalar(call))] = _state_of(call, inputs, state)
+    aggregate: Node = Aggregate(Project(node, tuple(inputs.values())), key_names, (count_rows_call(), *state.values()))
+    if having:
+        aggregate = Filter(aggregate, _replace(_scalar(having.this), replacements))
+    project = Project(aggregate, tuple(_output(item, replacements) for item in select.selects))
+    _check_grouped(project, select)
+    return project
+
+
+def _check_grouped(project: Project, select: exp.Select) -> None:
+    available = {f.name for f in project.input.fields}
+    for item, source in zip(project.items, select.selects, strict=True):
+        for reference in item.expression.find_all(exp.Column):
+            if reference.name not in available:
+                raise Error(
+                    f'column "{reference.name}" must appear in the GROUP BY clause or be used in an aggregate function',
+                    errors.GROUPING_ERROR,
+                    position=position_of(source),
+                )
+
+
+def _state_of(call: exp.Expression, inputs: dict[str, Item], state: dict[str, Call]) -> exp.Expression:
+    """Add the calls an aggregate is computed from, and its argument; the expression that computes it."""
+    condition = None
+    if isinstance(call, exp.Filter):
+        condition = _scalar(call.expression.this)
+        call = call.this
+    if isinstance(call.this, exp.Distinct) or isinstance(call, exp.CountIf):
+        raise _refuse(f"{call.sql(dialect='postgres')}", call)
+    if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
+        if condition is None:
+            return column("_count")
+        return column(_add(state, "count", _argument(inputs, exp.true(), BOOLEAN, condition), BIGINT))
+    if call.expressions or not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
+        raise _refuse(f"the aggregate {call.sql(dialect='postgres')}", call)
+    type_ = type_of(call.this)
+    argument = _argument(inputs, _scalar(call.this), type_, condition)
+    match call:
+        case exp.Min() | exp.Max():
+            return column(_add(state, type(call).__name__.lower(), argument, type_))
+        case exp.Count():
+            return column(_add(state, "count", argument, BIGINT))
+    if not type_.is_numeric:
+        raise Error(
+            f"function {call.sql(dialect='postgres')} does not exist for type {type_}",
+            errors.UNDEFINED_FUNCTION,
+            position=position_of(call),
+        )
+    count = column(_add(state, "count", argument, BIGINT))
+    total = column(_add(state, "sum", argument, sum_type(type_)))
+    if isinstance(call, exp.Avg):
+        value: exp.Expression = exp.Div(
+            this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count.copy(), data_type(DOUBLE))
+        )
+    else:
+        value = total
+    return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), value)
+
+
+def sum_type(type_: Type) -> Type:
+    """PostgreSQL's type of sum(x) (documentation, table "General-Purpose Aggregate Functions")."""
+    match type_.name:
+        case "smallint" | "integer":
+            return BIGINT
+        case "bigint":
+            return Type("numeric", 38, 0)
+        case "numeric":
+            return Type("numeric", 38, NUMERIC.scale or type_.scale if type_.precision is not None else 10)
+    return type_
+
+
+def _argument(
+    inputs: dict[str, Item], expression: exp.Expression, type_: Type, condition: exp.Expression | None
+) -> str:
+    if condition is not None:
+        expression = exp.Case().when(condition, expression)
+    name = expression.name if isinstance(expression, exp.Column) else _text(expression)
+    inputs.setdefault(name, Item(name, expression, type_))
+    return name
+
+
+def _add(state: dict[str, Call], function: str, argument: str, type_: Type) -> str:
+    name = f"_{function}({argument})"
+    state.setdefault(name, Call(name, function, argument, type_))
+    return name

@@ -1,0 +1,23 @@
+"""sqlglot trees to the SQL text of an engine."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+DUCKDB, SPARK = "duckdb", "spark"
+
+
+def to_sql(tree: exp.Expression, engine: str) -> str:
+    """The text of a planner-made tree for `duckdb` or `spark`."""
+    return tree.transform(_for_engine, engine).sql(dialect=engine, identify=True)
+
+
+def _for_engine(node: exp.Expression, engine: str) -> exp.Expression:
+    # In sqlglot's Spark dialect TIMESTAMP is the type with a time zone.
+    if engine == SPARK and isinstance(node, exp.DataType) and node.this == exp.DataType.Type.TIMESTAMP:
+        return exp.DataType(this=exp.DataType.Type.TIMESTAMPNTZ)
+    # A division by zero in a view gives NULL, as in RisingWave's streams, instead of stopping the job.
+    if isinstance(node, exp.Div) and not isinstance(node.expression, exp.Nullif | exp.Literal):
+        divisor = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))
+        return exp.Div(this=node.this, expression=divisor, typed=node.args.get("typed"), safe=node.args.get("safe"))
+    return node

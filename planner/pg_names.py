@@ -1,0 +1,198 @@
+"""What PostgreSQL calls things and DuckDB does not: tables of names, and what the rules of pg_compat share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+IsSystem = Callable[[str, str], bool]
+
+# DuckDB's schemas of the system schemas (see catalog/system_views.py), and those searched for an unqualified name.
+SCHEMAS = {"pg_catalog": "pgc", "rw_catalog": "rwc", "information_schema": "infs"}
+IMPLICIT_SCHEMAS = ("pg_catalog", "rw_catalog")
+FUNCTIONS = "pgf"
+NO_NAME = "?column?"
+
+# PostgreSQL's type names that DuckDB lacks, without `pg_catalog.`. OIDs are unsigned, as `oid` in catalog.types.
+TYPES: dict[str, str] = {
+    "oid": "UINTEGER",
+    "xid": "UINTEGER",
+    "cid": "UINTEGER",
+    "name": "VARCHAR",
+    "char": "VARCHAR",
+    "bpchar": "VARCHAR",
+    "text": "VARCHAR",
+    "varchar": "VARCHAR",
+    "cstring": "VARCHAR",
+    "aclitem": "VARCHAR",
+    "unknown": "VARCHAR",
+    "sql_identifier": "VARCHAR",
+    "character_data": "VARCHAR",
+    "yes_or_no": "VARCHAR",
+    "cardinal_number": "INTEGER",
+    "bool": "BOOLEAN",
+    "int2": "SMALLINT",
+    "int4": "INTEGER",
+    "int8": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "timestamptz": "TIMESTAMPTZ",
+    "int2vector": "SMALLINT[]",
+    "oidvector": "UINTEGER[]",
+    "_text": "VARCHAR[]",
+    "_name": "VARCHAR[]",
+    "_int2": "SMALLINT[]",
+    "_int4": "INTEGER[]",
+    "_int8": "BIGINT[]",
+    "_oid": "UINTEGER[]",
+}
+
+# Types whose text is an object's name and whose value is its OID, to the stem of their functions in `pgf`.
+REG_TYPES: dict[str, str] = {
+    "regclass": "regclass",
+    "regtype": "regtype",
+    "regnamespace": "regnamespace",
+    "regrole": "regrole",
+    "regproc": "regproc",
+    "regprocedure": "regproc",
+}
+OID_TYPES = frozenset({"oid", "int", "integer", "int4", "bigint", "int8"})
+# Functions that take the schemas searched for names as a last argument.
+TAKE_PATH = frozenset({"pg_table_is_visible", "regclass_in", "regclass_out", "to_regclass"})
+# Functions whose first argument is a regclass, so that text there is a name.
+TAKE_REGCLASS = frozenset({"pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size"})
+# Columns of type regproc. The views hold the function's name in them.
+REGPROC_COLUMNS = frozenset(
+    {"typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze", "typsubscript"}
+)
+# Arrays whose first index is 0; `i_indoption` is what pgjdbc calls one of them outside a subquery.
+VECTOR_COLUMNS = frozenset({"indkey", "indoption", "i_indoption", "indclass", "indcollation", "proargtypes"})
+HIDDEN_COLUMNS = frozenset({"tableoid", "xmin", "xmax", "cmin", "cmax", "ctid"})
+
+# Nodes that sqlglot makes of functions PostgreSQL has by these names.
+FUNCTION_NODES: dict[type[exp.Expr], str] = {
+    exp.CurrentVersion: "version",
+    exp.CurrentDatabase: "current_database",
+    exp.CurrentCatalog: "current_catalog",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentSchemas: "current_schemas",
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+    exp.ArrayToString: "array_to_string",
+    exp.ArrayRemove: "array_remove",
+}
+# Keywords without parentheses that sqlglot reads as columns.
+KEYWORDS = frozenset({"user", "current_role"})
+
+# DuckDB's names of functions it has under another one.
+RENAMED: dict[str, str] = {
+    "json_build_object": "json_object",
+    "json_build_array": "json_array",
+    "jsonb_build_object": "json_object",
+    "jsonb_build_array": "json_array",
+    "row_to_json": "to_json",
+    "to_jsonb": "to_json",
+}
+
+# Names of types in pg_type, where SQL has another one; a cast of a constant gets this name.
+_INTERNAL_TYPE_NAMES: dict[str, str] = {
+    "int": "int4",
+    "integer": "int4",
+    "bigint": "int8",
+    "smallint": "int2",
+    "real": "float4",
+    "double precision": "float8",
+    "decimal": "numeric",
+    "boolean": "bool",
+    "character varying": "varchar",
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the rules may look at besides their node."""
+
+    is_system: IsSystem
+    session: Mapping[str, str]
+    ctes: frozenset[str]
+
+    @cached_property
+    def search_path(self) -> list[str]:
+        """The schemas searched for an unqualified name, the implicit one first."""
+        listed = [part.strip().strip('"') for part in self.settings.get("search_path", "").split(",")]
+        return list(dict.fromkeys(["pg_catalog", self.schema, *(part for part in listed if part not in ("", "$user"))]))
+
+    @property
+    def schema(self) -> str:
+        return self.session.get("schema", "public")
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """The session's settings by lower-case name."""
+        return {
+            name.lower(): value for name, value in self.session.items() if name not in ("database", "user", "schema")
+        }
+
+    def is_function(self, name: str) -> bool:
+        return self.is_system(FUNCTIONS, name)
+
+    def system_schema(self, table: exp.Table) -> str | None:
+        """The system schema that holds a table; None for a user's."""
+        name, schema = table.name.lower(), table.db.lower()
+        if schema:
+            return schema if self.is_system(schema, name) else None
+        if name in self.ctes:
+            return None
+        return next((schema for schema in IMPLICIT_SCHEMAS if self.is_system(schema, name)), None)
+
+
+def output_name(item: exp.Expr) -> str:
+    """The name PostgreSQL gives an output column: its alias, else that of the column, function or type in it."""
+    match item:
+        case exp.Alias() | exp.Column():
+            return item.output_name
+        case exp.Paren() | exp.Collate() | exp.Bracket():
+            return output_name(item.this)
+        case exp.Cast():
+            inner = item.this.unnest()
+            while isinstance(inner, exp.Cast):
+                inner = inner.this.unnest()
+            has_name = isinstance(inner, exp.Column | exp.Dot | exp.Func) and not isinstance(inner, exp.Case)
+            return output_name(inner) if has_name else _internal_type_name(item.to)
+        case exp.Dot():
+            last = item.expression
+            return last.name if isinstance(last, exp.Identifier) else output_name(last)
+        case exp.Subquery(this=exp.Select() as query):
+            return output_name(query.expressions[0])
+        case exp.Case() | exp.Array() | exp.Exists():
+            return item.key
+        case exp.Anonymous():
+            return item.name.lower()
+        case exp.Func() if not isinstance(item, exp.Connector):
+            written = re.match(r"(\w+)(?:\(|$)", item.sql(dialect="postgres"))
+            return FUNCTION_NODES.get(type(item)) or (written[1].lower() if written else NO_NAME)
+    return NO_NAME
+
+
+def type_name(to: exp.Expr) -> str:
+    """A type as written, in lower case, without schema and quotes."""
+    return to.sql(dialect="postgres").lower().replace('"', "").rpartition(".")[2]
+
+
+def _internal_type_name(to: exp.Expr) -> str:
+    name = re.sub(r"\(.*\)|\[\]", "", type_name(to))
+    return _INTERNAL_TYPE_NAMES.get(name, name)
+
+
+def call(name: str, *args: exp.Expr) -> exp.Expr:
+    """`memory.pgf.name(args)`."""
+    function = exp.Anonymous(this=name, expressions=list(args))
+    return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(FUNCTIONS), function])
+
+
+def strings(values: list[str]) -> exp.Expr:
+    return exp.Array(expressions=[exp.Literal.string(value) for value in values])

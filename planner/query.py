@@ -1,0 +1,262 @@
+"""Batch statements for DuckDB: names resolved to the lake, PostgreSQL's functions and catalogs to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Catalog, Relation
+from catalog.types import TEXT, Type, type_of_oid
+from planner import pg_compat
+from planner.bind import Scope, data_type, resolve, resolve_readable
+from planner.parse import column_type, name_of
+from planner.statements import Name
+
+# Types whose place a parameter takes when nothing tells more: LIMIT $1.
+_BIGINT = Type("bigint")
+LAKE = "lake"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …"""
+
+    sql: str
+    parameters: tuple[Type, ...]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a batch statement is planned against.
+
+    `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
+    """
+
+    catalog: Catalog
+    scope: Scope
+    settings: Mapping[str, str]
+    is_system: pg_compat.IsSystem
+
+
+def plan_query(tree: exp.Expression, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
+    """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
+    tree = tree.copy()
+    _name_outputs(tree)
+    parameters = infer_parameters(tree, environment, oids)
+    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
+
+
+def _name_outputs(tree: exp.Expression) -> None:
+    """Name the unnamed outputs as PostgreSQL does: `count`, `?column?`, …"""
+    select = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    for item in select.selects if isinstance(select, exp.Select) else ():
+        if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases):
+            item.replace(exp.alias_(item.copy(), pg_compat.output_name(item), quoted=True))
+
+
+def plan_source(
+    source: exp.Expression, targets: tuple[Type, ...], environment: Environment, oids: tuple[int, ...] = ()
+) -> Batch:
+    """The rows of an INSERT; a parameter in VALUES takes its column's type."""
+    source = source.copy()
+    hints = {}
+    for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
+        for value, type_ in zip(row.expressions, targets, strict=False):
+            if isinstance(value, exp.Column) and value.sql().upper() == "DEFAULT":
+                value.replace(exp.null())
+            hints[id(value)] = type_
+    parameters = infer_parameters(source, environment, oids, hints)
+    return Batch(_finish(_resolve_tables(source, environment), environment, parameters), parameters)
+
+
+def plan_write(
+    tree: exp.Update | exp.Delete, target: Relation, environment: Environment, oids: tuple[int, ...] = ()
+) -> Batch:
+    """An UPDATE or DELETE for DuckDB."""
+    tree = tree.copy()
+    parameters = infer_parameters(tree, environment, oids)
+    table = tree.this
+    written = table.alias or table.name
+    table.replace(_lake_table(target, written))
+    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
+
+
+def _finish(tree: exp.Expression, environment: Environment, parameters: tuple[Type, ...]) -> str:
+    rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings)
+
+    def typed(node: exp.Expression) -> exp.Expression:
+        number = _parameter_number(node)
+        if number is None or isinstance(node.parent, exp.Cast):
+            return node
+        return exp.cast(node.copy(), data_type(parameters[number - 1]))
+
+    return rewritten.transform(typed).sql(dialect="duckdb")
+
+
+def base_tables(tree: exp.Expression) -> Iterator[exp.Table]:
+    """Tables of a statement that are not CTEs or functions."""
+    for table in list(tree.find_all(exp.Table)):
+        if isinstance(table.this, exp.Identifier) and not (not table.db and _is_cte(table)):
+            yield table
+
+
+def _is_cte(table: exp.Table) -> bool:
+    node: exp.Expression | None = table
+    while node is not None:
+        with_ = node.args.get("with_")
+        if with_ is not None and any(cte.alias == table.name for cte in with_.expressions):
+            return True
+        node = node.parent
+    return False
+
+
+def _resolve_tables(tree: exp.Expression, environment: Environment) -> exp.Expression:
+    for table in base_tables(tree):
+        if table.catalog == LAKE:
+            continue
+        relation = find_relation(name_of(table), environment)
+        if relation is not None:
+            _qualify_columns(tree, table)
+            new = _readable(relation, table.alias or table.name, table.args.get("alias"))
+            table.replace(new)
+    return tree
+
+
+def find_relation(name: Name, environment: Environment) -> Relation | None:
+    """The user relation a name means; None for a system view. Raises Error 42P01."""
+    schema = name.schema
+    if schema in pg_compat.SCHEMAS:
+        if not environment.is_system(schema, name.name):
+            raise Error(f"table or source not found: {name}", errors.UNDEFINED_TABLE, position=name.position)
+        return None
+    if (
+        schema is None
+        and environment.catalog.find(environment.scope.database, environment.scope.schema, name.name) is None
+    ) and any(environment.is_system(system, name.name) for system in ("pg_catalog", "rw_catalog")):
+        return None
+    relation = resolve_readable(environment.catalog, environment.scope, name)
+    failed_job(environment.catalog, relation)
+    return relation
+
+
+def failed_job(catalog: Catalog, relation: Relation) -> None:
+    """Raise Error 55000 when this view, or one it reads, can no longer be maintained: its rows would be stale."""
+    pending = [relation]
+    while pending:
+        current = pending.pop()
+        job = catalog.job_by_id.get(current.id)
+        if job is not None and job.status == "FAILED":
+            raise Error(
+                f'materialized view "{current.name}" has failed and is no longer maintained',
+                errors.NOT_IN_PREREQUISITE_STATE,
+                detail=job.error,
+                hint="Drop it and create it again.",
+            )
+        pending += [catalog.by_id[id_] for id_ in current.upstreams if id_ in catalog.by_id]
+
+
+def _readable(relation: Relation, name: str, alias: exp.TableAlias | None) -> exp.Expression:
+    table = _lake_table(relation, None)
+    if len(relation.visible) == len(relation.stored):
+        table.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+        return table
+    columns = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.visible]
+    subquery = exp.select(*columns).from_(table).subquery()
+    subquery.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    return subquery
+
+
+def _lake_table(relation: Relation, alias: str | None) -> exp.Table:
+    table = exp.Table(
+        this=exp.to_identifier(relation.name, quoted=True),
+        db=exp.to_identifier(f"{relation.database}.{relation.schema}", quoted=True),
+        catalog=exp.to_identifier(LAKE),
+    )
+    if alias is not None:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return table
+
+
+def _qualify_columns(tree: exp.Expression, table: exp.Table) -> None:
+    """`schema.table.column` becomes `table.column`, since the table now has just its alias."""
+    for column in tree.find_all(exp.Column):
+        if column.args.get("db") is not None and column.table == table.name and column.db == table.db:
+            column.set("db", None)
+            column.set("catalog", None)
+
+
+def _parameter_number(node: exp.Expression) -> int | None:
+    if isinstance(node, exp.Parameter) and node.this.name.isdigit():
+        return int(node.this.name)
+    return None
+
+
+def infer_parameters(
+    tree: exp.Expression, environment: Environment, oids: tuple[int, ...], hints: Mapping[int, Type] | None = None
+) -> tuple[Type, ...]:
+    """The types of a statement's parameters: what the client says, else what their place says, else text."""
+    found: dict[int, Type] = {}
+    for node in tree.find_all(exp.Parameter):
+        number = _parameter_number(node)
+        if number is not None and number not in found:
+            type_ = (hints or {}).get(id(node)) or _type_by_place(node, tree, environment)
+            if type_ is not None:
+                found[number] = type_
+    numbers = [n for node in tree.find_all(exp.Parameter) if (n := _parameter_number(node)) is not None]
+    count = max([len(oids), *numbers])
+    given = {index + 1: type_of_oid(oid) for index, oid in enumerate(oids)}
+    return tuple(given.get(n) or found.get(n) or TEXT for n in range(1, count + 1))
+
+
+def _type_by_place(node: exp.Parameter, tree: exp.Expression, environment: Environment) -> Type | None:
+    parent = node.parent
+    while isinstance(parent, exp.Paren | exp.Tuple | exp.Neg):
+        parent = parent.parent
+    if isinstance(parent, exp.Cast):
+        return column_type(parent.to)
+    if isinstance(parent, exp.Limit | exp.Offset):
+        return _BIGINT
+    if isinstance(parent, exp.Binary | exp.Between | exp.In):
+        for side in parent.iter_expressions():
+            side = side.unnest()
+            if isinstance(side, exp.Column):
+                return _column_type(side, tree, environment)
+            if isinstance(side, exp.Cast):
+                return column_type(side.to)
+            if isinstance(side, exp.Literal) and not side.is_string:
+                return Type("integer") if side.is_int else Type("numeric")
+    return None
+
+
+def _column_type(column: exp.Column, tree: exp.Expression, environment: Environment) -> Type | None:
+    for table in base_tables(tree):
+        if column.table and column.table != table.alias_or_name:
+            continue
+        name = name_of(table)
+        if name.schema in pg_compat.SCHEMAS:
+            continue
+        relation = environment.catalog.find(
+            environment.scope.database, name.schema or environment.scope.schema, name.name
+        )
+        found = (
+            relation.column(column.name.lower() if not column.this.args.get("quoted") else column.name)
+            if relation
+            else None
+        )
+        if found is not None:
+            return found.type
+    return None
+
+
+def resolve_target(name: Name, environment: Environment) -> Relation:
+    """The table a write names. Raises Error 42809 for a view, 42P01 for nothing."""
+    relation = resolve(environment.catalog, environment.scope, name, "table")
+    if not relation.is_table:
+        raise Error(f'cannot change {relation.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
+    return relation

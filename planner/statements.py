@@ -1,0 +1,198 @@
+"""What a client can ask for, as data. `planner.parse` makes these; `server.dispatch` maps each to its handler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog.types import Type
+
+
+@dataclass(frozen=True)
+class Name:
+    """A relation's name as written. `position` counts characters of the statement from 1."""
+
+    database: str | None
+    schema: str | None
+    name: str
+    position: int
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.database, self.schema, self.name) if part)
+
+
+@dataclass(frozen=True)
+class Empty:
+    pass
+
+
+@dataclass(frozen=True)
+class Query:
+    """SELECT, VALUES, WITH … SELECT."""
+
+    tree: exp.Expression
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    name: str
+    type: Type
+    not_null: bool = False
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...]
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case."""
+
+    name: str
+    value: str
+    position: int
+
+
+@dataclass(frozen=True)
+class CreateMaterializedView:
+    """`text` is the whole statement, which positions in `query` count in."""
+
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query
+    text: str
+    options: tuple[Option, ...]
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class Drop:
+    kind: str  # "table" or "materialized view"
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True)
+class Insert:
+    """`columns` is empty when the statement names none."""
+
+    table: Name
+    columns: tuple[str, ...]
+    source: exp.Expression
+
+
+@dataclass(frozen=True)
+class Update:
+    table: Name
+    tree: exp.Update
+
+
+@dataclass(frozen=True)
+class Delete:
+    table: Name
+    tree: exp.Delete
+
+
+@dataclass(frozen=True)
+class Copy:
+    """COPY of a table (with its columns) or, outwards only, of a query."""
+
+    table: Name | None
+    columns: tuple[str, ...]
+    query: exp.Expression | None
+    is_from: bool
+    format: str  # "text" or "csv"
+    options: dict[str, str | bool]
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW JOBS, TABLES, … : `what` in upper case; `schema` from FROM, `like` from LIKE."""
+
+    what: str
+    schema: str | None = None
+    like: str | None = None
+    name: Name | None = None
+
+
+@dataclass(frozen=True)
+class ShowVariable:
+    name: str
+
+
+@dataclass(frozen=True)
+class SetVariable:
+    """SET of a session variable, or ALTER SYSTEM SET when `system`. `value` None stands for DEFAULT."""
+
+    name: str
+    value: str | None
+    system: bool = False
+
+
+@dataclass(frozen=True)
+class Flush:
+    pass
+
+
+@dataclass(frozen=True)
+class Wait:
+    """`name` None waits for every job."""
+
+    kind: str | None = None
+    name: Name | None = None
+
+
+@dataclass(frozen=True)
+class CancelJobs:
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Explain:
+    statement: Query | CreateMaterializedView | Insert | Update | Delete
+    verbose: bool
+    incremental: bool
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, … : `tag` is the command tag."""
+
+    tag: str
+
+
+@dataclass(frozen=True)
+class Deallocate:
+    """DEALLOCATE, DISCARD ALL, CLOSE ALL, UNLISTEN *, RESET ALL: accepted, `tag` is the command tag."""
+
+    tag: str
+
+
+Statement = (
+    Empty
+    | Query
+    | CreateTable
+    | CreateMaterializedView
+    | Drop
+    | Insert
+    | Update
+    | Delete
+    | Copy
+    | Show
+    | ShowVariable
+    | SetVariable
+    | Flush
+    | Wait
+    | CancelJobs
+    | Explain
+    | Transaction
+    | Deallocate
+)

@@ -1,0 +1,171 @@
+"""Reading a statement token by token, for the statements sqlglot does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+from sqlglot.dialects import Postgres
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, TokenType
+
+from catalog import errors
+from catalog.errors import Error
+from planner.statements import Name
+
+T = TypeVar("T")
+
+
+class _Tokenizer(Postgres.Tokenizer):
+    """Postgres' tokens all the way: sqlglot's own takes what follows SHOW, EXPLAIN, … as one string."""
+
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+def tokenize(sql: str) -> list[Token]:
+    """The tokens of a text. Raises Error 42601 for an unterminated string or comment."""
+    try:
+        return _Tokenizer().tokenize(sql)
+    except TokenError as error:
+        raise Error(
+            "unterminated quoted string or comment", errors.SYNTAX_ERROR, position=max(len(sql.rstrip()), 1)
+        ) from error
+
+
+def split_statements(sql: str) -> list[tuple[str, int]]:
+    """The statements of a text, each with its offset in characters; at least one, which may be empty."""
+    pieces: list[tuple[str, int]] = []
+    start = 0
+    for token in tokenize(sql):
+        if token.token_type == TokenType.SEMICOLON:
+            pieces.append((sql[start : token.start], start))
+            start = token.end + 1
+    pieces.append((sql[start:], start))
+    filled = [(text, offset) for text, offset in pieces if tokenize(text)]
+    return filled or [("", 0)]
+
+
+class TokenReader:
+    """A cursor over the tokens of one statement. Every failure is a syntax error at the current token."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self._tokens = tokenize(sql)
+        self._index = 0
+
+    @property
+    def offset(self) -> int:
+        """Where the current token starts in the statement, in characters."""
+        return self._tokens[self._index].start if not self.at_end else len(self.sql)
+
+    @property
+    def at_end(self) -> bool:
+        return self._index >= len(self._tokens)
+
+    @property
+    def rest(self) -> str:
+        return self.sql[self.offset :]
+
+    def peek(self, ahead: int = 0) -> str:
+        """The current word in upper case; quoted text keeps its quotes, so it never equals a keyword."""
+        index = self._index + ahead
+        if index >= len(self._tokens):
+            return ""
+        token = self._tokens[index]
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            return self.sql[token.start : token.end + 1]
+        return token.text.upper()
+
+    def accept(self, *words: str) -> bool:
+        """Step over these words if they come next."""
+        if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
+            self._index += len(words)
+            return True
+        return False
+
+    def expect(self, *words: str) -> None:
+        if not self.accept(*words):
+            raise self.syntax_error()
+
+    def syntax_error(self) -> Error:
+        return syntax_error(self.sql, self.offset)
+
+    def finish(self) -> None:
+        """Nothing may follow."""
+        if not self.at_end:
+            raise self.syntax_error()
+
+    def identifier(self) -> str:
+        """An identifier, folded to lower case unless quoted."""
+        if self.at_end:
+            raise self.syntax_error()
+        token = self._tokens[self._index]
+        if token.token_type == TokenType.IDENTIFIER:
+            self._index += 1
+            return token.text
+        if not (token.text[:1].isalpha() or token.text[:1] == "_") or token.token_type == TokenType.STRING:
+            raise self.syntax_error()
+        self._index += 1
+        return token.text.lower()
+
+    def name(self) -> Name:
+        """`[[database.]schema.]name`."""
+        position = self.offset + 1
+        parts = [self.identifier()]
+        while self.accept("."):
+            parts.append(self.identifier())
+        if len(parts) > 3:
+            raise Error(f"improper qualified name (too many dotted names): {'.'.join(parts)}", errors.SYNTAX_ERROR)
+        database, schema, name = ([None] * (3 - len(parts)) + parts)[-3:]
+        assert name is not None
+        return Name(database, schema, name, position)
+
+    def dotted_word(self) -> str:
+        """An option's name: `a.b.c`, folded unless quoted."""
+        word = self.identifier()
+        while self.accept("."):
+            word += "." + self.identifier()
+        return word
+
+    def integer(self) -> int:
+        text = self.peek()
+        if not text.isdigit():
+            raise self.syntax_error()
+        self._index += 1
+        return int(text)
+
+    def value(self) -> str:
+        """A literal or bare word as text: strings lose quotes, words fold to lower case, numbers keep a sign."""
+        if self.at_end:
+            raise self.syntax_error()
+        sign = "-" if self.accept("-") else ""
+        token = self._tokens[self._index]
+        self._index += 1
+        if token.token_type == TokenType.STRING:
+            return token.text
+        if not (token.text[:1].isalnum() or token.text[:1] == "_"):
+            self._index -= 1
+            raise self.syntax_error()
+        return sign + (token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower())
+
+    def comma_separated(self, item: Callable[[], T]) -> tuple[T, ...]:
+        items = [item()]
+        while self.accept(","):
+            items.append(item())
+        return tuple(items)
+
+    def parenthesised(self, item: Callable[[], T]) -> tuple[T, ...]:
+        self.expect("(")
+        items = self.comma_separated(item)
+        self.expect(")")
+        return items
+
+
+def syntax_error(sql: str, offset: int) -> Error:
+    """Postgres' words for a syntax error at a place in the text."""
+    rest = sql[offset:].strip()
+    if not rest:
+        return Error("syntax error at end of input", errors.SYNTAX_ERROR, position=len(sql) + 1)
+    tokens = tokenize(rest)
+    near = rest[tokens[0].start : tokens[0].end + 1] if tokens else rest
+    return Error(f'syntax error at or near "{near}"', errors.SYNTAX_ERROR, position=offset + 1)

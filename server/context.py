@@ -1,0 +1,122 @@
+"""Everything a handler may use, and how it is put together and taken apart."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from catalog import system_views
+from catalog.lake import Cursor, Lake
+from catalog.store import Store
+from executor.backfill import Settings
+from executor.coordinator import Coordinator
+from executor.groups import Groups, Size, require_java
+from executor.jobs import Jobs
+from executor.plans import Plans
+from server.config import Config
+from server.variables import SYSTEM, find, normalise
+
+logger = logging.getLogger(__name__)
+
+PROVISION_TIMEOUT_S = 120
+# A backfill's own Spark yields the CPU to the server and to the default group.
+SERVERLESS_NICENESS = 10
+
+
+@dataclass(frozen=True)
+class Context:
+    """The running server, without its sockets."""
+
+    config: Config
+    lake: Lake
+    store: Store
+    plans: Plans
+    groups: Groups
+    coordinator: Coordinator
+    jobs: Jobs
+
+    def parameter(self, name: str) -> str:
+        """The value of a system parameter."""
+        return self.store.catalog.parameters.get(name, SYSTEM[name].default)
+
+    def close(self) -> None:
+        """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
+        self.jobs.close()
+        self.coordinator.stop()
+        self.groups.close()
+        self.lake.close()
+
+
+class _Store(Store):
+    """A store whose system catalogs follow each change."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._views: Cursor = lake.cursor()
+        self._views_lock = threading.Lock()
+        system_views.install(self._views)
+        super().__init__(lake)
+
+    def reload(self) -> None:
+        super().reload()
+        with self._views_lock:
+            system_views.refresh(self._views)
+
+
+def open_context(config: Config, parameters: dict[str, str]) -> Context:
+    """Open the data directory and start the coordinator and the jobs that were being created.
+
+    `parameters` come from the configuration file; they are stored as if set by ALTER SYSTEM.
+    Raises Error when the directory, a parameter or the machine is not fit.
+    """
+    checked = {name: normalise(find(name, system=True), value) for name, value in parameters.items()}
+    require_java()
+    lake = Lake(config.data, config.duckdb_memory)
+    try:
+        store = _Store(lake)
+        if any(store.catalog.parameters.get(name) != value for name, value in checked.items()):
+            with store.change() as cursor:
+                for name, value in checked.items():
+                    store.set_parameter(cursor, name, value)
+        return _start(config, lake, store)
+    except BaseException:
+        lake.close()
+        raise
+
+
+def _start(config: Config, lake: Lake, store: Store) -> Context:
+    def parameter(name: str) -> str:
+        return store.catalog.parameters.get(name, SYSTEM[name].default)
+
+    def serverless_size() -> Size:
+        cores, gib = parameter("serverless_backfill_sku").split("x")
+        return Size(int(cores), int(gib) * 1024, SERVERLESS_NICENESS)
+
+    plans = Plans()
+    size = Size(config.spark_cores, config.spark_memory_mib)
+    groups = Groups(lake, config.spark_master, size, PROVISION_TIMEOUT_S)
+    coordinator = Coordinator(
+        store,
+        plans,
+        groups,
+        interval_ms=lambda: int(parameter("barrier_interval_ms")),
+        engine=lambda: parameter("streaming_engine"),
+        duckdb_max_rows=lambda: int(parameter("streaming_duckdb_max_rows")),
+    )
+    settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size)
+    jobs = Jobs(store, plans, groups, coordinator, settings)
+    jobs.recover()
+    coordinator.start()
+    coordinator.notify()
+    if config.spark_start == "eager":
+        threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
+    return Context(config, lake, store, plans, groups, coordinator, jobs)
+
+
+def _warm_up(groups: Groups) -> None:
+    """Have Spark ready before the first view needs it."""
+    try:
+        with groups.default().session() as session:
+            session.sql("SELECT 1").collect()
+    except Exception:
+        logger.warning("Spark is not ready yet; the first backfill tries again", exc_info=True)

@@ -1,0 +1,357 @@
+"""What follows startup on a connection: queries, prepared statements, portals and COPY, message by message.
+
+The bytes come and go through a `Channel`; everything about SQL is the session's. Behaviour is that of the PostgreSQL
+docs, "Message Flow".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from catalog.errors import (
+    ADMIN_SHUTDOWN,
+    DUPLICATE_PREPARED_STATEMENT,
+    FEATURE_NOT_SUPPORTED,
+    NOT_IN_PREREQUISITE_STATE,
+    PROTOCOL_VIOLATION,
+    QUERY_CANCELED,
+    UNDEFINED_CURSOR,
+    UNDEFINED_PREPARED_STATEMENT,
+    Error,
+)
+from server import messages as m
+from server.copy import CopyParser, copy_rows
+from server.encoding import data_rows
+from server.portal import Portal, Rows, Statement
+from server.result import ClientSession, CopySink, Result, ResultColumn
+
+logger = logging.getLogger(__name__)
+
+# After these the names of protocol-level statements are free again.
+_FORGETS_STATEMENTS = frozenset({"DEALLOCATE ALL", "DISCARD ALL"})
+
+
+class Disconnected(Exception):
+    """The client has gone, or never spoke Postgres."""
+
+
+class Fatal(Exception):
+    """Ends the connection after sending `error`."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Channel(Protocol):
+    """Messages to and from one client. All methods raise Disconnected when it has gone."""
+
+    def read_message(self) -> tuple[bytes, bytes]:
+        """Code and body of the next message. Raises Fatal for an impossible length."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Whole messages; they may wait for `flush`."""
+
+    def flush(self) -> None: ...
+
+
+def as_error(error: Exception) -> Error:
+    """What the client is told. Anything but our own Error is a fault of ours, logged with its traceback."""
+    if isinstance(error, Error):
+        return error
+    logger.error("internal error", exc_info=error)
+    return Error(f"internal error: {type(error).__name__}: {error}")
+
+
+class Conversation:
+    """One client's statements and portals, and what is sent in answer to each message."""
+
+    def __init__(self, session: ClientSession, channel: Channel) -> None:
+        self._session = session
+        self._channel = channel
+        self._skipping = False  # after an error, until Sync
+        self._statements: dict[str, Statement] = {}
+        self._portals: dict[str, Portal] = {}
+        self._reported: dict[str, str] = {}
+
+    def handle(self, code: bytes, body: bytes) -> None:
+        """Act on one message. Raises Fatal for one that ends the connection, Disconnected when the client left."""
+        handler = _HANDLERS.get(code)
+        if handler is None:
+            raise Fatal(Error(f"invalid frontend message type {code[0]}", PROTOCOL_VIOLATION))
+        if self._skipping and code != m.SYNC:
+            return
+        try:
+            handler(self, body)
+        except (Disconnected, Fatal):
+            raise
+        except Exception as error:
+            self._report(error)
+            self._skipping = True
+
+    def close(self) -> None:
+        """Release the open portals and the session."""
+        for name in list(self._portals):
+            self._close_portal(name)
+        self._session.close()
+
+    def ready(self) -> None:
+        """ReadyForQuery, and out with everything."""
+        self._send(m.READY_FOR_QUERY, self._session.transaction_status())
+        self._channel.flush()
+
+    def report_parameters(self) -> None:
+        """ParameterStatus for what has changed since it was last sent."""
+        current = dict(self._session.parameters())
+        for name, value in current.items():
+            if self._reported.get(name) != value:
+                self._send(m.PARAMETER_STATUS, m.cstring(name) + m.cstring(value))
+        self._reported = current
+
+    def _report(self, error: Exception) -> None:
+        error = as_error(error)
+        if error.sqlstate == ADMIN_SHUTDOWN:
+            raise Fatal(error)
+        self._send(m.ERROR_RESPONSE, m.error_fields(error, "ERROR"))
+        self._channel.flush()
+
+    def _send(self, code: bytes, body: bytes = b"") -> None:
+        self._channel.write(m.frame(code, body))
+
+    def _zone(self) -> str:
+        return self._session.parameters().get("TimeZone", "UTC")
+
+    # Simple query
+
+    def _on_query(self, body: bytes) -> None:
+        self._statements.pop("", None)
+        self._close_portal("")
+        try:
+            self._run_script(m.read_query(body))
+        except (Disconnected, Fatal):
+            raise
+        except Exception as error:
+            self._report(error)
+        self._on_sync(b"")
+
+    def _run_script(self, sql: str) -> None:
+        is_empty = True
+        for text, offset in self._session.split(sql):
+            is_empty = False
+            try:
+                self._run_statement(text)
+            except Error as error:
+                if error.position is not None:
+                    error.position += offset
+                raise
+        if is_empty:
+            self._send(m.EMPTY_QUERY_RESPONSE)
+
+    def _run_statement(self, sql: str) -> None:
+        prepared = self._session.prepare(sql, ())
+        if prepared.parameters:
+            raise Error("there is no parameter $1", "42P02")
+        portal = Portal(Statement(prepared))
+        try:
+            self._execute(portal, 0, describe=True)
+        finally:
+            portal.close()
+
+    # Extended query
+
+    def _on_parse(self, body: bytes) -> None:
+        parse = m.read_parse(body)
+        if parse.name and parse.name in self._statements:
+            raise Error(f'prepared statement "{parse.name}" already exists', DUPLICATE_PREPARED_STATEMENT)
+        self._statements.pop(parse.name, None)
+        self._statements[parse.name] = Statement(self._session.prepare(parse.sql, parse.oids), parse.oids)
+        self._send(m.PARSE_COMPLETE)
+
+    def _on_bind(self, body: bytes) -> None:
+        bind = m.read_bind(body)
+        statement = self._statement(bind.statement)
+        if bind.portal and bind.portal in self._portals:
+            raise Error(f'cursor "{bind.portal}" already exists', "42P03")
+        self._close_portal(bind.portal)
+        portal = Portal(statement, statement.decode(bind), bind.result_formats)
+        portal.formats(statement.prepared.columns or ())
+        self._portals[bind.portal] = portal
+        self._send(m.BIND_COMPLETE)
+
+    def _on_describe(self, body: bytes) -> None:
+        kind, name = m.read_target(body)
+        if kind == "S":
+            statement = self._statement(name)
+            self._send(m.PARAMETER_DESCRIPTION, m.parameter_description(statement.parameter_oids))
+            self._describe(Portal(statement), statement.prepared.columns)
+        else:
+            portal = self._portal(name)
+            self._describe(portal, portal.statement.prepared.columns)
+
+    def _describe(self, portal: Portal, columns: tuple[ResultColumn, ...] | None) -> None:
+        if columns is None:
+            self._send(m.NO_DATA)
+        else:
+            self._send(m.ROW_DESCRIPTION, m.row_description(columns, portal.formats(columns)))
+
+    def _on_execute(self, body: bytes) -> None:
+        name, limit = m.read_execute(body)
+        portal = self._portal(name)
+        if portal.finished and portal.rows is None:
+            raise Error(f'portal "{name}" cannot be run', NOT_IN_PREREQUISITE_STATE)
+        try:
+            self._execute(portal, limit)
+        except BaseException:
+            self._close_portal(name)
+            raise
+
+    def _on_close(self, body: bytes) -> None:
+        kind, name = m.read_target(body)
+        if kind == "S":
+            self._statements.pop(name, None)
+        else:
+            self._close_portal(name)
+        self._send(m.CLOSE_COMPLETE)
+
+    def _on_sync(self, _body: bytes) -> None:
+        """Ends the implicit transaction, and with it the portals unless an explicit one is open."""
+        self._skipping = False
+        if self._session.transaction_status() == b"I":
+            for name in list(self._portals):
+                self._close_portal(name)
+        self.ready()
+
+    def _on_flush(self, _body: bytes) -> None:
+        self._channel.flush()
+
+    def _on_function_call(self, _body: bytes) -> None:
+        self._report(Error("function calls through the protocol are not supported", FEATURE_NOT_SUPPORTED))
+        self.ready()
+
+    def _on_late_copy_data(self, _body: bytes) -> None:
+        """CopyData and the like that were under way when their COPY failed: the protocol says to drop them."""
+
+    def _statement(self, name: str) -> Statement:
+        if name not in self._statements:
+            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise Error(f"{what} does not exist", UNDEFINED_PREPARED_STATEMENT)
+        return self._statements[name]
+
+    def _portal(self, name: str) -> Portal:
+        if name not in self._portals:
+            raise Error(f'portal "{name}" does not exist', UNDEFINED_CURSOR)
+        return self._portals[name]
+
+    def _close_portal(self, name: str) -> None:
+        portal = self._portals.pop(name, None)
+        if portal is not None:
+            portal.close()
+
+    # Execution
+
+    def _execute(self, portal: Portal, limit: int, describe: bool = False) -> None:
+        if portal.statement.prepared.is_empty:
+            self._send(m.EMPTY_QUERY_RESPONSE)
+            return
+        if portal.result is None:
+            portal.result = self._session.execute(portal.statement.prepared, portal.values)
+            if describe and portal.result.columns is not None and portal.result.copy_out is None:
+                self._describe(portal, portal.result.columns)
+        self._advance(portal, portal.result, limit)
+
+    def _advance(self, portal: Portal, result: Result, limit: int) -> None:
+        if result.copy_in is not None:
+            self._complete(result, f"COPY {self._copy_in(result.copy_in)}")
+        elif result.copy_out is not None:
+            self._complete(result, f"COPY {self._copy_out(result)}")
+        elif result.columns is not None:
+            portal.rows = portal.rows or Rows(result.batches)
+            sent = 0 if portal.finished else self._send_rows(portal, result.columns, limit)
+            if limit and sent == limit:
+                self._send(m.PORTAL_SUSPENDED)
+                return
+            self._complete(result, f"{result.tag} {sent}" if result.counts_rows else result.tag)
+        else:
+            self._complete(result, result.tag)
+        portal.close()
+
+    def _send_rows(self, portal: Portal, columns: tuple[ResultColumn, ...], limit: int) -> int:
+        assert portal.rows is not None
+        types, formats, zone = [column.type for column in columns], portal.formats(columns), self._zone()
+        sent = 0
+        for batch in portal.rows.take(limit):
+            self._channel.write(data_rows(batch, types, formats, zone))
+            sent += batch.num_rows
+        return sent
+
+    def _complete(self, result: Result, tag: str) -> None:
+        for notice in result.notices:
+            error = Error(notice.message, notice.sqlstate)
+            self._send(m.NOTICE_RESPONSE, m.error_fields(error, notice.severity))
+        result.notices = []
+        self._send(m.COMMAND_COMPLETE, m.cstring(tag))
+        self.report_parameters()
+        if tag in _FORGETS_STATEMENTS:
+            self._statements.clear()
+
+    # COPY
+
+    def _copy_in(self, sink: CopySink) -> int:
+        """Rows stored. Anything that goes wrong, the client leaving included, forgets what was staged."""
+        self._send(m.COPY_IN_RESPONSE, m.copy_response(len(sink.columns)))
+        self._channel.flush()
+        parser = CopyParser([column.name for column in sink.columns], sink.options)
+        try:
+            while (data := self._next_copy_data()) is not None:
+                for batch in parser.feed(data):
+                    sink.write(batch)
+            for batch in parser.finish():
+                sink.write(batch)
+            return sink.finish()
+        except BaseException:
+            sink.abort()
+            raise
+
+    def _next_copy_data(self) -> bytes | None:
+        """The next CopyData, None at CopyDone. Flush and Sync are allowed in between and mean nothing."""
+        while True:
+            code, body = self._channel.read_message()
+            if code == m.COPY_DATA:
+                return body
+            if code == m.COPY_DONE:
+                return None
+            if code == m.COPY_FAIL:
+                raise Error(f"COPY from stdin failed: {m.read_query(body)}", QUERY_CANCELED)
+            if code not in (m.FLUSH, m.SYNC):
+                raise Fatal(
+                    Error(f"unexpected message type 0x{code[0]:02X} during COPY from stdin", PROTOCOL_VIOLATION)
+                )
+
+    def _copy_out(self, result: Result) -> int:
+        assert result.copy_out is not None and result.columns is not None
+        self._send(m.COPY_OUT_RESPONSE, m.copy_response(len(result.columns)))
+        sent = 0
+        rows = Rows(result.batches).take()
+        for count, data in copy_rows(rows, result.columns, result.copy_out, self._zone()):
+            self._channel.write(data)
+            sent += count
+        self._send(m.COPY_DONE)
+        return sent
+
+
+_HANDLERS: dict[bytes, Callable[[Conversation, bytes], None]] = {
+    m.QUERY: Conversation._on_query,
+    m.PARSE: Conversation._on_parse,
+    m.BIND: Conversation._on_bind,
+    m.DESCRIBE: Conversation._on_describe,
+    m.EXECUTE: Conversation._on_execute,
+    m.CLOSE: Conversation._on_close,
+    m.SYNC: Conversation._on_sync,
+    m.FLUSH: Conversation._on_flush,
+    m.FUNCTION_CALL: Conversation._on_function_call,
+    m.COPY_DATA: Conversation._on_late_copy_data,
+    m.COPY_DONE: Conversation._on_late_copy_data,
+    m.COPY_FAIL: Conversation._on_late_copy_data,
+}

@@ -1,0 +1,170 @@
+"""CREATE and DROP."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error, not_found
+from catalog.model import INITIAL, ROW_ID, Column, Job, Relation, row_id_column
+from executor.groups import DEFAULT_GROUP
+from planner.bind import resolve
+from planner.explain import notices
+from planner.statements import CreateMaterializedView, CreateTable, Drop, Name, Option
+from planner.stream import StreamPlan, plan_view
+from server.result import Notice, Result
+from server.session import Session
+
+DISABLED = (
+    "Serverless Backfill is disabled. "
+    "Use RisingWave cloud at https://cloud.risingwave.com/auth/signup to try this feature"
+)
+
+
+def create_table(session: Session, statement: CreateTable) -> Result:
+    """A table; without a primary key its rows are told apart by the lake's row id."""
+    existing = _existing(session, statement.name, "table", statement.if_not_exists)
+    if existing is not None:
+        return Result("CREATE_TABLE", notices=[existing])
+    columns = tuple(Column(c.name, c.type, not_null=c.not_null) for c in statement.columns)
+    key = statement.primary_key
+    store = session.context.store
+    with store.change() as cursor:
+        relation = Relation(
+            id=store.next_id(cursor),
+            database=session.database,
+            schema=_schema(session, statement.name),
+            name=statement.name.name,
+            kind="table",
+            columns=columns if key else (*columns, row_id_column()),
+            key=key or (ROW_ID,),
+            definition=statement.definition,
+            created=True,
+        )
+        store.create_relation(cursor, relation)
+    return Result("CREATE_TABLE")
+
+
+def create_materialized_view(session: Session, statement: CreateMaterializedView) -> Result:
+    """Plan the view, start its job, and wait for it unless `background_ddl` is on.
+
+    A plan error, a wrong option or a disabled feature is found before anything is reserved or provisioned.
+    """
+    existing = _existing(session, statement.name, "materialized view", statement.if_not_exists)
+    if existing is not None:
+        return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
+    is_serverless = _resolve_serverless(session, statement.options)
+    environment = session.environment
+    plan = plan_view(statement.query, statement.columns, environment.catalog, environment.scope, statement.text)
+    is_background = session.flag("background_ddl")
+    relation = _view_relation(session, statement, plan)
+    job = Job(0, INITIAL, is_background, is_serverless, DEFAULT_GROUP, plan.strategy)
+    backfill = session.context.jobs.create(relation, plan, job)
+    try:
+        event = backfill.started if is_background else backfill.finished
+        session.context.jobs.wait_for(event, session.check_cancelled)
+    except Error:
+        session.context.jobs.cancel((backfill.id,))
+        raise
+    if backfill.error is not None:
+        raise backfill.error
+    return Result("CREATE_MATERIALIZED_VIEW", notices=[Notice(text) for text in notices(statement.query)])
+
+
+def _view_relation(session: Session, statement: CreateMaterializedView, plan: StreamPlan) -> Relation:
+    return Relation(
+        id=0,
+        database=session.database,
+        schema=_schema(session, statement.name),
+        name=statement.name.name,
+        kind="materialized view",
+        columns=plan.columns,
+        key=plan.key,
+        definition=statement.definition,
+        created=False,
+        upstreams=tuple(sorted({scan.relation.id for scan in plan.scans})),
+    )
+
+
+def _resolve_serverless(session: Session, options: tuple[Option, ...]) -> bool:
+    """RisingWave's precedence: the option beats the session variable, and only the word `true` is true."""
+    given = {option.name: option for option in options}
+    unknown = sorted(set(given) - {"cloud.serverless_backfill_enabled"})
+    if unknown:
+        listed = ", ".join(f'"{name}"' for name in unknown)
+        raise Error(
+            f"unexpected options in WITH clause: [{listed}]",
+            errors.INVALID_PARAMETER_VALUE,
+            position=given[unknown[0]].position,
+        )
+    option = given.get("cloud.serverless_backfill_enabled")
+    wanted = option.value == "true" if option else session.flag("enable_serverless_backfill")
+    if wanted and session.get("serverless_backfill_enabled") != "true":
+        raise Error(
+            DISABLED,
+            errors.INVALID_PARAMETER_VALUE,
+            hint="An administrator can enable it here: ALTER SYSTEM SET serverless_backfill_enabled = true",
+        )
+    return wanted
+
+
+def drop(session: Session, statement: Drop) -> Result:
+    """Drop relations, with their dependents if CASCADE says so. Dropping a creating view cancels it."""
+    tag = f"DROP_{statement.kind.upper().replace(' ', '_')}"
+    notices_, targets = [], []
+    for name in statement.names:
+        try:
+            relation = resolve(session.context.store.catalog, session.scope, name, statement.kind)
+        except Error as error:
+            if not statement.if_exists or error.sqlstate != errors.UNDEFINED_TABLE:
+                raise not_found(statement.kind, str(name), position=name.position) from error
+            notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
+            continue
+        if relation.kind != statement.kind:
+            right = relation.kind.upper()
+            raise Error(
+                f"Use `DROP {right}` to drop a {relation.kind}.", errors.WRONG_OBJECT_TYPE, position=name.position
+            )
+        targets.append(relation)
+    session.context.jobs.drop(_with_dependents(session, targets, statement.cascade))
+    return Result(tag, notices=notices_)
+
+
+def _with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
+    catalog = session.context.store.catalog
+    found = {relation.id: relation for relation in targets}
+    pending = list(targets)
+    while pending:
+        relation = pending.pop()
+        dependents = [d for d in catalog.dependents(relation.id) if d.id not in found]
+        if dependents and not cascade:
+            raise Error(
+                f"{relation.kind} used by {len(dependents)} other objects.",
+                errors.DEPENDENT_OBJECTS_STILL_EXIST,
+                detail="\n".join(f"{d.kind} {d.qualified_name} depends on it" for d in dependents),
+                hint="Use DROP ... CASCADE to drop the dependent objects too.",
+            )
+        found |= {d.id: d for d in dependents}
+        pending += dependents
+    return list(found.values())
+
+
+def _schema(session: Session, name: Name) -> str:
+    """The schema a new relation goes to. Raises Error 3F000."""
+    schema = name.schema or session.scope.schema
+    if (session.database, schema) not in session.context.store.catalog.schemas:
+        raise Error(f"schema not found: {schema}", errors.INVALID_SCHEMA_NAME, position=name.position)
+    return schema
+
+
+def _existing(session: Session, name: Name, kind: str, if_not_exists: bool) -> Notice | None:
+    """A notice when the name is taken and that is allowed. Raises Error 42710 when it is not."""
+    found = session.context.store.catalog.find(session.database, _schema(session, name), name.name)
+    if found is None:
+        return None
+    if if_not_exists:
+        return Notice(f'relation "{name.name}" already exists, skipping')
+    suffix = "" if found.created else " and is still being created"
+    raise Error(
+        f"{found.kind} named `{name.name}` already exists{suffix}".replace("`", ""),
+        errors.DUPLICATE_OBJECT,
+        position=name.position,
+    )

@@ -1,0 +1,120 @@
+"""What a statement gives back to the wire: columns, rows, a tag, or a COPY in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from catalog.types import Type
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A field of a RowDescription. `table_oid` and `attnum` are 0 unless it is a plain column of a relation."""
+
+    name: str
+    type: Type
+    table_oid: int = 0
+    attnum: int = 0
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """COPY's options with their defaults filled in by `text_copy()` or `csv_copy()`."""
+
+    format: str  # "text" or "csv"
+    delimiter: str
+    null: str
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
+
+
+class CopySink(Protocol):
+    """Takes the rows of a COPY FROM STDIN. Nothing is stored until `finish`."""
+
+    columns: tuple[ResultColumn, ...]
+    options: CopyOptions
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Stage rows; every column is `string` (or null), in the order of `columns`. Raises Error on bad values."""
+
+    def finish(self) -> int:
+        """Store all staged rows in one transaction and return their number."""
+
+    def abort(self) -> None:
+        """Forget the staged rows."""
+
+
+@dataclass
+class Result:
+    """One executed statement.
+
+    `tag` is the whole command tag, except that for row-returning results the wire appends the number of
+    rows it sent (`SELECT` becomes `SELECT 3`) when `counts_rows` is set.
+    `batches` yields Arrow record batches whose columns are in the order of `columns`, in DuckDB's Arrow types.
+    """
+
+    tag: str
+    columns: tuple[ResultColumn, ...] | None = None
+    batches: Iterator[pa.RecordBatch] | None = None
+    counts_rows: bool = False
+    copy_in: CopySink | None = None
+    copy_out: CopyOptions | None = None
+    notices: list[Notice] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Release what the batches hold (an open DuckDB result). Safe to call twice."""
+        if self.batches is not None and hasattr(self.batches, "close"):
+            self.batches.close()
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A NoticeResponse. `sqlstate` 00000 as RisingWave sends."""
+
+    message: str
+    severity: str = "NOTICE"
+    sqlstate: str = "00000"
+
+
+class Prepared(Protocol):
+    """A parsed and planned statement that has not run."""
+
+    is_empty: bool
+
+    @property
+    def parameters(self) -> tuple[Type, ...]:
+        """The types of $1, $2, …, given or inferred."""
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...] | None:
+        """The columns it would return, None when it returns no rows. Worked out when asked; raises Error."""
+
+
+class ClientSession(Protocol):
+    """What `server.wire` needs of a session. One thread at a time calls it, except `cancel`."""
+
+    def split(self, sql: str) -> Iterable[tuple[str, int]]:
+        """The statements of a simple query, each with its offset in the text. Raises Error on a syntax error."""
+
+    def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
+        """Parse and plan one statement; nothing runs. OID 0 means: infer it."""
+
+    def execute(self, prepared: Prepared, values: tuple[object, ...]) -> Result:
+        """Run with Python values (None for NULL) for the parameters."""
+
+    def transaction_status(self) -> bytes:
+        """b"I", b"T" or b"E"."""
+
+    def parameters(self) -> dict[str, str]:
+        """What ParameterStatus reports; compared after each statement, changes are sent again."""
+
+    def cancel(self) -> None:
+        """Stop the running statement; it raises Error 57014. Called from another thread."""
+
+    def close(self) -> None:
+        """The client has gone."""

@@ -1,0 +1,203 @@
+"""One client: its variables, and what it is running on DuckDB."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import Cursor, DuckDBError, translate
+from catalog.names import DEFAULT_DATABASE, literal
+from catalog.system_views import is_system
+from catalog.types import Type, parse_type
+from planner.bind import Scope
+from planner.query import Batch, Environment
+from server.context import Context
+from server.result import Result, ResultColumn
+from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
+
+# Rows of a batch sent to the client at once.
+BATCH_ROWS = 16_384
+
+
+class Session:
+    """The state of one connection."""
+
+    def __init__(self, context: Context, startup: dict[str, str]) -> None:
+        """Raises Error 3D000 for an unknown database, and what SET would raise for startup parameters."""
+        self.context = context
+        self.user = startup.get("user", "root")
+        self.database = startup.get("database") or DEFAULT_DATABASE
+        if self.database != DEFAULT_DATABASE:
+            raise Error(f'database "{self.database}" does not exist', errors.INVALID_CATALOG_NAME)
+        if self.user not in ("root", "postgres"):
+            raise Error(f'role "{self.user}" does not exist', "28000")
+        self._variables: dict[str, str] = {}
+        self._cancelled = threading.Event()
+        self._running: set[Cursor] = set()
+        for name, value in startup.items():
+            if name.lower() in SESSION and name.lower() not in ("client_encoding",):
+                self.set(name, value)
+
+    # Variables.
+
+    def get(self, name: str) -> str:
+        """The value of a session variable or system parameter, as SHOW prints it."""
+        resolved = resolve_name(name)
+        if resolved in SYSTEM:
+            return self.context.parameter(resolved)
+        variable = find(name, system=False)
+        stored = self.context.store.catalog.parameters.get(resolved, variable.default)
+        return self._variables.get(resolved, stored)
+
+    def set(self, name: str, value: str | None) -> None:
+        """SET; None resets to the default."""
+        variable = find(name, system=False)
+        if value is None:
+            self._variables.pop(variable.name, None)
+        else:
+            self._variables[variable.name] = normalise(variable, value)
+
+    def reset_all(self) -> None:
+        self._variables.clear()
+
+    def flag(self, name: str) -> bool:
+        return self.get(name) == "true"
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.database)
+
+    @property
+    def environment(self) -> Environment:
+        settings = {name: self.get(name) for name in SESSION}
+        settings |= {"database": self.database, "user": self.user, "schema": self.scope.schema}
+        return Environment(self.context.store.catalog, self.scope, settings, is_system)
+
+    @contextlib.contextmanager
+    def statement(self) -> Iterator[None]:
+        """While entered, one statement runs: a cancel or the time limit stops it, DuckDB's errors become ours."""
+        self._cancelled.clear()
+        limit_ms = int(self.get("statement_timeout").removesuffix("ms"))
+        timer = threading.Timer(limit_ms / 1000, self.cancel) if limit_ms else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            yield
+        except DuckDBError as error:
+            raise translate(error) from error
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def reported(self) -> dict[str, str]:
+        """What ParameterStatus tells the client."""
+        return {
+            "server_version": self.get("server_version"),
+            "client_encoding": "UTF8",
+            "standard_conforming_strings": "on",
+            "TimeZone": self.get("timezone"),
+            "application_name": self.get("application_name"),
+            "DateStyle": "ISO, MDY",
+            "IntervalStyle": "postgres",
+            "integer_datetimes": "on",
+            "server_encoding": "UTF8",
+        }
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+        for cursor in list(self._running):
+            cursor.interrupt()
+
+    def check_cancelled(self) -> None:
+        """Raise Error 57014 if the client has asked to stop."""
+        if self._cancelled.is_set():
+            raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+    def close(self) -> None:
+        self.cancel()
+
+    # Running DuckDB.
+
+    def running(self, cursor: Cursor) -> _RunningCursor:
+        """While entered, a cancel interrupts the cursor."""
+        return _RunningCursor(self._running, cursor, self.check_cancelled)
+
+    def query(self, batch: Batch, values: tuple[object, ...] = (), tag: str = "SELECT") -> Result:
+        """Run a query and stream its rows."""
+        cursor = self.context.lake.cursor()
+        with self.running(cursor):
+            if self.get("timezone") != "UTC":
+                cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
+            cursor.execute(batch.sql, list(values) if batch.parameters else None)
+            columns = result_columns(cursor)
+            reader = cursor.to_arrow_reader(BATCH_ROWS)
+        return Result(tag, columns, _Batches(self, cursor, reader), counts_rows=True)
+
+    def describe(self, batch: Batch) -> tuple[ResultColumn, ...]:
+        """The columns of a query, without running it."""
+        cursor = self.context.lake.cursor()
+        nulls = [None] * len(batch.parameters)
+        try:
+            rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
+        except DuckDBError as error:
+            raise translate(error) from error
+        return tuple(ResultColumn(name, parse_type(type_)) for name, type_, *_ in rows)
+
+
+def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:
+    """The columns of the query a cursor has just run."""
+    return tuple(ResultColumn(name, parse_type(str(type_))) for name, type_, *_ in cursor.description or ())
+
+
+class _Batches:
+    """Record batches of a running query; its errors become ours, and closing it ends the query."""
+
+    def __init__(self, session: Session, cursor: Cursor, reader: pa.RecordBatchReader) -> None:
+        self._session = session
+        self._cursor = cursor
+        self._reader = reader
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            with self._session.running(self._cursor):
+                return self._reader.read_next_batch()
+        except (DuckDBError, pa.ArrowException, OSError) as error:
+            self._session.check_cancelled()
+            raise translate(error) if isinstance(error, DuckDBError) else Error(str(error)) from error
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+class _RunningCursor:
+    def __init__(self, running: set[Cursor], cursor: Cursor, check: Callable[[], None]) -> None:
+        self._running, self._cursor, self._check = running, cursor, check
+
+    def __enter__(self) -> None:
+        self._check()
+        self._running.add(self._cursor)
+
+    def __exit__(self, *_: object) -> None:
+        self._running.discard(self._cursor)
+
+
+def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]], types: tuple[Type, ...]) -> Result:
+    """A small result made here. `rows` hold Python values that fit `types`."""
+    arrays = [pa.array([row[index] for row in rows], _ARROW[type_.name]) for index, type_ in enumerate(types)]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(names))
+    return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)
+
+
+_ARROW = {"character varying": pa.string(), "bigint": pa.int64(), "integer": pa.int32(), "boolean": pa.bool_()}

@@ -1,0 +1,113 @@
+"""SHOW, SET and ALTER SYSTEM SET."""
+
+from __future__ import annotations
+
+import fnmatch
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import BIGINT, VARCHAR, Type
+from planner.bind import resolve
+from planner.query import Batch
+from planner.statements import SetVariable, Show, ShowVariable
+from server.result import Notice, Result
+from server.session import Session, rows_result
+from server.variables import SESSION, SYSTEM, find, normalise
+
+_JOBS = ("Id", "Statement", "Create Type", "Progress")
+
+
+def columns_of(statement: Show) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+    """Names and types of what a SHOW returns."""
+    match statement.what:
+        case "JOBS":
+            return _JOBS, (BIGINT, VARCHAR, VARCHAR, VARCHAR)
+        case "ALL":
+            names: tuple[str, ...] = ("Name", "Setting", "Description")
+        case "PARAMETERS":
+            names = ("Name", "Value", "Description", "Mutable")
+        case "CREATE":
+            names = ("Name", "Create Sql")
+        case "CLUSTER":
+            names = ("Id", "Addr", "Type", "State", "Parallelism", "Started At")
+        case _:
+            names = ("Name",)
+    return names, (VARCHAR,) * len(names)
+
+
+def show(session: Session, statement: Show) -> Result:
+    """One of the SHOW lists."""
+    if statement.what == "JOBS":
+        result = session.query(Batch("SELECT * FROM memory.rwc._show_jobs", ()), tag="SHOW_COMMAND")
+        result.counts_rows = False
+        return result
+    names, types = columns_of(statement)
+    rows = [row for row in _rows(session, statement) if _is_like(row[0], statement.like)]
+    return rows_result("SHOW_COMMAND", names, rows, types)
+
+
+def _rows(session: Session, statement: Show) -> list[tuple[object, ...]]:
+    catalog = session.context.store.catalog
+    match statement.what:
+        case "TABLES" | "MATERIALIZED VIEWS":
+            kind = "table" if statement.what == "TABLES" else "materialized view"
+            wanted = statement.schema or session.scope.schema
+            found = [r for r in catalog.relations if r.kind == kind and r.created and r.schema == wanted]
+            return [(relation.qualified_name,) for relation in sorted(found, key=lambda r: r.name)]
+        case "VIEWS":
+            return []
+        case "DATABASES":
+            return [(database,) for database in sorted({database for database, _ in catalog.schemas})]
+        case "SCHEMAS":
+            own = {schema for database, schema in catalog.schemas if database == session.database}
+            return [(schema,) for schema in sorted(own | {"information_schema", "pg_catalog", "rw_catalog"})]
+        case "ALL":
+            return [(v.name, session.get(v.name), v.description) for v in SESSION.values()]
+        case "PARAMETERS":
+            return [(v.name, session.get(v.name), v.description, "t") for v in SYSTEM.values()]
+        case "CREATE":
+            assert statement.name is not None and statement.like is not None
+            relation = resolve(catalog, session.scope, statement.name, statement.like)
+            if relation.kind != statement.like:
+                raise Error(f'"{statement.name}" is not a {statement.like}', errors.WRONG_OBJECT_TYPE)
+            return [(relation.qualified_name, relation.definition)]
+        case "CLUSTER":
+            return _nodes(session)
+    raise Error(f"SHOW {statement.what} is not supported", errors.FEATURE_NOT_SUPPORTED)
+
+
+def _nodes(session: Session) -> list[tuple[object, ...]]:
+    rows = session.context.lake.cursor().execute(
+        "SELECT id, name || ':' || port, 'WORKER_TYPE_COMPUTE_NODE', state, cores, started_at::VARCHAR "
+        "FROM lake.sparkwave.nodes ORDER BY id"
+    )
+    return [tuple(map(str, row)) for row in rows.fetchall()]
+
+
+def _is_like(name: object, pattern: str | None) -> bool:
+    """LIKE on the bare name."""
+    if pattern is None:
+        return True
+    bare = str(name).rpartition(".")[2]
+    return fnmatch.fnmatchcase(bare, pattern.replace("%", "*").replace("_", "?"))
+
+
+def show_variable(session: Session, statement: ShowVariable) -> Result:
+    return rows_result("SHOW_VARIABLE", ("Name",), [(session.get(statement.name),)], (VARCHAR,))
+
+
+def set_variable(session: Session, statement: SetVariable) -> Result:
+    """SET, RESET of one variable, and ALTER SYSTEM SET: of a system parameter, or of a session variable's default."""
+    if not statement.system:
+        session.set(statement.name, statement.value)
+        return Result("SET_VARIABLE")
+    variable = find(statement.name, system=True)
+    value = normalise(variable, statement.value) if statement.value is not None else None
+    with session.context.store.change() as cursor:
+        session.context.store.set_parameter(cursor, variable.name, value)
+    notices = []
+    if variable.name in SESSION:
+        session.set(variable.name, value)
+        state = f"set to {value}" if value is not None else "reset to default"
+        notices.append(Notice(f"The config {variable.name} of the current session has already been {state}"))
+    return Result("ALTER_SYSTEM", notices=notices)
