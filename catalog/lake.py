@@ -48,7 +48,7 @@ class Lake:
             raise
 
     def _open(self, memory_limit: str | None, threads: int | None) -> Cursor:
-        config = {"autoinstall_known_extensions": "false"}
+        config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
         if memory_limit:
             config["memory_limit"] = memory_limit
         if threads:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from catalog.lake import Cursor, Lake
@@ -201,7 +201,7 @@ class Store:
         if value is not None:
             cursor.execute(f"INSERT INTO {system_table('parameters')} VALUES (?, ?)", [name, value])
 
-    def add_event(self, cursor: Cursor, event_type: str, job_id: int | None, info: dict[str, object]) -> None:
+    def add_event(self, cursor: Cursor, event_type: str, job_id: int | None, info: Mapping[str, object]) -> None:
         """RisingWave's event log (proto/meta.proto, EventLog)."""
         cursor.execute(
             f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(info)]

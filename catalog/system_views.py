@@ -58,7 +58,6 @@ _CLASS_OIDS: dict[str, int] = {
     "pg_description": 2609,
     "pg_index": 2610,
     "pg_language": 2612,
-    "pg_largeobject": 2613,
     "pg_namespace": 2615,
     "pg_opclass": 2616,
     "pg_operator": 2617,

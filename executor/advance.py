@@ -62,8 +62,6 @@ class Advance:
 class Engine(Protocol):
     """Runs delta programs. Both engines read and leave the same temporary relations of the cursor."""
 
-    name: str
-
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changed: frozenset[str]) -> Advance:
         """Compute a view's change. `versions` by input name; `changed` are the inputs that have any.
 

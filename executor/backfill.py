@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,11 +25,11 @@ from executor.advance import View, apply, bind_changes, internal_name
 from executor.coordinator import Coordinator, message_of
 from executor.groups import Group, Groups, Size
 from executor.plans import Plans
-from executor.slicing import plan_slices
+from executor.slicing import plan_slices, row_count
 from executor.spark_engine import RowIds, SparkEngine, SparkError, spark_engine
-from executor.versions import Version
+from executor.versions import Version, rows_at
 from planner.backfill import PARTIALS, Fragment, fragments, merge_query, slice_query, whole_query
-from planner.emit import SPARK, to_sql
+from planner.emit import DUCKDB, SPARK, to_sql
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ class Settings:
 
     slice_rows: Callable[[], int]
     serverless_size: Callable[[], Size]
+    # Upstream rows up to which a view is filled on DuckDB, in process; -1 never.
+    in_process_rows: Callable[[], int]
 
 
 class BackfillJob:
@@ -99,9 +102,12 @@ class BackfillJob:
     def _run(self) -> None:
         group: Group | None = None
         try:
-            group = self._acquire_group()
-            self._backfill(group)
-            self._catch_up(group)
+            if self._is_small():
+                self._fill_in_process()
+            else:
+                group = self._acquire_group()
+                self._backfill(group)
+                self._catch_up(group)
             self._finish()
         except BaseException as error:
             if not self._shutdown.is_set():
@@ -123,12 +129,45 @@ class BackfillJob:
             self._store.add_event(cursor, "SERVERLESS_BACKFILL_PROVISIONED", self.id, {"resource_group": group.name})
         return group
 
+    # A view over little data, where that is allowed: one step, no Spark.
+
+    def _is_small(self) -> bool:
+        limit = self._settings.in_process_rows()
+        if limit < 0 or self.is_serverless or self._view.plan.spark_only is not None:
+            return False
+        cursor = self._lake.cursor()
+        snapshot = self._lake.snapshot(cursor)
+        return sum(row_count(cursor, scan.relation, snapshot) for scan in self._view.plan.scans) <= limit
+
+    def _fill_in_process(self) -> None:
+        cursor = self._lake.cursor()
+        if self._store.catalog.job_by_id[self.id].status != CREATING:
+            self._plan(cursor, slice_rows=sys.maxsize)
+        self.started.set()
+        slices, finished = self._store.slices(cursor, self.id)
+        for scan in self._view.plan.scans:
+            query = rows_at(scan, self._snapshot())
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
+        for state in self._view.plan.states:
+            if not state.in_view:
+                table = self._view.state_table(state)
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table}")
+        plan = fragments(self._view.plan, {scan.input: 0 for scan in self._view.plan.scans})
+        for fragment, slice_ in zip(plan, slices, strict=True):
+            if (slice_.fragment_id, slice_.id) in finished:
+                continue
+            target = self._view.internal_table(fragment.target) if fragment.target else self.relation.lake_name
+            query = to_sql(whole_query(self._view.plan, fragment), DUCKDB)
+            with self._lake.transaction(cursor):
+                cursor.execute(f"INSERT INTO {target} BY NAME {query}")
+                self._store.finish_slice(cursor, self.id, slice_)
+
     # Phase 1: the pinned snapshot, slice by slice.
 
     def _backfill(self, group: Group) -> None:
         cursor = self._lake.cursor()
         if self._store.catalog.job_by_id[self.id].status != CREATING:
-            self._plan(cursor)
+            self._plan(cursor, self._settings.slice_rows())
         self.started.set()
         slices, finished = self._store.slices(cursor, self.id)
         snapshot = self._snapshot()
@@ -140,10 +179,10 @@ class BackfillJob:
             for merge in (s for s in own if s not in parts and (s.fragment_id, s.id) not in finished):
                 self._retrying(lambda m=merge, f=fragment: self._merge(group, f, m))  # type: ignore[misc]
 
-    def _plan(self, cursor: Cursor) -> None:
+    def _plan(self, cursor: Cursor, slice_rows: int) -> None:
         """Pin the snapshot and write the slices down; from here on the job survives a restart."""
         snapshot = self._lake.snapshot(cursor)
-        slices = plan_slices(cursor, self._view.plan, snapshot, self._settings.slice_rows())
+        slices = plan_slices(cursor, self._view.plan, snapshot, slice_rows)
         with self._store.change() as transaction:
             self._store.start_job(transaction, self.id, snapshot, slices)
 
@@ -206,7 +245,7 @@ class BackfillJob:
         """Rows and cursor together: register the files and note the slice, or neither."""
         relation = self.relation
         table = internal_name(self.id, fragment.target) if fragment.target else relation.name
-        filled = [file for file in files if _row_count(cursor, file)]
+        filled = [file for file in files if _file_rows(cursor, file)]
         with self._lake.transaction(cursor):
             register_files(cursor, lake_schema(relation.database, relation.schema), table, filled)
             self._store.finish_slice(cursor, self.id, slice_)
@@ -314,6 +353,6 @@ def _first_done(futures: set[Future[None]]) -> tuple[set[Future[None]], set[Futu
     return done, rest
 
 
-def _row_count(cursor: Cursor, file: str) -> int:
+def _file_rows(cursor: Cursor, file: str) -> int:
     row = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({literal(file)})").fetchone()
     return row[0] if row else 0

@@ -19,7 +19,7 @@ from executor.advance import Advance, Engine, View, apply, bind_changes
 from executor.duckdb_engine import DuckDBEngine
 from executor.groups import DEFAULT_GROUP, Groups
 from executor.plans import Plans
-from executor.spark_engine import SparkError, spark_engine
+from executor.spark_engine import SparkError, spark_engine, spark_message
 from executor.versions import Version
 
 logger = logging.getLogger(__name__)

@@ -15,8 +15,6 @@ from planner.stream import StreamPlan
 class DuckDBEngine:
     """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
 
-    name = "duckdb"
-
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changed: frozenset[str]) -> Advance:
         for scan in view.plan.scans:
             version = versions[scan.input]

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from catalog import errors
 from catalog.errors import Error
@@ -52,6 +53,7 @@ class Group:
     port: int
     process: subprocess.Popen[bytes]
     log_file: Path
+    _sessions: list[SparkSession] = field(default_factory=list)
     _idle_sessions: list[SparkSession] = field(default_factory=list)
 
     @property
@@ -64,10 +66,27 @@ class Group:
         session = self._idle_sessions.pop() if self._idle_sessions else None
         if session is None:
             session = SparkSession.builder.remote(f"sc://127.0.0.1:{self.port}").create()
+            session.client.set_retry_policies([_retry_policy()])
+            self._sessions.append(session)
         try:
             yield session
         finally:
             self._idle_sessions.append(session)
+
+    def close(self) -> None:
+        """End the process and what the client library would still do with it when Python exits."""
+        self.process.terminate()
+        if self.process.stdin:
+            self.process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+        for session in self._sessions:
+            session.client.close()
+
+
+def _retry_policy() -> DefaultPolicy:
+    """A group that does not answer for a few seconds is dead; the library's own policy tries for ten minutes."""
+    return DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1000)
 
 
 class Groups:
@@ -103,11 +122,7 @@ class Groups:
         """End a group and everything it runs."""
         with self._lock:
             self._groups.pop(group.id, None)
-        group.process.terminate()
-        if group.process.stdin:
-            group.process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            group.process.wait(10)
+        group.close()
         with self._lake.transaction(self._lake.cursor()) as cursor:
             cursor.execute(f"DELETE FROM {system_table('nodes')} WHERE id = ?", [group.id])
 

@@ -15,7 +15,7 @@ def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int
     A fragment whose drivers are smaller than that is one slice over all its inputs. One that ends in an aggregate
     and has several slices gets one more, which merges their partial results.
     """
-    counts = {scan.input: _count(cursor, scan.relation, snapshot) for scan in plan.scans}
+    counts = {scan.input: row_count(cursor, scan.relation, snapshot) for scan in plan.scans}
     found: list[Slice] = []
     for fragment in fragments(plan, counts):
         found += _fragment_slices(cursor, plan, fragment, snapshot, counts, slice_rows)
@@ -54,7 +54,8 @@ def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int
     return ranges
 
 
-def _count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
+def row_count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
+    """Rows of a relation at a snapshot."""
     row = cursor.execute(f"SELECT count(*) FROM {relation.lake_name} AT (VERSION => {snapshot})").fetchone()
     return row[0] if row else 0
 

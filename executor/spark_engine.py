@@ -48,7 +48,6 @@ class SparkEngine:
 
     session: SparkSession
     scratch: Path
-    name: str = "spark"
 
     def run_to_parquet(self, query: str, target: Path) -> list[str]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files that have rows."""

@@ -38,7 +38,7 @@ class Fragment:
 
 def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment, ...]:
     """The fragments of a plan, upstream ones first. `row_counts` are rows by input name."""
-    found = []
+    found: list[Fragment] = []
     for state in plan.states:
         node = plan.root if state.in_view else state.node
         drivers = _drivers(state.node.input, row_counts)
@@ -96,6 +96,6 @@ def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     return merged
 
 
-def _merge(call: Call) -> exp.Expression:
+def _merge(call: Call) -> exp.Expr:
     function = {"count": exp.Sum, "sum": exp.Sum, "min": exp.Min, "max": exp.Max}[call.function]
     return exp.cast(function(this=column(call.name)), data_type(call.type))

@@ -90,7 +90,7 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope, sql: str) -> BoundQue
     return BoundQuery(tree, tables)
 
 
-def _base_tables(tree: exp.Expression) -> list[exp.Table]:
+def _base_tables(tree: exp.Expr) -> list[exp.Table]:
     """Tables that are not references to a CTE of an enclosing query."""
     found: list[exp.Table] = []
     for scope in traverse_scope(tree):
@@ -103,7 +103,7 @@ def data_type(type_: Type) -> exp.DataType:
     return exp.DataType.build(type_.duckdb(), dialect="duckdb")
 
 
-def type_of(node: exp.Expression) -> Type:
+def type_of(node: exp.Expr) -> Type:
     """Our type of an annotated expression. Raises Error 42804 when it cannot be told."""
     if isinstance(node, exp.Cast):
         return _from_sqlglot(node.to, node)
@@ -117,7 +117,7 @@ def type_of(node: exp.Expression) -> Type:
     return NUMERIC if arithmetic and found.name == "numeric" else found
 
 
-def _from_sqlglot(kind: exp.DataType | None, node: exp.Expression) -> Type:
+def _from_sqlglot(kind: exp.DataType | None, node: exp.Expr) -> Type:
     if kind is None or kind.this in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
         raise Error(
             f"cannot tell the type of {node.sql(dialect='postgres')}",

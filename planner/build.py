@@ -49,7 +49,7 @@ def build(bound: BoundQuery) -> Project:
     )
 
 
-def _refuse(what: str, node: exp.Expression) -> Error:
+def _refuse(what: str, node: exp.Expr) -> Error:
     return Error(
         f"{what} is not supported in a materialized view",
         errors.FEATURE_NOT_SUPPORTED,
@@ -58,16 +58,17 @@ def _refuse(what: str, node: exp.Expression) -> Error:
     )
 
 
-def _build_query(builder: _Builder, query: exp.Expression) -> Node:
+def _build_query(builder: _Builder, query: exp.Expr, positional: bool = False) -> Node:
+    """`positional` gives the outputs numbers for names: only their order counts."""
     for cte in query.args["with_"].expressions if query.args.get("with_") else ():
         if query.args["with_"].recursive:
             raise Error("RECURSIVE CTE is not supported", errors.FEATURE_NOT_SUPPORTED)
         builder.ctes[cte.alias] = cte.this
     match query:
         case exp.Subquery():
-            return _build_query(builder, query.this)
+            return _build_query(builder, query.this, positional)
         case exp.Select():
-            return _build_select(builder, query)
+            return _build_select(builder, query, positional)
         case exp.Union():
             return _build_union(builder, query)
     raise _refuse(type(query).__name__.upper(), query)
@@ -77,7 +78,7 @@ def _build_union(builder: _Builder, union: exp.Union) -> Node:
     if union.args.get("distinct"):
         raise _refuse("UNION without ALL", union)
     _refuse_clauses(union, ("limit", "offset"))
-    left, right = _build_query(builder, union.left), _build_query(builder, union.right)
+    left, right = _build_query(builder, union.left), _build_query(builder, union.right, positional=True)
     branches = [
         branch for side in (left, right) for branch in (side.branches if isinstance(side, UnionAll) else (side,))
     ]
@@ -94,8 +95,9 @@ def _rename(node: Node, names: list[str], types: list[Type]) -> Project:
     """A projection that gives the fields other names, and casts where the type differs."""
     items = []
     for source, name, type_ in zip(node.fields, names, types, strict=True):
-        expression: exp.Expression = column(source.name)
+        expression: exp.Expr = column(source.name)
         if source.type != type_:
+            expression.type = data_type(source.type)
             expression = exp.cast(expression, data_type(type_))
         items.append(Item(name, expression, type_))
     return Project(node, tuple(items))
@@ -112,17 +114,17 @@ _UNSUPPORTED_CLAUSES = {
 }
 
 
-def _refuse_clauses(query: exp.Expression, clauses: tuple[str, ...]) -> None:
+def _refuse_clauses(query: exp.Expr, clauses: tuple[str, ...]) -> None:
     for clause in clauses:
         if query.args.get(clause):
             raise _refuse(_UNSUPPORTED_CLAUSES[clause], query)
 
 
-def _build_select(builder: _Builder, select: exp.Select) -> Node:
+def _build_select(builder: _Builder, select: exp.Select, positional: bool) -> Node:
     _refuse_clauses(select, tuple(_UNSUPPORTED_CLAUSES))
-    for node in select.find_all(exp.Window, exp.Exists, exp.In, exp.SubqueryPredicate, exp.Explode, exp.Unnest):
-        if node.parent_select is select and not (isinstance(node, exp.In) and not node.args.get("query")):
-            raise _refuse(type(node).__name__.upper(), node)
+    for part in select.find_all(exp.Window, exp.Exists, exp.In, exp.SubqueryPredicate, exp.Explode, exp.Unnest):
+        if part.parent_select is select and not (isinstance(part, exp.In) and not part.args.get("query")):
+            raise _refuse(type(part).__name__.upper(), part)
     for subquery in select.find_all(exp.Subquery):
         if subquery.parent_select is select and not isinstance(subquery.parent, exp.From | exp.Join):
             raise _refuse("a subquery in an expression", subquery)
@@ -135,13 +137,13 @@ def _build_select(builder: _Builder, select: exp.Select) -> Node:
     if where := select.args.get("where"):
         node = Filter(node, _scalar(where.this))
     if select.args.get("group") or any(_aggregates(item) for item in select.selects):
-        return _build_aggregate(node, select)
+        return _build_aggregate(node, select, positional)
     if having := select.args.get("having"):
         raise _refuse("HAVING without GROUP BY", having)
-    return Project(node, tuple(_output(item, {}) for item in select.selects))
+    return Project(node, _outputs(select, {}, positional))
 
 
-def _build_source(builder: _Builder, source: exp.Expression) -> Node:
+def _build_source(builder: _Builder, source: exp.Expr) -> Node:
     if isinstance(source, exp.Table) and source.name in builder.tables and not isinstance(source.this, exp.Func):
         builder.scans += 1
         relation = builder.tables[source.name]
@@ -170,44 +172,56 @@ def _build_join(builder: _Builder, left: Node, join: exp.Join) -> Node:
     return Join(left, _build_source(builder, join.this), _scalar(condition) if condition is not None else None)
 
 
-def _scalar(node: exp.Expression) -> exp.Expression:
+def _scalar(node: exp.Expr) -> exp.Expr:
     """An expression over flat field names."""
 
-    def flatten(part: exp.Expression) -> exp.Expression:
-        return column(f"{part.table}.{part.name}") if isinstance(part, exp.Column) else part
+    def flatten(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column):
+            return part
+        flat = column(f"{part.table}.{part.name}")
+        flat.type = part.type
+        return flat
 
     return node.copy().transform(flatten)
 
 
-def _output(item: exp.Expression, replacements: dict[str, exp.Expression]) -> Item:
-    expression = item.this if isinstance(item, exp.Alias) else item
-    name = item.alias_or_name
-    return Item(name, _replace(_scalar(expression), replacements), type_of(expression))
+def _outputs(select: exp.Select, replacements: dict[str, exp.Expr], positional: bool) -> tuple[Item, ...]:
+    """The items of a SELECT list. Raises Error 42701 when two have one name."""
+    items: list[Item] = []
+    for number, selected in enumerate(select.selects):
+        expression = selected.this if isinstance(selected, exp.Alias) else selected
+        name = f"_{number}" if positional else selected.alias_or_name
+        if any(item.name == name for item in items):
+            raise Error(
+                f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN, position=position_of(selected)
+            )
+        items.append(Item(name, _replace(_scalar(expression), replacements), type_of(expression)))
+    return tuple(items)
 
 
-def _replace(node: exp.Expression, replacements: dict[str, exp.Expression]) -> exp.Expression:
+def _replace(node: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
     """Swap whole sub-expressions, known by their SQL text."""
 
-    def swap(part: exp.Expression) -> exp.Expression:
+    def swap(part: exp.Expr) -> exp.Expr:
         found = replacements.get(_text(part))
         return found.copy() if found is not None else part
 
     return node.transform(swap) if replacements else node
 
 
-def _text(node: exp.Expression) -> str:
+def _text(node: exp.Expr) -> str:
     return node.sql(dialect="postgres")
 
 
-def _aggregates(node: exp.Expression) -> list[exp.Expression]:
+def _aggregates(node: exp.Expr) -> list[exp.Expr]:
     """Aggregate calls, each with its FILTER clause if it has one."""
-    calls: list[exp.Expression] = []
+    calls: list[exp.Expr] = []
     for call in node.find_all(exp.AggFunc):
         calls.append(call.parent if isinstance(call.parent, exp.Filter) else call)
     return calls
 
 
-def _build_aggregate(node: Node, select: exp.Select) -> Node:
+def _build_aggregate(node: Node, select: exp.Select, positional: bool) -> Node:
     """Project the keys and arguments, aggregate them, compute what was asked from the state."""
     group = select.args.get("group")
     for clause in ("grouping_sets", "cube", "rollup", "all"):
@@ -218,7 +232,7 @@ def _build_aggregate(node: Node, select: exp.Select) -> Node:
     calls = [call for part in [*select.selects, *([having] if having else [])] for call in _aggregates(part)]
 
     inputs: dict[str, Item] = {}
-    replacements: dict[str, exp.Expression] = {}
+    replacements: dict[str, exp.Expr] = {}
     for key in keys:
         scalar = _scalar(key)
         name = scalar.name if isinstance(scalar, exp.Column) else _text(scalar)
@@ -231,7 +245,7 @@ def _build_aggregate(node: Node, select: exp.Select) -> Node:
     aggregate: Node = Aggregate(Project(node, tuple(inputs.values())), key_names, (count_rows_call(), *state.values()))
     if having:
         aggregate = Filter(aggregate, _replace(_scalar(having.this), replacements))
-    project = Project(aggregate, tuple(_output(item, replacements) for item in select.selects))
+    project = Project(aggregate, _outputs(select, replacements, positional))
     _check_grouped(project, select)
     return project
 
@@ -248,7 +262,7 @@ def _check_grouped(project: Project, select: exp.Select) -> None:
                 )
 
 
-def _state_of(call: exp.Expression, inputs: dict[str, Item], state: dict[str, Call]) -> exp.Expression:
+def _state_of(call: exp.Expr, inputs: dict[str, Item], state: dict[str, Call]) -> exp.Expr:
     """Add the calls an aggregate is computed from, and its argument; the expression that computes it."""
     condition = None
     if isinstance(call, exp.Filter):
@@ -278,7 +292,7 @@ def _state_of(call: exp.Expression, inputs: dict[str, Item], state: dict[str, Ca
     count = column(_add(state, "count", argument, BIGINT))
     total = column(_add(state, "sum", argument, sum_type(type_)))
     if isinstance(call, exp.Avg):
-        value: exp.Expression = exp.Div(
+        value: exp.Expr = exp.Div(
             this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count.copy(), data_type(DOUBLE))
         )
     else:
@@ -298,9 +312,7 @@ def sum_type(type_: Type) -> Type:
     return type_
 
 
-def _argument(
-    inputs: dict[str, Item], expression: exp.Expression, type_: Type, condition: exp.Expression | None
-) -> str:
+def _argument(inputs: dict[str, Item], expression: exp.Expr, type_: Type, condition: exp.Expr | None) -> str:
     if condition is not None:
         expression = exp.Case().when(condition, expression)
     name = expression.name if isinstance(expression, exp.Column) else _text(expression)

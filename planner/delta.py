@@ -94,7 +94,9 @@ def compile_delta(plan: StreamPlan, changed: Iterable[str]) -> DeltaProgram:
 
 def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -> exp.Select:
     condition = comparison(this=column(WEIGHT), expression=exp.Literal.number(0))
-    return exp.select(*map(column, names)).from_(relation).where(condition)
+    # Without a key the view has one row, and any column tells that it goes.
+    columns = [column(name) for name in names] or [column(WEIGHT)]
+    return exp.select(*columns).from_(relation).where(condition)
 
 
 def full_query(plan: StreamPlan, node: Node, version: str = "new") -> exp.Select:
@@ -194,7 +196,7 @@ class Compiler:
         )
         added = _alive(node, f"{state.name}_merged").select(exp.alias_(exp.Literal.number(1), WEIGHT))
         if not state.in_view:
-            keys = exp.select(*map(column, node.keys)).from_(f"{state.name}_delta")
+            keys = exp.select(*map(column, node.keys or (COUNT,))).from_(f"{state.name}_delta")
             self.applies.append(Apply(state.name, node.keys, keys, _alive(node, f"{state.name}_merged")))
         return _union([removed, added])
 
@@ -236,7 +238,7 @@ def _is_linear(call: Call) -> bool:
     return call.function == "count" or (call.function == "sum" and call.type.name not in ("real", "double precision"))
 
 
-def _delta_of(call: Call) -> exp.Expression:
+def _delta_of(call: Call) -> exp.Expr:
     """The change of one call over a group's changes. Non-linear ones see the arriving rows only."""
     weight = column(WEIGHT)
     if call.argument is None:
@@ -253,7 +255,7 @@ def _delta_of(call: Call) -> exp.Expression:
     return _call(call.function, arriving, call)
 
 
-def _call(function: str, argument: exp.Expression, call: Call) -> exp.Expression:
+def _call(function: str, argument: exp.Expr, call: Call) -> exp.Expr:
     node = {"sum": exp.Sum, "min": exp.Min, "max": exp.Max, "count": exp.Count}[function](this=argument)
     return exp.cast(node, data_type(call.type))
 
@@ -270,12 +272,12 @@ def _merged(node: Aggregate, state: State, recomputes: bool) -> exp.Select:
     return query
 
 
-def _merge_call(call: Call) -> exp.Expression:
+def _merge_call(call: Call) -> exp.Expr:
     stored, arrived = column(call.name, "s"), column(call.name, "d")
     if call.function in ("count", "sum"):
         zero = exp.cast(exp.Literal.number(0), data_type(call.type))
         total = exp.Add(this=exp.func("coalesce", stored, zero), expression=exp.func("coalesce", arrived, zero.copy()))
-        merged: exp.Expression = exp.cast(total, data_type(call.type))
+        merged: exp.Expr = exp.cast(total, data_type(call.type))
     else:
         comparison = exp.LTE if call.function == "min" else exp.GTE
         merged = (
@@ -298,13 +300,13 @@ def _alive(node: Aggregate, relation: str) -> exp.Select:
     return query.where(exp.GT(this=column(COUNT), expression=exp.Literal.number(0)))
 
 
-def _same_group(node: Aggregate, left: str, right: str) -> exp.Expression:
+def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:
     if not node.keys:
         return exp.true()
     return exp.and_(*(_null_safe(column(k, left), column(k, right)) for k in node.keys))
 
 
-def _null_safe(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+def _null_safe(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=left, expression=right)
 
 
@@ -345,10 +347,10 @@ def _aggregate(node: Aggregate, below: exp.Select) -> exp.Select:
     return query.group_by(*map(column, node.keys)) if node.keys else query
 
 
-def _compute(call: Call) -> exp.Expression:
+def _compute(call: Call) -> exp.Expr:
     if call.argument is None:
         return exp.cast(exp.Count(this=exp.Star()), data_type(call.type))
-    argument: exp.Expression = column(call.argument)
+    argument: exp.Expr = column(call.argument)
     if call.function == "sum":
         # A stored sum starts at zero, so that merging it needs no case for NULL.
         total = exp.Sum(this=exp.cast(argument, data_type(call.type)))
@@ -364,7 +366,7 @@ def _union(queries: list[exp.Select]) -> exp.Select:
     if len(queries) == 1:
         return queries[0]
     names = [select.alias_or_name for select in queries[0].selects]
-    combined: exp.Expression = queries[0]
+    combined: exp.Expr = queries[0]
     for query in queries[1:]:
         combined = exp.union(combined, query, distinct=False, copy=False)
     assert isinstance(combined, exp.Query)

@@ -7,12 +7,12 @@ from sqlglot import exp
 DUCKDB, SPARK = "duckdb", "spark"
 
 
-def to_sql(tree: exp.Expression, engine: str) -> str:
+def to_sql(tree: exp.Expr, engine: str) -> str:
     """The text of a planner-made tree for `duckdb` or `spark`."""
     return tree.transform(_for_engine, engine).sql(dialect=engine, identify=True)
 
 
-def _for_engine(node: exp.Expression, engine: str) -> exp.Expression:
+def _for_engine(node: exp.Expr, engine: str) -> exp.Expr:
     # In sqlglot's Spark dialect TIMESTAMP is the type with a time zone.
     if engine == SPARK and isinstance(node, exp.DataType) and node.this == exp.DataType.Type.TIMESTAMP:
         return exp.DataType(this=exp.DataType.Type.TIMESTAMPNTZ)

@@ -75,7 +75,7 @@ def _scan_line(scan: Scan, plan: StreamPlan, verbose: bool) -> str:
     )
 
 
-def _sql(expression: exp.Expression) -> str:
+def _sql(expression: exp.Expr) -> str:
     return expression.sql(dialect="postgres").replace('"', "")
 
 

@@ -59,7 +59,7 @@ class Filter:
     """The rows for which the predicate is true (not false, not NULL)."""
 
     input: Node
-    predicate: exp.Expression
+    predicate: exp.Expr
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -79,7 +79,7 @@ class Item:
     """One output of a projection."""
 
     name: str
-    expression: exp.Expression
+    expression: exp.Expr
     type: Type
 
     @property
@@ -127,7 +127,7 @@ class Join:
 
     left: Node
     right: Node
-    condition: exp.Expression | None
+    condition: exp.Expr | None
 
     @property
     def fields(self) -> tuple[Field, ...]:

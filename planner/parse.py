@@ -53,7 +53,7 @@ def parse_statement(sql: str) -> Statement:
     return parser(reader)
 
 
-def parse_tree(sql: str, offset: int = 0) -> exp.Expression:
+def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else _blank(sql[:offset]) + sql[offset:]
     try:
@@ -187,7 +187,7 @@ def _column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
     return ColumnDefinition(name, column_type(node.args["kind"]), not_null), is_key
 
 
-def column_type(kind: exp.Expression) -> Type:
+def column_type(kind: exp.Expr) -> Type:
     """The type a sqlglot DataType names. Raises Error 42704."""
     text = kind.sql(dialect="postgres").lower()
     return parse_type("character varying" if text.startswith(("varchar", "char")) and "[" not in text else text)
@@ -249,7 +249,7 @@ def _copy(reader: TokenReader) -> Copy:
     reader.expect("COPY")
     table: Name | None = None
     columns: tuple[str, ...] = ()
-    query: exp.Expression | None = None
+    query: exp.Expr | None = None
     if reader.peek() == "(":
         query = _query_in_parentheses(reader)
     else:
@@ -269,7 +269,7 @@ def _copy(reader: TokenReader) -> Copy:
     return Copy(table, columns, query, is_from, format_, options)
 
 
-def _query_in_parentheses(reader: TokenReader) -> exp.Expression:
+def _query_in_parentheses(reader: TokenReader) -> exp.Expr:
     start = reader.offset
     depth = 0
     while True:
@@ -469,11 +469,11 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
 }
 
 
-def _folded(identifier: exp.Expression) -> str:
+def _folded(identifier: exp.Expr) -> str:
     return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
-def _table_name(table: exp.Expression) -> Name:
+def _table_name(table: exp.Expr) -> Name:
     def part(key: str) -> str | None:
         identifier = table.args.get(key)
         return _folded(identifier) if isinstance(identifier, exp.Identifier) else None
@@ -489,15 +489,15 @@ def name_of(table: exp.Table) -> Name:
     return _table_name(table)
 
 
-def position_of(node: exp.Expression) -> int | None:
+def position_of(node: exp.Expr) -> int | None:
     """Where the node's first identifier starts, counted from 1; None when it has none."""
     return _position(node)
 
 
-def _position(node: exp.Expression) -> int | None:
-    starts = [found.meta["start"] for found in node.find_all(exp.Expression) if "start" in found.meta]
+def _position(node: exp.Expr) -> int | None:
+    starts = [found.meta["start"] for found in node.find_all(exp.Expr) if "start" in found.meta]
     return min(starts) + 1 if starts else None
 
 
-def _unsupported(what: str, node: exp.Expression) -> Error:
+def _unsupported(what: str, node: exp.Expr) -> Error:
     return Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=_position(node))

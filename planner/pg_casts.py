@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.pg_names import OID_TYPES, REG_TYPES, REGPROC_COLUMNS, TYPES, Context, call, strings, type_name
+from planner.pg_names import (
+    ARRAY_COLUMNS,
+    OID_TYPES,
+    REG_TYPES,
+    REGPROC_COLUMNS,
+    TYPES,
+    Context,
+    call,
+    strings,
+    type_name,
+)
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda left, right: exp.RegexpLike(this=left, expression=right),
@@ -97,7 +107,7 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
             side.replace(call("regproc_in", side.copy()))
             return node
         items = _array_items(side)
-        if items is not None and isinstance(other, exp.Column):
+        if items is not None and isinstance(other, exp.Column) and other.name.lower() in ARRAY_COLUMNS:
             side.replace(strings(items))
             return node
     return None
@@ -137,11 +147,10 @@ def _items(array: exp.Expr) -> list[exp.Expr] | None:
 def _escaped(node: exp.Expr) -> exp.Expr:
     """LIKE with PostgreSQL's default escape character, which DuckDB does not have."""
     pattern = node.expression
-    if isinstance(node.parent, exp.Escape) or (pattern.is_string and "\\" not in pattern.name):
+    has_none = pattern.is_string and "\\" not in pattern.name
+    if has_none or isinstance(node.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All):
         return node
-    return (
-        node if isinstance(pattern, exp.Any | exp.All) else exp.Escape(this=node, expression=exp.Literal.string("\\"))
-    )
+    return exp.Escape(this=node, expression=exp.Literal.string("\\"))
 
 
 def rewrite_like(node: exp.Expr, context: Context) -> exp.Expr | None:

@@ -41,8 +41,8 @@ def rewrite(tree: exp.Expr, is_system: IsSystem, session: Mapping[str, str]) -> 
     "database", "user", "schema" and settings by name. The result is a new tree, to be written in dialect `duckdb`;
     columns keep the names that PostgreSQL would give them.
     """
-    tree = tree.copy()
-    nodes = list(tree.walk())
+    root = tree.copy()
+    nodes = list(root.walk())
     context = Context(is_system, session, frozenset(n.alias.lower() for n in nodes if isinstance(n, exp.CTE)))
     items = [item for node in nodes if isinstance(node, exp.Select) for item in node.expressions]
     names = [(item.parent, item.index, output_name(item)) for item in items if not _has_name(item)]
@@ -54,26 +54,29 @@ def rewrite(tree: exp.Expr, is_system: IsSystem, session: Mapping[str, str]) -> 
         if new is None or new is node:
             continue
         if parent is None:
-            tree = new
+            root = new
         else:
             # Not node.replace: the rule may have put the node inside the new one.
             parent.set(key or "this", new, index)
     for select, place, name in names:
         select.set("expressions", exp.alias_(select.expressions[place], name, quoted=True), place)
-    return tree
+    return root
 
 
 def _has_name(item: exp.Expr) -> bool:
-    return isinstance(item, exp.Alias | exp.Aliases | exp.Column) or item.is_star
+    """Whether a SELECT item keeps its name through the rules."""
+    if isinstance(item, exp.Column):
+        return item.name.lower() not in KEYWORDS | HIDDEN_COLUMNS
+    return isinstance(item, exp.Alias | exp.Aliases) or item.is_star
 
 
 def prepare_text(sql: str) -> str:
     """The text with `::oid[]` and the like, which sqlglot refuses, put in another way of the same length."""
-    return (
-        _REFUSED.sub(lambda m: f"::{_ACCEPTED[m['type'].lower()]}[]" if m["type"] else m[0], sql)
-        if "[]" in sql
-        else sql
-    )
+    return _REFUSED.sub(_accepted, sql) if "[]" in sql else sql
+
+
+def _accepted(match: re.Match[str]) -> str:
+    return f"::{_ACCEPTED[match['type'].lower()]}[]" if match["type"] else match[0]
 
 
 _ACCEPTED = {"oid": "int", "regtype": "integer"}
@@ -93,9 +96,10 @@ def _table(table: exp.Table, context: Context) -> exp.Expr | None:
         return None
     alias = table.args.get("alias")
     if table.name.lower() == "pg_settings":
-        call = exp.Anonymous(this="pg_settings", expressions=[_settings(context)])
+        function = exp.Anonymous(this="pg_settings", expressions=[_settings(context)])
         alias = alias or exp.TableAlias(this=exp.to_identifier("pg_settings"))
-        return exp.Table(this=call, db=exp.to_identifier(FUNCTIONS), catalog=exp.to_identifier("memory"), alias=alias)
+        schema_name, database = exp.to_identifier(FUNCTIONS), exp.to_identifier("memory")
+        return exp.Table(this=function, db=schema_name, catalog=database, alias=alias)
     table.set("this", exp.to_identifier(table.name.lower(), quoted=True))
     table.set("db", exp.to_identifier(SCHEMAS[schema]))
     table.set("catalog", exp.to_identifier("memory"))

@@ -71,6 +71,8 @@ REGPROC_COLUMNS = frozenset(
 )
 # Arrays whose first index is 0; `i_indoption` is what pgjdbc calls one of them outside a subquery.
 VECTOR_COLUMNS = frozenset({"indkey", "indoption", "i_indoption", "indclass", "indcollation", "proargtypes"})
+# Arrays that psql compares with a literal such as '{0}'.
+ARRAY_COLUMNS = frozenset({"polroles"})
 HIDDEN_COLUMNS = frozenset({"tableoid", "xmin", "xmax", "cmin", "cmax", "ctid"})
 
 # Nodes that sqlglot makes of functions PostgreSQL has by these names.

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from planner.nodes import Filter, Join, Node, Project, walk
 
-PORTABLE: frozenset[type[exp.Expression]] = frozenset(
+PORTABLE: frozenset[type[exp.Expr]] = frozenset(
     {
         exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg,
         exp.And, exp.Or, exp.Not, exp.Is, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ,
@@ -19,8 +19,14 @@ PORTABLE: frozenset[type[exp.Expression]] = frozenset(
     }
 )  # fmt: skip
 
-# Casts between these; others differ in rounding, overflow or text.
-_CASTS = ("INT", "BIGINT", "SMALLINT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP", "BOOLEAN")
+# Casts from each of these to those wider than it. Others differ in rounding, overflow or text.
+_WIDENING: dict[str, frozenset[str]] = {
+    "SMALLINT": frozenset({"SMALLINT", "INT", "BIGINT", "DOUBLE"}),
+    "INT": frozenset({"INT", "BIGINT", "DOUBLE"}),
+    "BIGINT": frozenset({"BIGINT"}),
+    "FLOAT": frozenset({"DOUBLE"}),
+    "DOUBLE": frozenset({"DOUBLE"}),
+}
 
 
 def unproven(root: Node) -> str | None:
@@ -42,15 +48,14 @@ def unproven(root: Node) -> str | None:
     return None
 
 
-def _unproven_part(expression: exp.Expression) -> exp.Expression | None:
+def _unproven_part(expression: exp.Expr) -> exp.Expr | None:
     if isinstance(expression, exp.Cast):
-        same_kind = expression.to.this.value in _CASTS and not isinstance(expression.this, exp.Literal)
-        numeric = expression.this.type is None or expression.this.type.this in exp.DataType.NUMERIC_TYPES
-        if same_kind and numeric and expression.to.this.value == "DOUBLE":
-            return _unproven_part(expression.this)
-        if isinstance(expression.this, exp.Null):
+        inner = expression.this
+        if isinstance(inner, exp.Null) or _is_state_as_double(expression):
             return None
-        return expression
+        source = inner.type.this.value if inner.type is not None else ""
+        widens = expression.to.this.value in _WIDENING.get(source, ())
+        return _unproven_part(inner) if widens else expression
     if isinstance(expression, exp.Div):
         if all(isinstance(side.unnest(), exp.Cast) for side in (expression.this, expression.expression)):
             return next(
@@ -63,3 +68,9 @@ def _unproven_part(expression: exp.Expression) -> exp.Expression | None:
         if not isinstance(child, exp.DataType) and (found := _unproven_part(child)) is not None:
             return found
     return None
+
+
+def _is_state_as_double(cast: exp.Cast) -> bool:
+    """The two halves of avg: a stored sum or count as a double."""
+    is_state = isinstance(cast.this, exp.Column) and cast.this.type is None and cast.this.name.startswith("_")
+    return is_state and cast.to.this.value == "DOUBLE"

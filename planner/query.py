@@ -42,7 +42,7 @@ class Environment:
     is_system: pg_compat.IsSystem
 
 
-def plan_query(tree: exp.Expression, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
+def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
     tree = tree.copy()
     _name_outputs(tree)
@@ -50,7 +50,7 @@ def plan_query(tree: exp.Expression, environment: Environment, oids: tuple[int, 
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
 
 
-def _name_outputs(tree: exp.Expression) -> None:
+def _name_outputs(tree: exp.Expr) -> None:
     """Name the unnamed outputs as PostgreSQL does: `count`, `?column?`, …"""
     select = tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
@@ -61,7 +61,7 @@ def _name_outputs(tree: exp.Expression) -> None:
 
 
 def plan_source(
-    source: exp.Expression, targets: tuple[Type, ...], environment: Environment, oids: tuple[int, ...] = ()
+    source: exp.Expr, targets: tuple[Type, ...], environment: Environment, oids: tuple[int, ...] = ()
 ) -> Batch:
     """The rows of an INSERT; a parameter in VALUES takes its column's type."""
     source = source.copy()
@@ -87,10 +87,10 @@ def plan_write(
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
 
 
-def _finish(tree: exp.Expression, environment: Environment, parameters: tuple[Type, ...]) -> str:
+def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings)
 
-    def typed(node: exp.Expression) -> exp.Expression:
+    def typed(node: exp.Expr) -> exp.Expr:
         number = _parameter_number(node)
         if number is None or isinstance(node.parent, exp.Cast):
             return node
@@ -99,7 +99,7 @@ def _finish(tree: exp.Expression, environment: Environment, parameters: tuple[Ty
     return rewritten.transform(typed).sql(dialect="duckdb")
 
 
-def base_tables(tree: exp.Expression) -> Iterator[exp.Table]:
+def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Tables of a statement that are not CTEs or functions."""
     for table in list(tree.find_all(exp.Table)):
         if isinstance(table.this, exp.Identifier) and not (not table.db and _is_cte(table)):
@@ -107,7 +107,7 @@ def base_tables(tree: exp.Expression) -> Iterator[exp.Table]:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    node: exp.Expression | None = table
+    node: exp.Expr | None = table
     while node is not None:
         with_ = node.args.get("with_")
         if with_ is not None and any(cte.alias == table.name for cte in with_.expressions):
@@ -116,7 +116,7 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _resolve_tables(tree: exp.Expression, environment: Environment) -> exp.Expression:
+def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for table in base_tables(tree):
         if table.catalog == LAKE:
             continue
@@ -161,7 +161,7 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
         pending += [catalog.by_id[id_] for id_ in current.upstreams if id_ in catalog.by_id]
 
 
-def _readable(relation: Relation, name: str, alias: exp.TableAlias | None) -> exp.Expression:
+def _readable(relation: Relation, name: str, alias: exp.TableAlias | None) -> exp.Expr:
     table = _lake_table(relation, None)
     if len(relation.visible) == len(relation.stored):
         table.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
@@ -183,7 +183,7 @@ def _lake_table(relation: Relation, alias: str | None) -> exp.Table:
     return table
 
 
-def _qualify_columns(tree: exp.Expression, table: exp.Table) -> None:
+def _qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
     """`schema.table.column` becomes `table.column`, since the table now has just its alias."""
     for column in tree.find_all(exp.Column):
         if column.args.get("db") is not None and column.table == table.name and column.db == table.db:
@@ -191,14 +191,14 @@ def _qualify_columns(tree: exp.Expression, table: exp.Table) -> None:
             column.set("catalog", None)
 
 
-def _parameter_number(node: exp.Expression) -> int | None:
+def _parameter_number(node: exp.Expr) -> int | None:
     if isinstance(node, exp.Parameter) and node.this.name.isdigit():
         return int(node.this.name)
     return None
 
 
 def infer_parameters(
-    tree: exp.Expression, environment: Environment, oids: tuple[int, ...], hints: Mapping[int, Type] | None = None
+    tree: exp.Expr, environment: Environment, oids: tuple[int, ...], hints: Mapping[int, Type] | None = None
 ) -> tuple[Type, ...]:
     """The types of a statement's parameters: what the client says, else what their place says, else text."""
     found: dict[int, Type] = {}
@@ -214,7 +214,7 @@ def infer_parameters(
     return tuple(given.get(n) or found.get(n) or TEXT for n in range(1, count + 1))
 
 
-def _type_by_place(node: exp.Parameter, tree: exp.Expression, environment: Environment) -> Type | None:
+def _type_by_place(node: exp.Parameter, tree: exp.Expr, environment: Environment) -> Type | None:
     parent = node.parent
     while isinstance(parent, exp.Paren | exp.Tuple | exp.Neg):
         parent = parent.parent
@@ -224,17 +224,17 @@ def _type_by_place(node: exp.Parameter, tree: exp.Expression, environment: Envir
         return _BIGINT
     if isinstance(parent, exp.Binary | exp.Between | exp.In):
         for side in parent.iter_expressions():
-            side = side.unnest()
-            if isinstance(side, exp.Column):
-                return _column_type(side, tree, environment)
-            if isinstance(side, exp.Cast):
-                return column_type(side.to)
-            if isinstance(side, exp.Literal) and not side.is_string:
-                return Type("integer") if side.is_int else Type("numeric")
+            match side.unnest():
+                case exp.Column() as column:
+                    return _column_type(column, tree, environment)
+                case exp.Cast(args={"to": to}):
+                    return column_type(to)
+                case exp.Literal(is_string=False) as literal:
+                    return Type("integer") if literal.is_int else Type("numeric")
     return None
 
 
-def _column_type(column: exp.Column, tree: exp.Expression, environment: Environment) -> Type | None:
+def _column_type(column: exp.Column, tree: exp.Expr, environment: Environment) -> Type | None:
     for table in base_tables(tree):
         if column.table and column.table != table.alias_or_name:
             continue

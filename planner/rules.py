@@ -50,7 +50,7 @@ def push_filters(root: Node) -> Node:
     return with_inputs(pushed, tuple(push_filters(child) for child in pushed.inputs))
 
 
-def _place(join: Join, conjuncts: list[exp.Expression]) -> Join:
+def _place(join: Join, conjuncts: list[exp.Expr]) -> Join:
     left_names = {f.name for f in join.left.fields}
     right_names = {f.name for f in join.right.fields}
     left, right, both = [], [], _conjuncts(join.condition) if join.condition is not None else []
@@ -65,11 +65,11 @@ def _place(join: Join, conjuncts: list[exp.Expression]) -> Join:
     return Join(_filtered(join.left, left), _filtered(join.right, right), exp.and_(*both, copy=False) if both else None)
 
 
-def _filtered(node: Node, conjuncts: list[exp.Expression]) -> Node:
+def _filtered(node: Node, conjuncts: list[exp.Expr]) -> Node:
     return Filter(node, exp.and_(*conjuncts, copy=False)) if conjuncts else node
 
 
-def _conjuncts(predicate: exp.Expression) -> list[exp.Expression]:
+def _conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
     predicate = predicate.unnest()
     return list(predicate.flatten()) if isinstance(predicate, exp.And) else [predicate]
 

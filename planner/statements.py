@@ -31,7 +31,7 @@ class Empty:
 class Query:
     """SELECT, VALUES, WITH … SELECT."""
 
-    tree: exp.Expression
+    tree: exp.Expr
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Insert:
 
     table: Name
     columns: tuple[str, ...]
-    source: exp.Expression
+    source: exp.Expr
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Copy:
 
     table: Name | None
     columns: tuple[str, ...]
-    query: exp.Expression | None
+    query: exp.Expr | None
     is_from: bool
     format: str  # "text" or "csv"
     options: dict[str, str | bool]

@@ -103,7 +103,11 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
         engine=lambda: parameter("streaming_engine"),
         duckdb_max_rows=lambda: int(parameter("streaming_duckdb_max_rows")),
     )
-    settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size)
+
+    def in_process_rows() -> int:
+        return int(parameter("streaming_duckdb_max_rows")) if parameter("backfill_engine") == "auto" else -1
+
+    settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows)
     jobs = Jobs(store, plans, groups, coordinator, settings)
     jobs.recover()
     coordinator.start()

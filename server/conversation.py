@@ -151,7 +151,7 @@ class Conversation:
 
     def _run_statement(self, sql: str) -> None:
         prepared = self._session.prepare(sql, ())
-        if prepared.parameters:
+        if "$" in sql and prepared.parameters:  # working them out takes time
             raise Error("there is no parameter $1", "42P02")
         portal = Portal(Statement(prepared))
         try:
@@ -176,7 +176,8 @@ class Conversation:
             raise Error(f'cursor "{bind.portal}" already exists', "42P03")
         self._close_portal(bind.portal)
         portal = Portal(statement, statement.decode(bind), bind.result_formats)
-        portal.formats(statement.prepared.columns or ())
+        if len(bind.result_formats) > 1:  # else any number of columns will do, and they need not be worked out yet
+            portal.formats(statement.prepared.columns or ())
         self._portals[bind.portal] = portal
         self._send(m.BIND_COMPLETE)
 

@@ -39,10 +39,10 @@ def copy(session: Session, statement: Copy) -> Result:
 
 
 def _select_all(statement: Copy) -> exp.Select:
-    name = statement.table
-    assert name is not None
-    table = exp.table_(name.name, db=name.schema, catalog=name.database, quoted=True)
-    columns = [exp.column(exp.to_identifier(column, quoted=True)) for column in statement.columns]
+    target = statement.table
+    assert target is not None
+    table = exp.table_(target.name, db=target.schema, catalog=target.database, quoted=True)
+    columns: list[exp.Expr] = [exp.column(exp.to_identifier(name, quoted=True)) for name in statement.columns]
     return exp.select(*columns or [exp.Star()]).from_(table)
 
 

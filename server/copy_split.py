@@ -122,7 +122,7 @@ def split(splitter: Splitter, data: bytes, columns: Sequence[str], lines: int) -
     rows, start = [], 0
     for end in [*splitter.row_ends(data), len(data)]:
         row = data[start:end]
-        lines += row.count(b"\n") + 1
+        lines += row.count(b"\n") + (end < len(data))
         if start < len(data):
             rows.append(_checked(splitter, row.removesuffix(b"\r"), columns, lines))
         start = end + 1

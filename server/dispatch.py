@@ -13,7 +13,7 @@ from planner.parse import parse_statement
 from planner.query import plan_query
 from planner.statements import Statement
 from planner.tokens import split_statements
-from server import control, copy_handlers, ddl, dml, queries, show
+from server import control, copy_handlers, ddl, dml, queries, result, show
 from server.context import Context
 from server.result import Result, ResultColumn
 from server.session import Session
@@ -100,7 +100,8 @@ class Client:
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
         return Prepared(self._session, parse_statement(pg_compat.prepare_text(sql)), parameter_oids)
 
-    def execute(self, prepared: Prepared, values: tuple[object, ...]) -> Result:
+    def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
+        assert isinstance(prepared, Prepared)
         statement = prepared.statement
         with self._session.statement():
             return HANDLERS[type(statement)](self._session, statement, prepared.oids, values)

@@ -93,6 +93,13 @@ class Reader:
         self.at += 1
         return utf8(text)
 
+    def formats(self) -> tuple[int, ...]:
+        codes = tuple(self.int16() for _ in range(self.count()))
+        for code in codes:
+            if code not in (0, 1):
+                raise Error(f"unsupported format code: {code}", INVALID_PARAMETER_VALUE)
+        return codes
+
     def value(self) -> bytes | None:
         length = self.int32()
         return None if length == -1 else self.take(length)
@@ -130,9 +137,9 @@ def read_bind(body: bytes) -> Bind:
     message = Bind(
         reader.string(),
         reader.string(),
-        tuple(reader.int16() for _ in range(reader.count())),
+        reader.formats(),
         tuple(reader.value() for _ in range(reader.count())),
-        tuple(reader.int16() for _ in range(reader.count())),
+        reader.formats(),
     )
     reader.done()
     return message
@@ -161,9 +168,6 @@ def spread_formats(codes: Sequence[int], count: int, what: str) -> tuple[int, ..
 
     `what` words Error 08P01 for another number, e.g. "result formats but query has {} columns".
     """
-    for code in codes:
-        if code not in (0, 1):
-            raise Error(f"unsupported format code: {code}", INVALID_PARAMETER_VALUE)
     if len(codes) == count:
         return tuple(codes)
     if len(codes) > 1:

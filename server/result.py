@@ -84,7 +84,9 @@ class Notice:
 class Prepared(Protocol):
     """A parsed and planned statement that has not run."""
 
-    is_empty: bool
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no statement: only white space, comments or a semicolon."""
 
     @property
     def parameters(self) -> tuple[Type, ...]:

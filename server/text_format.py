@@ -110,8 +110,6 @@ def _float(array: pa.Array, type: Type, _zone: str) -> pa.Array:
     size = np.abs(array.fill_null(1).to_numpy(zero_copy_only=False))
     high = 1e6 if pa.types.is_float32(array.type) else 1e10
     odd = ((size >= high) & (size < 1e15)) | ((size < 1e-4) & (size > 0)) | ~np.isfinite(size)
-    if pa.types.is_float32(array.type):
-        odd |= size >= 1e15
     if not odd.any():
         return text
     mask = pa.array(odd)

@@ -177,7 +177,6 @@ CREATE OR REPLACE MACRO pgf.inet_server_addr() AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.inet_server_port() AS NULL::INTEGER;
 CREATE OR REPLACE MACRO pgf.inet_client_addr() AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.inet_client_port() AS NULL::INTEGER;
-CREATE OR REPLACE MACRO pgf.age(x) AS 0;
 
 -- Arrays: PostgreSQL's bounds start at 1 and are NULL when there is nothing; int2vector's start at 0.
 CREATE OR REPLACE MACRO pgf.array_upper(a, d) AS if(d = 1, nullif(len(a), 0), NULL)::INTEGER;

@@ -109,7 +109,7 @@ SELECT name, sum(worker)::BIGINT AS streaming_workers, sum(cores)::BIGINT AS par
 FROM entry GROUP BY name;
 
 CREATE OR REPLACE VIEW rwc.rw_event_logs AS
-SELECT md5(concat_ws('/', happened_at, event_type, job_id, info)) AS unique_id, happened_at AS "timestamp", event_type, info::JSON AS info
+SELECT md5(concat_ws('/', happened_at, event_type, job_id, info)) AS unique_id, happened_at AS "timestamp", event_type, if(json_valid(info), info, to_json(info))::JSON AS info
 FROM lake.sparkwave.events ORDER BY happened_at;
 
 CREATE OR REPLACE VIEW rwc.rw_recovery_info AS

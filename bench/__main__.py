@@ -1,0 +1,124 @@
+"""`python -m bench`: prints the measurements of one run and the machine they were made on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import psycopg
+
+from bench.backfill import Comparison, compare
+from bench.freshness import Freshness, measure
+from bench.plain_spark import PlainSpark, table_files
+from bench.sql import execute, scalar
+from bench.workload import INSERTS, TABLES, VIEWS, WARM_UP, insert_orders
+from examples.local_server import LocalServer, ServerError, local_server
+
+# What a backfill may take, as a multiple of plain Spark's time.
+TARGET_RATIO = 1.2
+FRESHNESS_VIEWS = VIEWS[:2]
+DEFAULT_GROUP_PORT = "SELECT port FROM rw_catalog.rw_worker_nodes WHERE resource_group = 'default'"
+
+
+def main() -> int:
+    """Measure and print. Returns the exit code."""
+    arguments = _parse_arguments()
+    try:
+        with local_server("--spark-start", "eager", "--spark-memory-mib", str(arguments.memory_mib)) as server:
+            _print_machine(arguments.memory_mib)
+            _bench(server, arguments)
+    except (ServerError, psycopg.Error, TimeoutError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Backfill against plain Spark, and freshness.")
+    parser.add_argument("--rows", type=int, help="rows of the table (default 5,000,000)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each backfill that count (default 3)")
+    parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 50)")
+    parser.add_argument("--memory-mib", type=int, default=2048, help="memory of Spark (default 2048)")
+    parser.add_argument("--quick", action="store_true", help="500,000 rows and 10 samples")
+    arguments = parser.parse_args()
+    arguments.rows = arguments.rows or (500_000 if arguments.quick else 5_000_000)
+    arguments.samples = arguments.samples or (10 if arguments.quick else 50)
+    return arguments
+
+
+def _bench(server: LocalServer, arguments: argparse.Namespace) -> None:
+    with server.connect() as connection, server.connect() as reader:
+        seconds = _fill(connection, arguments.rows)
+        execute(connection, f"CREATE MATERIALIZED VIEW warm_up AS {WARM_UP}")
+        files = {table: table_files(server.data, table) for table in ("orders", "customers")}
+        size = sum(Path(file).stat().st_size for file in files["orders"])
+        print(
+            f"Table: {arguments.rows:,} rows, {len(files['orders'])} Parquet files, {size / 2**20:.0f} MiB, "
+            f"inserted in {seconds:.1f} s\n",
+            flush=True,
+        )
+        plain = PlainSpark(int(scalar(connection, DEFAULT_GROUP_PORT)), files, server.directory / "plain")
+        _print_comparisons(connection, plain, arguments.runs)
+        plain.close()
+        _print_freshness(measure(connection, reader, FRESHNESS_VIEWS, arguments.samples))
+
+
+def _fill(connection: psycopg.Connection, rows: int) -> float:
+    for create in TABLES:
+        execute(connection, create)
+    execute(connection, INSERTS[0])
+    start = time.perf_counter()
+    execute(connection, insert_orders(rows))
+    return time.perf_counter() - start
+
+
+def _print_comparisons(connection: psycopg.Connection, plain: PlainSpark, runs: int) -> None:
+    print(f"CREATE MATERIALIZED VIEW against one plain Spark job, best of {runs} in turn, s")
+    print(f"  {'view':<20} {'rows':>9} {'backfill':>9} {'plain':>7} {'ratio':>6}  {'spread':<11}  aim {TARGET_RATIO}")
+    for comparison in compare(connection, plain, VIEWS, runs):
+        rows = scalar(connection, f"SELECT count(*) FROM {comparison.view.name}")
+        print(f"  {_comparison_line(comparison, rows)}", flush=True)
+    print()
+
+
+def _comparison_line(comparison: Comparison, rows: int) -> str:
+    low, high = comparison.spread
+    verdict = "met" if comparison.ratio <= TARGET_RATIO else "missed"
+    return (
+        f"{comparison.view.title:<20} {rows:>9,} {min(comparison.backfill_s):>9.2f} {min(comparison.plain_s):>7.2f} "
+        f"{comparison.ratio:>6.2f}  {f'{low:.2f} - {high:.2f}':<11}  {verdict}"
+    )
+
+
+def _print_freshness(found: Sequence[Freshness]) -> None:
+    print(f"From the start of an INSERT of one row to seeing it, {len(found[0].seconds)} samples at rest, ms")
+    print(f"  {'view':<20} {'p50':>9} {'p99':>9} {'max':>7}")
+    for freshness in found:
+        p50, p99, highest = (
+            1000 * s for s in (freshness.percentile(50), freshness.percentile(99), max(freshness.seconds))
+        )
+        print(f"  {freshness.view.title:<20} {p50:>9.0f} {p99:>9.0f} {highest:>7.0f}")
+
+
+def _print_machine(memory_mib: int) -> None:
+    versions = ", ".join(f"{name} {version(package)}" for name, package in _PACKAGES)
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    print(
+        f"Machine: {os.cpu_count()} cores, {pages / 2**30:.0f} GiB, {platform.system()} {platform.machine()}; ", end=""
+    )
+    print(f"Spark has {os.cpu_count()} cores and {memory_mib} MiB")
+    print(f"Versions: Python {platform.python_version()}, {versions}")
+
+
+_PACKAGES = (("Spark", "pyspark"), ("DuckDB", "duckdb"), ("Sparkwave", "sparkwave"))
+
+if __name__ == "__main__":
+    sys.exit(main())

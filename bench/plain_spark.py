@@ -1,0 +1,32 @@
+"""The yardstick: one plain Spark SQL job that writes a query's result to Parquet."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+class PlainSpark:
+    """A session of a Spark Connect server, reading the Parquet files of a lake's tables."""
+
+    def __init__(self, port: int, files: dict[str, list[str]], target: Path) -> None:
+        self._session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        self._files = files
+        self._target = target
+
+    def run(self, query: str) -> None:
+        """The whole job: open the tables, run the query, write its rows."""
+        for table, files in self._files.items():
+            self._session.read.parquet(*(f"file://{file}" for file in files)).createOrReplaceTempView(table)
+        shutil.rmtree(self._target, ignore_errors=True)
+        self._session.sql(query).write.parquet(f"file://{self._target}")
+
+    def close(self) -> None:
+        self._session.stop()
+
+
+def table_files(data: Path, table: str) -> list[str]:
+    """The Parquet files of a lake's table that was only ever inserted into."""
+    return sorted(str(file) for file in data.glob(f"data/*/{table}/*.parquet"))

@@ -1,0 +1,54 @@
+"""Fixtures: real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers import Server, without_spark
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files again")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server of the test's own, without Spark until a view needs it."""
+    started = Server(tmp_path / "data")
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def stuck_server(tmp_path: Path) -> Iterator[Server]:
+    """A server whose Spark never gets ready: whatever needs it stays INITIAL."""
+    started = Server(tmp_path / "data", without_spark(tmp_path))
+    yield started
+    started.kill()
+
+
+@pytest.fixture(scope="module")
+def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all tests of a file, without Spark; each test uses table names of its own."""
+    started = Server(tmp_path_factory.mktemp("module") / "data")
+    yield started
+    started.kill()
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all tests, with Spark warm; each test uses names of its own or drops what it makes."""
+    started = Server(tmp_path_factory.mktemp("shared") / "data", spark_start="eager")
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def connection(module_server: Server) -> Iterator[psycopg.Connection[Any]]:
+    """A session on the file's server."""
+    with module_server.connect() as opened:
+        yield opened

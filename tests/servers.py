@@ -1,0 +1,136 @@
+"""Real Sparkwave servers for tests: a process each, on a free port, over a data directory of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+READY_SECONDS = 60
+STOP_SECONDS = 60
+
+
+class Server:
+    """One `sparkwave serve` process. `options` are its command line options, with underscores."""
+
+    def __init__(self, data: Path, environment: Mapping[str, str] | None = None, **options: object) -> None:
+        self.data = data
+        self.log_file = data.with_name(f"{data.name}.log")
+        self.port = free_port()
+        given = {"listen": f"127.0.0.1:{self.port}", "data": data, "spark_start": "on_demand", **options}
+        self.process = launch(self.log_file, environment, **given)
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while f"sparkwave ready on 127.0.0.1:{self.port}" not in self.log():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended with {self.process.returncode}:\n{self.log()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the server was not ready within {READY_SECONDS} s:\n{self.log()}")
+            time.sleep(0.02)
+
+    def log(self) -> str:
+        """What this and earlier servers of the directory have printed."""
+        return self.log_file.read_text(errors="replace")
+
+    def connect(self, **options: Any) -> psycopg.Connection[Any]:
+        """An autocommit connection."""
+        given = {"host": "127.0.0.1", "port": self.port, "user": "root", "dbname": "dev", "autocommit": True}
+        return psycopg.connect(**{**given, "connect_timeout": 10, **options})
+
+    def psql_command(self, *arguments: str) -> list[str]:
+        """A psql that reads no startup file and connects here."""
+        address = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "root", "-d", "dev"]
+        return ["psql", "-X", *address, *arguments]
+
+    def psql(self, *arguments: str, stdin: str | None = None, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.psql_command(*arguments),
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def java_processes(self) -> list[int]:
+        """Process ids of the Spark applications that have to do with this data directory."""
+        return [pid for pid in _pids() if self._is_own_java(pid)]
+
+    def _is_own_java(self, pid: int) -> bool:
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        is_java = command[0].endswith(b"java")
+        return is_java and any(str(self.data.absolute()).encode() + b"/" in argument for argument in command)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would: only the server, not what it has started."""
+        self.process.kill()
+        self.process.wait(STOP_SECONDS)
+
+    def stop(self, timeout: float = STOP_SECONDS) -> int:
+        """SIGTERM. Returns the exit code; a server that does not end in time is killed and the test fails."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+
+def launch(log_file: Path, environment: Mapping[str, str] | None = None, **options: object) -> subprocess.Popen[bytes]:
+    """Start `sparkwave serve` without waiting for anything."""
+    arguments = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPARKWAVE_")}
+    with open(log_file, "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "server", "serve", *arguments],
+            cwd=Path(__file__).parent.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**inherited, **(environment or {})},
+            start_new_session=True,
+        )
+
+
+def without_spark(directory: Path) -> dict[str, str]:
+    """An environment in which Spark starts but never gets ready, so that jobs wait for it."""
+    java = directory / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    java.write_text("#!/bin/sh\nexec sleep 600\n")
+    java.chmod(0o755)
+    return {"JAVA_HOME": str(directory / "java")}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(is_true: Callable[[], bool], timeout: float = 30, interval: float = 0.05) -> bool:
+    """Poll until `is_true()` holds. Returns whether it did in time."""
+    deadline = time.monotonic() + timeout
+    while not is_true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(interval)
+    return True
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]

@@ -1,0 +1,468 @@
+"""Bad input gets a clear error with its SQLSTATE, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.errors import Diagnostic
+from psycopg.pq import DiagnosticField
+from servers import Server, launch, wait_until
+
+Connection = psycopg.Connection[Any]
+
+ROWS = "SELECT k, v, n FROM t ORDER BY k"
+KEPT = [(1, "one", None), (2, "two", 20)]
+
+
+@pytest.fixture(scope="module")
+def tables(module_server: Server) -> None:
+    with module_server.connect() as own:
+        own.execute("CREATE TABLE t (k int PRIMARY KEY, v varchar NOT NULL, n int)")
+        own.execute("INSERT INTO t VALUES (1, 'one', NULL), (2, 'two', 20)")
+        own.execute("CREATE TABLE u (k int, b boolean, d date, x numeric(10,2))")
+
+
+@pytest.fixture
+def session(tables: None, connection: Connection) -> Iterator[Connection]:
+    """A session on a server with tables t and u; afterwards it still works and t has the rows it had."""
+    relations = "SELECT name FROM rw_catalog.rw_relations ORDER BY name"
+    before = connection.execute(relations).fetchall()
+    yield connection
+    found = connection.execute(ROWS).fetchall()
+    if found != KEPT:  # for the tests that follow
+        connection.execute("DELETE FROM t")
+        connection.execute("INSERT INTO t VALUES (1, 'one', NULL), (2, 'two', 20)")
+    assert found == KEPT
+    assert connection.execute(relations).fetchall() == before
+
+
+def failure(connection: Connection, statement: str) -> Diagnostic:
+    """What the server says of a statement that fails."""
+    with pytest.raises(psycopg.Error) as caught:
+        connection.execute(statement)
+    assert not connection.broken, "the connection was lost"
+    return caught.value.diag
+
+
+# Statement with «the word the position points at», SQLSTATE, a part of the message.
+ERRORS = [
+    # Names.
+    ("SELECT * FROM «nope»", "42P01", "nope"),
+    ("SELECT * FROM t JOIN «nope» ON true", "42P01", "nope"),
+    ("SELECT * FROM «public.nope»", "42P01", "nope"),
+    ("SELECT * FROM «nowhere».t", "42P01", "nowhere.t"),
+    ("INSERT INTO «nope» VALUES (1)", "42P01", "nope"),
+    ("UPDATE «nope» SET a = 1", "42P01", "nope"),
+    ("DELETE FROM «nope»", "42P01", "nope"),
+    ("COPY «nope» TO STDOUT", "42P01", "nope"),
+    ("COPY «nope» FROM STDIN", "42P01", "nope"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k FROM «nope»", "42P01", "nope"),
+    ("SELECT «nope» FROM t", "42703", "nope"),
+    ("SELECT t.«nope» FROM t", "42703", "nope"),
+    ("SELECT k FROM t WHERE «nope» > 1", "42703", "nope"),
+    ("INSERT INTO t (k, nope) VALUES (3, 'x')", "42703", 'column "nope" of relation "t" does not exist'),
+    ("UPDATE t SET nope = 1", "42703", 'column "nope" of relation "t" does not exist'),
+    ("COPY t (k, nope) FROM STDIN", "42703", "nope"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT «nope» FROM t", "42703", 'column "nope" does not exist'),
+    ("CREATE MATERIALIZED VIEW m AS SELECT a.k, b.v FROM t a", "42703", "b.v"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t a, u b", "42702", "k"),
+    ("SELECT nope(1)", "42883", "nope"),
+    ("SELECT * FROM other.public.t", "0A000", "other.public.t"),
+    ("CREATE TABLE «nowhere».x (a int)", "3F000", "nowhere"),
+    ("CREATE MATERIALIZED VIEW «nowhere».m AS SELECT k FROM t", "3F000", "nowhere"),
+    # Syntax.
+    ("«SELEC» 1", "42601", 'syntax error at or near "SELEC"'),
+    ("SELECT 1 FORM «t» x", "42601", 'syntax error at or near "t"'),
+    ("CREATE MATERIALIZED VIEW m «SELECT» 1", "42601", 'syntax error at or near "SELECT"'),
+    ("DROP TABLE t «nonsense»", "42601", 'syntax error at or near "nonsense"'),
+    ("CANCEL JOBS «x»", "42601", "syntax error"),
+    ("SHOW JOBS «nonsense»", "42601", "syntax error"),
+    ("FLUSH «nonsense»", "42601", "syntax error"),
+    ("SET implicit_flush «true»", "42601", "syntax error"),
+    ("SELECT 'abc", "42601", "unterminated"),
+    ("SELECT (1", "42601", "syntax error"),
+    ("SELECT 1;\n SELECT 2;\n  «SELEC» 3", "42601", "SELEC"),
+    ("SELECT 'žluť 🐘' AS a, 1 AS b FROM «nope»", "42P01", "nope"),
+    # Values and types.
+    ("SELECT 'abc'::int", "22P02", "abc"),
+    ("INSERT INTO t VALUES ('abc', 'x', 1)", "22P02", "abc"),
+    ("INSERT INTO t VALUES (3, 'x', 1), (4, 'y', 'z')", "22P02", "z"),
+    ("INSERT INTO u VALUES (1, 'maybe', NULL, NULL)", "22P02", "maybe"),
+    ("INSERT INTO u VALUES (1, true, '2024-02-30', NULL)", "22008", "2024-02-30"),
+    ("INSERT INTO u VALUES (1, true, 'yesterday-ish', NULL)", "22007", "yesterday-ish"),
+    ("INSERT INTO u VALUES (1, true, NULL, 123456789.00)", "22003", ""),
+    ("INSERT INTO t VALUES (2147483648, 'x', 1)", "22003", ""),
+    ("SELECT 2147483647::int + 1::int", "22003", ""),
+    ("SELECT 1 / 0", "22012", "division by zero"),
+    ("UPDATE t SET n = n / (k - 2)", "22012", "division by zero"),
+    ("UPDATE t SET n = 'abc'", "22P02", "abc"),
+    ("INSERT INTO t VALUES (3, NULL, 1)", "23502", 'null value in column "v" of relation "t"'),
+    ("INSERT INTO t VALUES (3, 'x', 1), (NULL, 'y', 1)", "23502", 'null value in column "k" of relation "t"'),
+    ("INSERT INTO t (k) VALUES (3)", "23502", 'null value in column "v" of relation "t"'),
+    ("UPDATE t SET v = NULL WHERE k = 2", "23502", ""),
+    ("INSERT INTO t VALUES (3, 'x', 1, 2)", "42601", "INSERT has more expressions than target columns"),
+    ("INSERT INTO t (k, v) VALUES (3)", "42601", "INSERT has more target columns than expressions"),
+    ("INSERT INTO t (k, k) VALUES (3, 4)", "42701", 'column "k" specified more than once'),
+    ("UPDATE t SET k = 5 WHERE k = 1", "0A000", "PK column"),
+    ("SELECT k, count(*) FROM t", "42803", "k"),
+    # Tables.
+    ("CREATE TABLE «t» (a int)", "42710", "table named t already exists"),
+    ("CREATE MATERIALIZED VIEW «t» AS SELECT k FROM u", "42710", "table named t already exists"),
+    ("CREATE TABLE x (a int, a int)", "42701", 'column "a" specified more than once'),
+    ("CREATE TABLE x (a nonsense)", "42704", 'type "nonsense" does not exist'),
+    ("CREATE TABLE x (a int, PRIMARY KEY (b))", "42703", 'column "b" named in key does not exist'),
+    ("CREATE TABLE x (a int PRIMARY KEY, b int PRIMARY KEY)", "42611", "multiple primary keys"),
+    ("CREATE TABLE x (_row_id int)", "42611", "_row_id"),
+    ("CREATE «INDEX» i ON t (k)", "0A000", "CREATE INDEX is not supported"),
+    ("CREATE OR «REPLACE» MATERIALIZED VIEW m AS SELECT k FROM t", "0A000", "OR REPLACE"),
+    ("ALTER «TABLE» t ADD COLUMN x int", "0A000", "ALTER TABLE is not supported"),
+    ("DROP TABLE «nope»", "42704", "table not found: nope"),
+    ("DROP MATERIALIZED VIEW «nope»", "42704", "materialized view not found: nope"),
+    ("DROP MATERIALIZED VIEW «t»", "42809", "Use `DROP TABLE` to drop a table."),
+    ("DROP TABLE u, «nope»", "42704", "table not found: nope"),
+    # Materialized views.
+    ("CREATE MATERIALIZED VIEW m AS SELECT DISTINCT «v» FROM t", "0A000", "DISTINCT"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT «count»(DISTINCT v) AS n FROM t", "0A000", "DISTINCT"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT «k» FROM t LIMIT 1", "0A000", "LIMIT"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t LEFT JOIN «u» ON t.k = u.k", "0A000", "LEFT JOIN"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t WHERE k IN (SELECT k FROM u)", "0A000", ""),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k, rank() OVER (ORDER BY k) AS r FROM t", "0A000", "WINDOW"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT «k» FROM t UNION SELECT k FROM u", "0A000", "UNION"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k + 1 FROM t", "42611", "An alias must be specified for the 1st expression"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k, count(*) + 1 FROM t GROUP BY k", "42611", "for the 2nd expression"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k, «n» AS k FROM t", "42701", 'column "k" specified more than once'),
+    ("CREATE MATERIALIZED VIEW m AS SELECT v, «k», count(*) AS n FROM t GROUP BY v", "42803", "k"),
+    ("CREATE MATERIALIZED VIEW m (a, b) AS SELECT k FROM t", "42601", ""),
+    ("CREATE MATERIALIZED VIEW m WITH («nope» = 1) AS SELECT k FROM t", "22023", "unexpected options in WITH clause"),
+    (
+        "CREATE MATERIALIZED VIEW m WITH (cloud.serverless_backfill_enabled = true, "
+        "cloud.serverless_backfill_enabled = true) AS SELECT k FROM t",
+        "22023",
+        "Duplicated option: cloud.serverless_backfill_enabled",
+    ),
+    (
+        "CREATE MATERIALIZED VIEW m WITH (cloud.serverless_backfill_enabled = true) AS SELECT k FROM t",
+        "22023",
+        "Serverless Backfill is disabled",
+    ),
+    # Settings.
+    ("SET nope = 1", "42704", "Unrecognized config entry `nope`"),
+    ("SHOW nope", "42704", "Unrecognized config entry `nope`"),
+    ("SET statement_timeout = 'soon'", "22023", "Invalid value `soon` for `statement_timeout`"),
+    ("SET implicit_flush = maybe", "22023", "Invalid value `maybe` for `implicit_flush`"),
+    ("SET TIME ZONE 'Middle/Earth'", "22023", "Middle/Earth"),
+    ("ALTER SYSTEM SET nope = 1", "42704", "nope"),
+    ("ALTER SYSTEM SET barrier_interval_ms = 1", "22023", "out of range"),
+    ("ALTER SYSTEM SET streaming_engine = 'flink'", "22023", "one of auto, spark, duckdb expected"),
+    ("ALTER SYSTEM SET serverless_backfill_sku = 'big'", "22023", "2x4"),
+    ("WAIT MATERIALIZED VIEW nope", "42P01", "nope"),
+    ("WAIT MATERIALIZED VIEW t", "42809", "not a materialized view"),
+    # Others.
+    ("COPY t FROM «'/etc/passwd'»", "0A000", "COPY of files on the server is not supported"),
+    ("COPY t FROM STDIN («nope» true)", "42601", 'option "nope" not recognized'),
+    ("EXPLAIN «DROP» TABLE t", "0A000", "EXPLAIN"),
+    ("SELECT $1", "42P02", "$1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "sqlstate", "message"), ERRORS, ids=[re.sub("[«»]", "", e[0])[:60] for e in ERRORS])
+def test_error(session: Connection, marked: str, sqlstate: str, message: str) -> None:
+    statement = marked.replace("«", "").replace("»", "")
+    found = failure(session, statement)
+    assert message in (found.message_primary or "")
+    assert found.sqlstate == sqlstate
+    assert found.severity == "ERROR"
+    if "«" in marked:
+        assert found.statement_position is not None, "no position"
+        word = marked[marked.index("«") + 1 : marked.index("»")]
+        assert statement[int(found.statement_position) - 1 :].startswith(word)
+        assert int(found.statement_position) == marked.index("«") + 1
+
+
+def test_unexpected_end_of_input_has_its_position(session: Connection) -> None:
+    found = failure(session, "SELECT k FROM")
+    assert (found.sqlstate, found.message_primary) == ("42601", "syntax error at end of input")
+    assert found.statement_position == str(len("SELECT k FROM") + 1)
+
+
+def test_what_no_view_can_do_says_what_views_can_do(session: Connection) -> None:
+    found = failure(session, "CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t LEFT JOIN u ON t.k = u.k")
+    assert found.message_primary == "LEFT JOIN is not supported in a materialized view"
+    assert "inner" in (found.message_hint or "")
+
+
+def test_serverless_disabled_says_who_can_enable_it(session: Connection) -> None:
+    session.execute("SET enable_serverless_backfill = true")
+    found = failure(session, "CREATE MATERIALIZED VIEW m AS SELECT k FROM t")
+    assert found.message_primary == (
+        "Serverless Backfill is disabled. "
+        "Use RisingWave cloud at https://cloud.risingwave.com/auth/signup to try this feature"
+    )
+    assert "ALTER SYSTEM SET serverless_backfill_enabled" in (found.message_hint or "")
+    found = failure(session, "EXPLAIN CREATE MATERIALIZED VIEW m AS SELECT nope FROM t")
+    assert found.sqlstate == "42703"
+
+
+def test_a_failed_statement_of_many_rows_changes_nothing(session: Connection) -> None:
+    values = ", ".join(f"({k}, 'v', 1)" for k in range(1, 1000))
+    assert failure(session, f"INSERT INTO t VALUES {values}, (5000, NULL, 1)").sqlstate == "23502"
+    assert failure(session, f"INSERT INTO t VALUES {values}, (5000, 'v', 'bad')").sqlstate == "22P02"
+
+
+def test_bad_parameters(session: Connection) -> None:
+    for placeholder in ("%t", "%b"):
+        with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+            session.execute(f"INSERT INTO t VALUES ({placeholder}, 'x', 1)", (2**40,))
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+        session.execute("INSERT INTO t VALUES (%s, 'x', 1)", ("abc",))
+    with pytest.raises(psycopg.errors.NotNullViolation):
+        session.execute("INSERT INTO t VALUES (%s, %s, 1)", (3, None))
+
+
+# COPY.
+
+BROKEN_COPIES = [
+    ("", "7\tseven\t7\n8\teight\n", "22P04", 'missing data for column "n"', "line 2"),
+    ("", "7\tseven\t7\n\n", "22P04", 'missing data for column "v"', "line 2"),
+    ("", "7\tseven\t7\n8\teight\t8\textra\n", "22P04", "extra data after last expected column", "line 2"),
+    ("(FORMAT csv, HEADER)", "k,v,n\n7,seven,7\n8,eight\n", "22P04", 'missing data for column "n"', "line 3"),
+    ("(FORMAT csv)", '7,seven,7\n8,"eight,8\n', "22P04", "unterminated CSV quoted field", "line 2"),
+    ("", "7\tseven\t7\nabc\teight\t8\n", "22P02", 'invalid input syntax for type integer: "abc"', "column k"),
+    ("(FORMAT csv)", "7,seven,7\n8,eight,nine\n", "22P02", 'invalid input syntax for type integer: "nine"', "column n"),
+    ("", "7\tseven\t7\n8\t\\N\t8\n", "23502", 'null value in column "v"', ""),
+]
+
+
+@pytest.mark.parametrize(("options", "data", "sqlstate", "message", "detail"), BROKEN_COPIES)
+def test_broken_copy(session: Connection, options: str, data: str, sqlstate: str, message: str, detail: str) -> None:
+    with (
+        pytest.raises(psycopg.Error) as caught,
+        session.cursor() as cursor,
+        cursor.copy(f"COPY t FROM STDIN {options}") as copy,
+    ):
+        copy.write(data)
+    found = caught.value.diag
+    assert message in (found.message_primary or "")
+    assert found.sqlstate == sqlstate
+    assert detail in (found.message_detail or "") + (found.context or "")
+
+
+def test_broken_line_after_many_good_ones(session: Connection) -> None:
+    """The bad line comes when earlier ones have been staged already."""
+    with (
+        pytest.raises(psycopg.errors.BadCopyFileFormat) as caught,
+        session.cursor() as cursor,
+        cursor.copy("COPY t FROM STDIN") as copy,
+    ):
+        for start in range(10, 300_010, 1000):
+            copy.write("".join(f"{k}\tvalue\t{k}\n" for k in range(start, start + 1000)))
+        copy.write("broken\n")
+    diagnostic = caught.value.diag
+    assert "line 300001" in (diagnostic.message_detail or "") + (diagnostic.context or "")
+
+
+def test_client_that_gives_up_a_copy(session: Connection) -> None:
+    pgconn = session.pgconn
+    pgconn.exec_(b"COPY t FROM STDIN")
+    pgconn.put_copy_data(b"7\tseven\t7\n")
+    pgconn.put_copy_end(b"changed my mind")
+    result = pgconn.get_result()
+    assert result is not None
+    assert result.error_field(DiagnosticField.SQLSTATE) == b"57014"
+    assert b"changed my mind" in (result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b"")
+    assert pgconn.get_result() is None
+
+
+def test_client_that_leaves_a_copy(session: Connection, module_server: Server) -> None:
+    leaving = module_server.connect()
+    leaving.pgconn.exec_(b"COPY t FROM STDIN")
+    leaving.pgconn.put_copy_data(b"7\tseven\t7\n")
+    leaving.pgconn.finish()
+    assert session.execute("SELECT count(*) FROM t").fetchone() == (2,)
+
+
+# Connections.
+
+
+def test_unknown_database(module_server: Server) -> None:
+    refused = module_server.psql("-d", "nope", "-c", "SELECT 1")
+    assert refused.returncode == 2
+    assert 'database "nope" does not exist' in refused.stderr
+    with pytest.raises(psycopg.OperationalError) as caught:
+        module_server.connect(dbname="nope")
+    assert caught.value.sqlstate in ("3D000", None)  # libpq does not keep it while connecting
+    assert 'database "nope" does not exist' in str(caught.value)
+
+
+def test_wrong_startup_parameter(module_server: Server) -> None:
+    with pytest.raises(psycopg.OperationalError, match="Invalid value `soon` for `statement_timeout`"):
+        module_server.connect(options="-c statement_timeout=soon")
+
+
+def test_oversized_message(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data", max_message_bytes=100_000)
+    try:
+        with server.connect() as other:
+            other.execute("CREATE TABLE small (v varchar)")
+            with server.connect() as own, pytest.raises(psycopg.OperationalError) as caught:
+                own.execute("INSERT INTO small VALUES (%s)", ("x" * 200_000,))
+            assert "exceeds the limit of 100000 bytes" in str(caught.value)
+            other.execute("INSERT INTO small VALUES (%s)", ("x" * 90_000,))
+            assert other.execute("SELECT count(*), max(length(v)) FROM small").fetchone() == (1, 90_000)
+    finally:
+        server.kill()
+
+
+# Servers that cannot start.
+
+
+def start_in_vain(tmp_path: Path, **options: object) -> list[str]:
+    """The lines a server prints that exits with code 1."""
+    log = tmp_path / "vain.log"
+    process = launch(log, **{"spark_start": "on_demand", **options})
+    try:
+        assert wait_until(lambda: process.poll() is not None, 20), f"still running:\n{log.read_text()}"
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    lines = log.read_text().splitlines()
+    assert all(line.startswith("sparkwave: ") for line in lines), lines
+    return lines
+
+
+def test_port_in_use(module_server: Server, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{module_server.port}"
+    lines = start_in_vain(tmp_path, data=tmp_path / "data", listen=address)
+    assert lines[0] == f"sparkwave: cannot listen on {address}: the port is in use"
+
+
+def test_data_directory_in_use(module_server: Server, tmp_path: Path) -> None:
+    lines = start_in_vain(tmp_path, data=module_server.data, listen="127.0.0.1:0")
+    assert f"in use by another server (pid {module_server.process.pid})" in lines[0]
+    with module_server.connect() as own:
+        assert own.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("content", [b"this is no catalog " * 1000, b"\0" * 4096, b"x"], ids=["text", "zeros", "byte"])
+def test_corrupt_catalog(tmp_path: Path, content: bytes) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "catalog.ducklake").write_bytes(content)
+    lines = start_in_vain(tmp_path, data=data, listen="127.0.0.1:0")
+    assert f'data directory "{data}" cannot be opened' in lines[0]
+    assert (data / "catalog.ducklake").read_bytes() == content
+
+
+def test_truncated_catalog(tmp_path: Path) -> None:
+    """The second half is missing; the first must be left as it was."""
+    server = Server(tmp_path / "data")
+    with server.connect() as own:
+        own.execute("CREATE TABLE t (k int PRIMARY KEY)")
+    server.stop()
+    catalog = server.data / "catalog.ducklake"
+    half = catalog.read_bytes()[: catalog.stat().st_size // 2]
+    catalog.write_bytes(half)
+    lines = start_in_vain(tmp_path, data=server.data, listen="127.0.0.1:0")
+    assert "cannot be opened" in lines[0]
+    assert catalog.read_bytes() == half
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_unwritable_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    lines = start_in_vain(tmp_path, data=tmp_path / "closed" / "data", listen="127.0.0.1:0")
+    assert "cannot be used: Permission denied" in lines[0]
+
+
+def test_data_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    lines = start_in_vain(tmp_path, data=tmp_path / "file", listen="127.0.0.1:0")
+    assert f'data directory "{tmp_path / "file"}" cannot be used' in lines[0]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense = 1\n", 'unknown setting "nonsense" in '),
+        ('spark_cores = "many"\n', 'invalid value "many" for '),
+        ("listen = \n", "config.toml: "),
+        ("[parameters]\nnonsense = 1\n", 'unrecognized system parameter "nonsense"'),
+        ("[parameters]\nbarrier_interval_ms = 1\n", "Invalid value `1` for `barrier_interval_ms`"),
+        ('spark_start = "sometimes"\n', 'invalid value "sometimes" for '),
+        ('listen = "nowhere"\n', '"nowhere" is not an address'),
+    ],
+)  # fmt: skip
+def test_wrong_config_file(tmp_path: Path, text: str, message: str) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(text)
+    log = tmp_path / "vain.log"
+    process = launch(log, config=config, data=tmp_path / "data")
+    assert process.wait(20) == 1
+    assert message in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+def test_missing_config_file(tmp_path: Path) -> None:
+    lines = start_in_vain(tmp_path, data=tmp_path / "data", config=tmp_path / "nope.toml")
+    assert lines == [f"sparkwave: cannot read {tmp_path / 'nope.toml'}: No such file or directory"]
+
+
+# A view in creation.
+
+
+@pytest.fixture
+def creating(stuck_server: Server) -> Iterator[Connection]:
+    """A session on a server with a table t and a view m on it that stays in creation."""
+    with stuck_server.connect() as own:
+        own.execute("CREATE TABLE t (k int PRIMARY KEY, v varchar)")
+        own.execute("INSERT INTO t VALUES (1, 'one')")
+        creator = stuck_server.connect()
+        creator.pgconn.send_query(b"CREATE MATERIALIZED VIEW m AS SELECT k FROM t")
+        listed = "SELECT count(*) FROM rw_catalog.rw_materialized_views WHERE name = 'm'"
+        assert wait_until(lambda: own.execute(listed).fetchone() == (1,), 10)
+        yield own
+        creator.pgconn.finish()
+
+
+def test_name_of_a_creating_view_is_taken(creating: Connection) -> None:
+    found = failure(creating, "CREATE MATERIALIZED VIEW m AS SELECT v FROM t")
+    assert (found.sqlstate, found.message_primary) == (
+        "42710",
+        "materialized view named m already exists and is still being created",
+    )
+    assert failure(creating, "CREATE TABLE m (a int)").sqlstate == "42710"
+
+
+def test_creating_view_cannot_be_read(creating: Connection) -> None:
+    found = failure(creating, "SELECT * FROM m")
+    assert (found.sqlstate, found.statement_position) == ("55000", "15")
+    assert "still being created" in (found.message_primary or "")
+    assert "WAIT" in (found.message_hint or "")
+    assert failure(creating, "CREATE MATERIALIZED VIEW n AS SELECT k FROM m").sqlstate == "55000"
+    assert creating.execute("SHOW MATERIALIZED VIEWS").fetchall() == []
+
+
+def test_table_of_a_creating_view_cannot_be_dropped(creating: Connection) -> None:
+    found = failure(creating, "DROP TABLE t")
+    assert found.sqlstate == "2BP01"
+    assert found.message_primary == "table used by 1 other objects."
+    assert found.message_detail == "materialized view public.m depends on it"
+    assert found.message_hint == "Use DROP ... CASCADE to drop the dependent objects too."
+    assert creating.execute("SELECT * FROM t").fetchall() == [(1, "one")]
+
+
+def test_creating_view_cannot_be_written_or_dropped_as_a_table(creating: Connection) -> None:
+    for statement in ("INSERT INTO m VALUES (1)", "UPDATE m SET k = 1", "DELETE FROM m", "COPY m FROM STDIN"):
+        assert failure(creating, statement).sqlstate == "42809", statement
+    found = failure(creating, "DROP TABLE m")
+    assert (found.sqlstate, found.message_primary) == (
+        "42809",
+        "Use `DROP MATERIALIZED VIEW` to drop a materialized view.",
+    )

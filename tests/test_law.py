@@ -1,0 +1,98 @@
+"""The law: after any changes, cut into any epochs, a view equals its query over the tables.
+
+Random views over random tables. On DuckDB the views are filled and maintained in process; on Spark both run there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from random_views import TABLES, Generator
+from server.config import Config
+from server.context import Context, open_context
+from server.dispatch import Client
+
+VIEWS, EPOCHS, CHANGES = 5, 6, 4
+
+
+@contextmanager
+def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client]]:
+    config = Config(data=directory, spark_start="on_demand", spark_cores=2, spark_memory_mib=1024)
+    context = open_context(config, {"barrier_interval_ms": "3600000", **parameters})
+    try:
+        yield context, Client(context, {"user": "root"})
+    finally:
+        context.close()
+
+
+def run(client: Client, sql: str) -> list[tuple[object, ...]]:
+    result = client.execute(client.prepare(sql, ()), ())
+    return [row for batch in result.batches or () for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)]
+
+
+def as_bag(rows: list[tuple[object, ...]]) -> Counter[tuple[object, ...]]:
+    """Rows as a multiset. The values here are exact in binary, so sums are too."""
+    return Counter(rows)
+
+
+def check(client: Client, views: dict[str, str], moment: str) -> None:
+    for name, query in views.items():
+        maintained, computed = as_bag(run(client, f"SELECT * FROM {name}")), as_bag(run(client, query))
+        missing, extra = computed - maintained, maintained - computed
+        assert not missing and not extra, f"{moment}: {name} = {query}\nmissing {missing}\nextra {extra}"
+
+
+def obey(context: Context, client: Client, seed: int, views: int = VIEWS, epochs: int = EPOCHS) -> None:
+    generator = Generator(seed)
+    for table in TABLES.values():
+        run(client, table)
+    for _ in range(6):
+        run(client, generator.change())
+    made: dict[str, str] = {}
+    for number in range(views):
+        name, query = f"v{number}", generator.view(f"v{number}")
+        run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        made[name] = query
+        run(client, generator.change())
+    context.coordinator.flush(lambda: False)
+    check(client, made, f"seed {seed}, created")
+    for epoch in range(epochs):
+        for _ in range(generator.random.randint(0, CHANGES)):
+            run(client, generator.change())
+        context.coordinator.flush(lambda: False)
+        check(client, made, f"seed {seed}, epoch {epoch}")
+    for name in reversed(made):
+        run(client, f"DROP MATERIALIZED VIEW {name}")
+    for table in TABLES:
+        run(client, f"DROP TABLE {table}")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_law_on_duckdb(tmp_path: Path, seed: int) -> None:
+    """Many cases in one server: fill and epochs in process."""
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        for number in range(3):
+            obey(context, client, 1000 * seed + number)
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.spark
+def test_law_on_spark(tmp_path: Path, engine: str) -> None:
+    """Backfills on Spark in slices of a few rows; epochs on DuckDB (auto) or on Spark."""
+    with opened(tmp_path / "lake", streaming_engine=engine, backfill_slice_rows="3") as (context, client):
+        for seed in range(2 if engine == "auto" else 1):
+            obey(context, client, seed, views=4, epochs=4 if engine == "auto" else 2)
+
+
+def test_a_wrong_view_is_noticed(tmp_path: Path) -> None:
+    """The check itself can fail."""
+    with opened(tmp_path / "lake") as (_, client):
+        run(client, "CREATE TABLE t (a int)")
+        run(client, "INSERT INTO t VALUES (1), (1)")
+        with pytest.raises(AssertionError, match="missing"):
+            check(client, {"t": "SELECT a FROM t UNION ALL SELECT 1"}, "now")

@@ -1,0 +1,589 @@
+"""Tables, types, writes, COPY, settings and catalogs through psycopg, on a server without Spark."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql as compose
+from servers import Server
+
+Connection = psycopg.Connection[Any]
+
+UTC = datetime.UTC
+# Some 10^12 rows of two small inputs: runs for hours, in little memory.
+ENDLESS = "SELECT count(*) FROM range(1000000) AS a (i) CROSS JOIN range(1000000) AS b (j) WHERE i * j % 7 = 3"
+LONG = "x" * 100_000
+
+# Type, SQL literal, the Python value psycopg reads.
+VALUES = [
+    ("boolean", "true", True),
+    ("boolean", "false", False),
+    ("smallint", "-32768", -(2**15)),
+    ("smallint", "32767", 2**15 - 1),
+    ("integer", "-2147483648", -(2**31)),
+    ("integer", "2147483647", 2**31 - 1),
+    ("bigint", "-9223372036854775808", -(2**63)),
+    ("bigint", "9223372036854775807", 2**63 - 1),
+    ("real", "1.5", 1.5),
+    ("real", "'NaN'", float("nan")),
+    ("real", "'Infinity'", float("inf")),
+    ("real", "'-Infinity'", float("-inf")),
+    ("double precision", "0.1", 0.1),
+    ("double precision", "1e308", 1e308),
+    ("double precision", "'-0'", -0.0),
+    ("double precision", "'NaN'", float("nan")),
+    ("double precision", "'Infinity'", float("inf")),
+    ("double precision", "'-Infinity'", float("-inf")),
+    ("numeric(10,2)", "0", Decimal("0.00")),
+    ("numeric(10,2)", "12345678.90", Decimal("12345678.90")),
+    ("numeric(10,2)", "-0.05", Decimal("-0.05")),
+    ("varchar", "''", ""),
+    ("varchar", "'it''s \"quoted\"'", 'it\'s "quoted"'),
+    ("varchar", "'back\\slash'", "back\\slash"),
+    ("varchar", "'žluťoučký 日本 🐘'", "žluťoučký 日本 🐘"),
+    ("varchar", "'a\tb\nc'", "a\tb\nc"),
+    ("varchar", f"'{LONG}'", LONG),
+    ("bytea", "'\\x00ff5c'", b"\x00\xff\\"),
+    ("bytea", "''", b""),
+    ("date", "'2024-02-29'", datetime.date(2024, 2, 29)),
+    ("date", "'0001-01-01'", datetime.date(1, 1, 1)),
+    ("timestamp", "'2024-02-29 23:59:59.123456'", datetime.datetime(2024, 2, 29, 23, 59, 59, 123456)),
+    ("timestamp", "'1969-12-31 00:00:00'", datetime.datetime(1969, 12, 31)),
+    ("timestamptz", "'2024-06-01 12:00:00+02'", datetime.datetime(2024, 6, 1, 10, 0, tzinfo=UTC)),
+]
+TYPES = list(dict.fromkeys(type_ for type_, _, _ in VALUES))
+
+
+def rows(connection: Connection, query: str, values: tuple[Any, ...] | None = None, **options: Any) -> list[Any]:
+    return connection.execute(query, values, **options).fetchall()
+
+
+def notices_of(connection: Connection) -> list[str]:
+    found: list[str] = []
+    connection.add_notice_handler(lambda notice: found.append(f"{notice.severity}: {notice.message_primary}"))
+    return found
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality under which NaN equals NaN and -0.0 differs from 0.0."""
+    return type(left) is type(right) and repr(left) == repr(right)
+
+
+# Tables.
+
+
+def test_create_and_drop_table(connection: Connection) -> None:
+    notices = notices_of(connection)
+    assert connection.execute("CREATE TABLE life (k int PRIMARY KEY)").statusmessage == "CREATE_TABLE"
+    assert notices == []
+    connection.execute("CREATE TABLE IF NOT EXISTS life (other int)")
+    assert notices.pop() == 'NOTICE: relation "life" already exists, skipping'
+    assert connection.execute("DROP TABLE life").statusmessage == "DROP_TABLE"
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        connection.execute("SELECT * FROM life")
+    connection.execute("DROP TABLE IF EXISTS life")
+    assert notices.pop() == 'NOTICE: table "life" does not exist, skipping'
+    connection.execute("CREATE TABLE life (other varchar)")
+    assert rows(connection, "SELECT * FROM life") == []
+
+
+def test_names_fold_unless_quoted(connection: Connection) -> None:
+    connection.execute('CREATE TABLE "Fold" ("Key" int PRIMARY KEY, Value int, "select" int, "a ""b" int)')
+    connection.execute('INSERT INTO public."Fold" VALUES (1, 2, 3, 4)')
+    cursor = connection.execute('SELECT "Key", VALUE, "select", "a ""b" FROM dev.public."Fold"')
+    assert [column.name for column in cursor.description or ()] == ["Key", "value", "select", 'a "b']
+    assert cursor.fetchall() == [(1, 2, 3, 4)]
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        connection.execute("SELECT * FROM fold")
+
+
+def test_table_without_a_key_keeps_duplicates(connection: Connection) -> None:
+    connection.execute("CREATE TABLE bag (v int)")
+    connection.execute("INSERT INTO bag VALUES (1), (1), (2)")
+    connection.execute("INSERT INTO bag VALUES (1)")
+    assert rows(connection, "SELECT * FROM bag ORDER BY v") == [(1,), (1,), (1,), (2,)]
+    assert connection.execute("DELETE FROM bag WHERE v = 1").rowcount == 3
+    assert rows(connection, "SELECT * FROM bag") == [(2,)]
+
+
+# Writes.
+
+
+def test_insert_values_and_select(connection: Connection) -> None:
+    connection.execute("CREATE TABLE source (k int PRIMARY KEY, v varchar, w int)")
+    assert connection.execute("INSERT INTO source VALUES (1, 'a', 10)").statusmessage == "INSERT 0 1"
+    assert connection.execute("INSERT INTO source (v, k) VALUES ('b', 2), (NULL, 3)").statusmessage == "INSERT 0 2"
+    connection.execute("INSERT INTO source SELECT k + 10, upper(v), w FROM source WHERE v IS NOT NULL")
+    expected = [(1, "a", 10), (2, "b", None), (3, None, None), (11, "A", 10), (12, "B", None)]
+    assert rows(connection, "SELECT * FROM source ORDER BY k") == expected
+
+
+def test_insert_of_an_existing_key_overwrites(connection: Connection) -> None:
+    connection.execute("CREATE TABLE pairs (a int, b varchar, v int, w int, PRIMARY KEY (a, b))")
+    connection.execute("INSERT INTO pairs VALUES (1, 'x', 1, 1), (1, 'y', 2, 2), (2, 'x', 3, 3)")
+    assert connection.execute("INSERT INTO pairs VALUES (1, 'x', 10, 10), (3, 'z', 4, 4)").rowcount == 2
+    connection.execute("INSERT INTO pairs (a, b, v) VALUES (2, 'x', 30)")
+    expected = [(1, "x", 10, 10), (1, "y", 2, 2), (2, "x", 30, None), (3, "z", 4, 4)]
+    assert rows(connection, "SELECT * FROM pairs ORDER BY a, b") == expected
+
+
+def test_last_row_of_a_key_in_one_statement_wins(connection: Connection) -> None:
+    connection.execute("CREATE TABLE latest (k int PRIMARY KEY, v varchar)")
+    connection.execute("INSERT INTO latest VALUES (1, 'first'), (2, 'other'), (1, 'last')")
+    assert rows(connection, "SELECT * FROM latest ORDER BY k") == [(1, "last"), (2, "other")]
+    connection.execute("INSERT INTO latest VALUES (2, 'a'), (1, 'b'), (2, 'c')")
+    assert rows(connection, "SELECT * FROM latest ORDER BY k") == [(1, "b"), (2, "c")]
+
+
+def test_table_of_key_columns_only(connection: Connection) -> None:
+    connection.execute("CREATE TABLE keys_only (k int PRIMARY KEY)")
+    connection.execute("INSERT INTO keys_only VALUES (1), (2)")
+    connection.execute("INSERT INTO keys_only VALUES (2), (3), (3)")
+    assert rows(connection, "SELECT * FROM keys_only ORDER BY k") == [(1,), (2,), (3,)]
+
+
+def test_update_and_delete(connection: Connection) -> None:
+    connection.execute("CREATE TABLE changed (k int PRIMARY KEY, v int)")
+    connection.execute("INSERT INTO changed SELECT i, i FROM range(10) AS r (i)")
+    assert connection.execute("UPDATE changed SET v = v * 100 WHERE k >= 8").statusmessage == "UPDATE 2"
+    assert connection.execute("UPDATE changed SET v = NULL WHERE k = 7").rowcount == 1
+    assert connection.execute("UPDATE changed SET v = 0 WHERE k = 99").rowcount == 0
+    assert connection.execute("DELETE FROM changed WHERE k < 7").statusmessage == "DELETE 7"
+    assert rows(connection, "SELECT * FROM changed ORDER BY k") == [(7, None), (8, 800), (9, 900)]
+    assert connection.execute("DELETE FROM changed").rowcount == 3
+    assert rows(connection, "SELECT count(*) FROM changed") == [(0,)]
+
+
+def test_nulls(connection: Connection) -> None:
+    connection.execute("CREATE TABLE nulls (k int PRIMARY KEY, v varchar)")
+    connection.execute("INSERT INTO nulls VALUES (1, NULL), (2, ''), (3, 'NULL')")
+    assert rows(connection, "SELECT k FROM nulls WHERE v IS NULL") == [(1,)]
+    assert rows(connection, "SELECT k FROM nulls WHERE v = ''") == [(2,)]
+    assert rows(connection, "SELECT count(*), count(v) FROM nulls WHERE v <> 'NULL' OR v IS NULL") == [(2, 1)]
+    assert rows(connection, "SELECT k, v FROM nulls ORDER BY v, k") == [(2, ""), (3, "NULL"), (1, None)]
+
+
+def test_concurrent_writers_of_a_table_lose_nothing(module_server: Server) -> None:
+    with module_server.connect() as first:
+        first.execute("CREATE TABLE contended (k int PRIMARY KEY, v int)")
+
+    def write(start: int) -> None:
+        with module_server.connect() as own:
+            for i in range(20):
+                own.execute("INSERT INTO contended VALUES (%s, %s)", (start + i, i))
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with module_server.connect() as own:
+        assert rows(own, "SELECT count(*), sum(v) FROM contended") == [(60, 570)]
+
+
+# Types.
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+@pytest.mark.parametrize("type_", TYPES)
+def test_literals_round_trip(connection: Connection, type_: str, binary: bool) -> None:
+    literals = [(literal, value) for of, literal, value in VALUES if of == type_]
+    name = compose.Identifier(f"literals {type_} {binary}")
+    connection.execute(compose.SQL(f"CREATE TABLE {{}} (k int PRIMARY KEY, v {type_})").format(name))
+    listed = ", ".join(f"({k}, {literal})" for k, (literal, _) in enumerate(literals))
+    connection.execute(compose.SQL("INSERT INTO {} VALUES " + listed + ", (-1, NULL)").format(name))
+    found = connection.execute(compose.SQL("SELECT v FROM {} ORDER BY k").format(name), binary=binary).fetchall()
+    assert found[0] == (None,)
+    for (value,), (literal, expected) in zip(found[1:], literals, strict=True):
+        assert same(value, expected), literal
+
+
+@pytest.mark.parametrize("placeholder", ["%t", "%b"], ids=["text", "binary"])
+@pytest.mark.parametrize("type_", TYPES)
+def test_parameters_round_trip(connection: Connection, type_: str, placeholder: str) -> None:
+    """Values of the client, the last a NULL, are stored and read back as they were."""
+    values = [value for of, _, value in VALUES if of == type_]
+    name = compose.Identifier(f"parameters {type_} {placeholder[1]}")
+    connection.execute(compose.SQL(f"CREATE TABLE {{}} (k int PRIMARY KEY, v {type_})").format(name))
+    insert = compose.SQL(f"INSERT INTO {{}} VALUES ({placeholder}, {placeholder})").format(name)
+    for k, value in enumerate([*values, None]):
+        connection.execute(insert, (k, value))
+    found = [value for (value,) in connection.execute(compose.SQL("SELECT v FROM {} ORDER BY k").format(name))]
+    assert found[-1] is None
+    for value, expected in zip(found, values, strict=False):
+        assert same(value, expected)
+
+
+@pytest.mark.parametrize("placeholder", ["%t", "%b"], ids=["text", "binary"])
+def test_parameters_in_queries(connection: Connection, placeholder: str) -> None:
+    p = placeholder
+    assert rows(connection, f"SELECT {p}::int, {p}::varchar, {p}::bigint", (-5, "a'b", None)) == [(-5, "a'b", None)]
+    query = f"SELECT i FROM range(10) AS r (i) WHERE i > {p} ORDER BY i LIMIT {p} OFFSET {p}"
+    assert rows(connection, query, (-3, 2, 4)) == [(4,), (5,)]
+    assert rows(connection, f"SELECT -{p} + 1", (-7,)) == [(8,)]
+
+
+def test_prepared_statement_runs_again(connection: Connection) -> None:
+    connection.execute("CREATE TABLE prepared (k int PRIMARY KEY, v varchar)")
+    for k in range(5):
+        connection.execute("INSERT INTO prepared VALUES (%s, %s)", (k, None if k == 2 else f"v{k}"), prepare=True)
+    for k in (-1, 2, 4):
+        found = rows(connection, "SELECT v FROM prepared WHERE k = %s", (k,), prepare=True)
+        assert found == {-1: [], 2: [(None,)], 4: [("v4",)]}[k]
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO prepared VALUES (%s, %s)", [(10, "x"), (11, None)])
+    assert rows(connection, "SELECT k, v FROM prepared WHERE k >= 10 ORDER BY k") == [(10, "x"), (11, None)]
+
+
+def test_statement_prepared_before_a_change_sees_it(connection: Connection) -> None:
+    connection.execute("CREATE TABLE recreated (a int)")
+    connection.execute("INSERT INTO recreated VALUES (1)")
+    assert rows(connection, "SELECT * FROM recreated", prepare=True) == [(1,)]
+    connection.execute("INSERT INTO recreated VALUES (2)")
+    assert rows(connection, "SELECT count(*) FROM recreated", prepare=True) == [(2,)]
+
+
+def test_time_zone_of_the_session(connection: Connection) -> None:
+    connection.execute("CREATE TABLE moments (at timestamptz)")
+    connection.execute("INSERT INTO moments VALUES ('2024-06-01 12:00:00+00')")
+    connection.execute("SET TIME ZONE 'Europe/Prague'")
+    assert rows(connection, "SELECT at::varchar FROM moments") == [("2024-06-01 14:00:00+02",)]
+    assert rows(connection, "SELECT at FROM moments") == [(datetime.datetime(2024, 6, 1, 12, tzinfo=UTC),)]
+
+
+# Several statements at once.
+
+
+def test_several_statements_in_one_query(connection: Connection) -> None:
+    cursor = connection.execute(
+        "CREATE TABLE several (a int); INSERT INTO several VALUES (1), (2); -- a comment; not a statement\n"
+        "SELECT ';' AS s, count(*) FROM several; ; SELECT max(a) FROM several;"
+    )
+    results = [(cursor.statusmessage, cursor.fetchall() if cursor.description else None)]
+    while cursor.nextset():
+        results.append((cursor.statusmessage, cursor.fetchall() if cursor.description else None))
+    assert results == [
+        ("CREATE_TABLE", None),
+        ("INSERT 0 2", None),
+        ("SELECT 1", [(";", 2)]),
+        ("SELECT 1", [(2,)]),
+    ]
+
+
+def test_statements_before_a_failing_one_stay(connection: Connection) -> None:
+    """Each statement commits by itself, as in RisingWave; those behind the failing one do not run."""
+    script = (
+        "CREATE TABLE part (a int); INSERT INTO part VALUES (1); SELECT nope FROM part; INSERT INTO part VALUES (2)"
+    )
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        connection.execute(script)
+    assert rows(connection, "SELECT a FROM part") == [(1,)]
+
+
+def test_empty_query_and_transactions_are_accepted(module_server: Server) -> None:
+    with module_server.connect(autocommit=False) as own:
+        assert own.execute("").statusmessage is None
+        own.execute("CREATE TABLE accepted (a int)")
+        own.commit()
+        own.execute("INSERT INTO accepted VALUES (1)")
+        own.commit()
+        assert own.execute("SELECT a FROM accepted").fetchall() == [(1,)]
+
+
+# COPY.
+
+COPIED = [
+    (1, "plain", Decimal("1.50"), datetime.datetime(2024, 1, 2, 3, 4, 5)),
+    (2, "tab\there, \"quotes\", back\\slash\nnew line\r", Decimal("-0.01"), None),
+    (3, "", None, datetime.datetime(1970, 1, 1)),
+    (4, None, Decimal("99999999.99"), None),
+    (5, "\\N", None, None),
+    (6, "日本 🐘", Decimal("0.00"), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ["", "(FORMAT csv)", "(FORMAT csv, HEADER, DELIMITER ';', NULL 'nil')"])
+def test_copy_round_trip(connection: Connection, options: str) -> None:
+    columns = "(k int PRIMARY KEY, v varchar, n numeric(10,2), at timestamp)"
+    for name in ("copy_a", "copy_b"):
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+        connection.execute(f"CREATE TABLE {name} {columns}")
+    with connection.cursor() as cursor:
+        with cursor.copy("COPY copy_a FROM STDIN") as copy:
+            for row in COPIED:
+                copy.write_row(row)
+        assert cursor.statusmessage == f"COPY {len(COPIED)}"
+        with cursor.copy(f"COPY copy_a TO STDOUT {options}") as copy:
+            data = b"".join(bytes(part) for part in copy)
+        assert cursor.rowcount == len(COPIED)
+        with cursor.copy(f"COPY copy_b FROM STDIN {options}") as copy:
+            for start in range(0, len(data), 7):
+                copy.write(data[start : start + 7])
+    assert rows(connection, "SELECT * FROM copy_a ORDER BY k") == COPIED
+    assert rows(connection, "SELECT * FROM copy_b ORDER BY k") == COPIED
+
+
+def test_copy_text_and_csv_as_bytes(connection: Connection) -> None:
+    connection.execute("CREATE TABLE copy_bytes (k int PRIMARY KEY, v varchar)")
+    connection.execute("INSERT INTO copy_bytes VALUES (1, 'a\tb'), (2, NULL), (3, ''), (4, 'x,\"y\"')")
+    query = "(SELECT v, k FROM copy_bytes ORDER BY k)"
+
+    def out(options: str) -> str:
+        with connection.cursor() as cursor, cursor.copy(f"COPY {query} TO STDOUT {options}") as copy:
+            return b"".join(bytes(part) for part in copy).decode()
+
+    assert out("") == 'a\\tb\t1\n\\N\t2\n\t3\nx,"y"\t4\n'
+    assert out("(FORMAT csv, HEADER)") == 'v,k\na\tb,1\n,2\n"",3\n"x,""y""",4\n'
+
+
+def test_copy_of_some_columns_overwrites_keys(connection: Connection) -> None:
+    connection.execute("CREATE TABLE copy_some (k int PRIMARY KEY, v varchar, w int)")
+    connection.execute("INSERT INTO copy_some VALUES (1, 'old', 1), (2, 'kept', 2)")
+    with connection.cursor() as cursor, cursor.copy("COPY copy_some (v, k) FROM STDIN (FORMAT csv)") as copy:
+        copy.write("new,1\nfirst,3\nlast,3\n")
+    expected = [(1, "new", None), (2, "kept", 2), (3, "last", None)]
+    assert rows(connection, "SELECT * FROM copy_some ORDER BY k") == expected
+
+
+def test_copy_of_many_rows(connection: Connection) -> None:
+    connection.execute("CREATE TABLE copy_many (k int PRIMARY KEY, v varchar)")
+    with connection.cursor() as cursor, cursor.copy("COPY copy_many FROM STDIN") as copy:
+        for start in range(0, 200_000, 1000):
+            copy.write("".join(f"{k}\tvalue {k}\n" for k in range(start, start + 1000)))
+    found = rows(connection, "SELECT count(*), sum(k), count(DISTINCT v) FROM copy_many")
+    assert found == [(200_000, 19_999_900_000, 200_000)]
+
+
+# Settings.
+
+
+def test_set_show_reset(connection: Connection) -> None:
+    assert rows(connection, "SHOW background_ddl") == [("false",)]
+    assert connection.execute("SET background_ddl = on").statusmessage == "SET_VARIABLE"
+    assert rows(connection, "SHOW background_ddl") == [("true",)]
+    connection.execute("RESET background_ddl")
+    assert rows(connection, "SHOW background_ddl") == [("false",)]
+    connection.execute("SET statement_timeout TO '2 min'")
+    assert rows(connection, "SHOW statement_timeout") == [("120000ms",)]
+    connection.execute("SET statement_timeout TO DEFAULT")
+    connection.execute("SET application_name = 'tests'")
+    assert connection.info.parameter_status("application_name") == "tests"
+    connection.execute("RESET ALL")
+    assert rows(connection, "SHOW application_name") == [("",)]
+
+
+def test_settings_are_of_the_session(connection: Connection, module_server: Server) -> None:
+    connection.execute("SET implicit_flush = true")
+    with module_server.connect(options="-c statement_timeout=5s", application_name="mine") as other:
+        assert rows(other, "SHOW implicit_flush") == [("false",)]
+        assert rows(other, "SHOW statement_timeout") == [("5000ms",)]
+        assert rows(other, "SHOW application_name") == [("mine",)]
+
+
+def test_show_lists(connection: Connection) -> None:
+    connection.execute("CREATE TABLE show_me (k int PRIMARY KEY, v varchar NOT NULL)")
+    assert ("public.show_me",) in rows(connection, "SHOW TABLES")
+    assert rows(connection, "SHOW TABLES LIKE 'show_m%'") == [("public.show_me",)]
+    assert rows(connection, "SHOW MATERIALIZED VIEWS") == []
+    assert rows(connection, "SHOW DATABASES") == [("dev",)]
+    assert ("public",) in rows(connection, "SHOW SCHEMAS")
+    cursor = connection.execute("SHOW JOBS")
+    assert [column.name for column in cursor.description or ()] == ["Id", "Statement", "Create Type", "Progress"]
+    assert cursor.statusmessage == "SHOW_COMMAND"
+    assert cursor.fetchall() == []
+
+
+def test_show_create_table_makes_the_same_table(connection: Connection) -> None:
+    connection.execute("CREATE TABLE original (k int, j varchar, v numeric(10,2) NOT NULL, PRIMARY KEY (k, j))")
+    [(name, definition)] = rows(connection, "SHOW CREATE TABLE original")
+    assert name == "public.original"
+    connection.execute("DROP TABLE original")
+    connection.execute(definition)
+    columns = "SELECT column_name, data_type, is_nullable FROM information_schema.columns"
+    assert rows(connection, f"{columns} WHERE table_name = 'original' ORDER BY ordinal_position") == [
+        ("k", "integer", "NO"),
+        ("j", "character varying", "NO"),
+        ("v", "numeric", "NO"),
+    ]
+
+
+def test_show_all_and_parameters(connection: Connection) -> None:
+    settings = {name: value for name, value, _ in rows(connection, "SHOW ALL")}
+    assert settings["background_ddl"] == "false"
+    assert settings["server_version"].startswith("13.")
+    parameters = {name: (value, mutable) for name, value, _, mutable in rows(connection, "SHOW PARAMETERS")}
+    assert parameters["barrier_interval_ms"] == ("1000", "t")
+    assert parameters["serverless_backfill_enabled"] == ("false", "t")
+
+
+def test_alter_system(connection: Connection, module_server: Server) -> None:
+    notices = notices_of(connection)
+    assert connection.execute("ALTER SYSTEM SET barrier_interval_ms = 250").statusmessage == "ALTER_SYSTEM"
+    with module_server.connect() as other:
+        assert rows(other, "SHOW barrier_interval_ms") == [("250",)]
+    connection.execute("ALTER SYSTEM SET barrier_interval_ms TO DEFAULT")
+    assert rows(connection, "SHOW barrier_interval_ms") == [("1000",)]
+    assert notices == []
+    connection.execute("ALTER SYSTEM SET implicit_flush = true")
+    assert notices == ["NOTICE: The config implicit_flush of the current session has already been set to true"]
+    with module_server.connect() as other:
+        assert rows(other, "SHOW implicit_flush") == [("true",)]
+    connection.execute("ALTER SYSTEM SET implicit_flush TO DEFAULT")
+
+
+def test_wait_flush_and_cancel_without_jobs(connection: Connection) -> None:
+    assert connection.execute("FLUSH").statusmessage == "FLUSH"
+    assert connection.execute("WAIT").statusmessage == "WAIT"
+    cursor = connection.execute("CANCEL JOBS 12345, 12346")
+    assert (cursor.statusmessage, cursor.fetchall()) == ("CANCEL_COMMAND", [])
+
+
+# EXPLAIN and catalogs.
+
+
+def test_explain(connection: Connection) -> None:
+    connection.execute("CREATE TABLE explained (k int PRIMARY KEY, v varchar)")
+    assert rows(connection, "EXPLAIN SELECT * FROM explained WHERE k = 1")
+    plan = rows(connection, "EXPLAIN CREATE MATERIALIZED VIEW m AS SELECT v, count(*) AS n FROM explained GROUP BY v")
+    words = [line.strip("└─ ").split(" ")[0] for (line,) in plan]
+    assert (words[0], words[-1]) == ("StreamMaterialize", "StreamTableScan")
+    assert "StreamHashAgg" in words
+    assert rows(connection, "EXPLAIN DELETE FROM explained")
+    assert rows(connection, "SELECT count(*) FROM explained") == [(0,)]
+    assert rows(connection, "SELECT name FROM rw_catalog.rw_relations WHERE name = 'm'") == []
+
+
+def test_explaining_a_write_does_not_write(connection: Connection) -> None:
+    connection.execute("CREATE TABLE untouched (k int PRIMARY KEY)")
+    connection.execute("EXPLAIN INSERT INTO untouched VALUES (1)")
+    assert rows(connection, "SELECT * FROM untouched") == []
+    connection.execute("INSERT INTO untouched VALUES (2)")
+    connection.execute("EXPLAIN UPDATE untouched SET k = 3 WHERE false")
+    connection.execute("EXPLAIN DELETE FROM untouched")
+    assert rows(connection, "SELECT * FROM untouched") == [(2,)]
+
+
+def test_catalogs(connection: Connection) -> None:
+    connection.execute("CREATE TABLE listed (k int PRIMARY KEY, v varchar, n numeric(10,2))")
+    tables = "SELECT table_schema, table_type FROM information_schema.tables WHERE table_name = 'listed'"
+    assert rows(connection, tables) == [("public", "BASE TABLE")]
+    attributes = (
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute "
+        "WHERE attrelid = 'listed'::regclass AND attnum > 0 ORDER BY attnum"
+    )
+    assert rows(connection, attributes) == [
+        ("k", "integer"),
+        ("v", "character varying"),
+        ("n", "numeric(10,2)"),
+    ]
+    joined = "SELECT nspname, relkind FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
+    assert rows(connection, f"{joined} WHERE relname = 'listed'") == [("public", "r")]
+    assert rows(connection, "SELECT current_database(), current_schema(), current_user") == [("dev", "public", "root")]
+    assert "RisingWave" in rows(connection, "SELECT version()")[0][0]
+    connection.execute("DROP TABLE listed")
+    assert rows(connection, tables) == []
+
+
+def test_client_learns_types_from_the_catalog(connection: Connection) -> None:
+    info = psycopg.types.TypeInfo.fetch(connection, "numeric")
+    assert info is not None
+    assert (info.oid, info.name) == (1700, "numeric")
+
+
+# Stopping statements.
+
+
+def test_statement_timeout(connection: Connection) -> None:
+    connection.execute("SET statement_timeout = '300ms'")
+    started = time.monotonic()
+    with pytest.raises(psycopg.errors.QueryCanceled) as caught:
+        connection.execute(ENDLESS)
+    assert 0.2 < time.monotonic() - started < 5
+    assert caught.value.sqlstate == "57014"
+    assert "statement timeout" in str(caught.value)
+    assert rows(connection, "SELECT 1") == [(1,)]
+    connection.execute("RESET statement_timeout")
+    assert rows(connection, "SELECT count(*) FROM range(1000)") == [(1000,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ENDLESS,
+        f"INSERT INTO never {ENDLESS}",
+        f"UPDATE never SET k = ({ENDLESS})",
+        f"DELETE FROM never WHERE k = ({ENDLESS})",
+    ],
+    ids=["select", "insert", "update", "delete"],
+)
+def test_cancel_a_running_statement(connection: Connection, statement: str) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS never (k bigint)")
+    connection.execute("DELETE FROM never")
+    connection.execute("INSERT INTO never VALUES (1)")
+    timer = threading.Timer(0.5, connection.cancel)
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute(statement)
+    assert time.monotonic() - started < 5
+    timer.join()
+    assert rows(connection, "SELECT * FROM never") == [(1,)]
+    connection.execute("INSERT INTO never VALUES (2)")
+    assert rows(connection, "SELECT count(*) FROM never") == [(2,)]
+
+
+def test_cancel_while_rows_are_sent(connection: Connection) -> None:
+    timer = threading.Timer(0.5, connection.cancel)
+    timer.start()
+    with pytest.raises(psycopg.errors.QueryCanceled), connection.cursor() as cursor:
+        for _ in cursor.stream("SELECT i FROM range(10000000000) AS r (i)"):
+            pass
+    timer.join()
+    assert rows(connection, "SELECT 1") == [(1,)]
+
+
+def test_cancel_of_an_idle_session_does_nothing(connection: Connection) -> None:
+    connection.cancel()
+    time.sleep(0.2)
+    assert rows(connection, "SELECT 1") == [(1,)]
+
+
+def test_client_that_leaves_ends_its_statement(module_server: Server) -> None:
+    """The server notices at the latest when it sends rows; other sessions go on meanwhile."""
+    leaving = module_server.connect()
+    cursor = leaving.cursor()
+    stream = cursor.stream("SELECT i FROM range(10000000000) AS r (i)")
+    next(stream)
+    leaving.pgconn.finish()
+    with module_server.connect() as other:
+        assert rows(other, "SELECT 1") == [(1,)]
+
+
+# Restart.
+
+
+def test_everything_is_there_after_a_restart(server: Server) -> None:
+    with server.connect() as own:
+        own.execute("CREATE TABLE kept (k int PRIMARY KEY, v varchar)")
+        own.execute("INSERT INTO kept VALUES (1, 'a'), (2, 'b')")
+        own.execute("UPDATE kept SET v = 'c' WHERE k = 2")
+        own.execute("ALTER SYSTEM SET barrier_interval_ms = 300")
+        own.execute("CREATE TABLE gone (k int)")
+        own.execute("DROP TABLE gone")
+    assert server.stop() == 0
+    restarted = Server(server.data)
+    try:
+        with restarted.connect() as own:
+            assert rows(own, "SELECT * FROM kept ORDER BY k") == [(1, "a"), (2, "c")]
+            assert rows(own, "SHOW TABLES") == [("public.kept",)]
+            assert rows(own, "SHOW barrier_interval_ms") == [("300",)]
+            own.execute("INSERT INTO kept VALUES (2, 'd'), (3, 'e')")
+            assert rows(own, "SELECT * FROM kept ORDER BY k") == [(1, "a"), (2, "d"), (3, "e")]
+    finally:
+        restarted.kill()
