@@ -15,7 +15,7 @@ from sqlglot.schema import MappingSchema
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
-from catalog.types import DOUBLE, NUMERIC, Type, parse_type
+from catalog.types import DOUBLE, NUMERIC, VARCHAR, Type, parse_type
 from planner.parse import name_of, position_of
 from planner.statements import Name
 
@@ -63,8 +63,8 @@ class BoundQuery:
     tables: dict[str, Relation]
 
 
-def bind(query: exp.Query, catalog: Catalog, scope: Scope, sql: str) -> BoundQuery:
-    """Qualify and type a query over user relations. `sql` is the statement's text, for positions in errors."""
+def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
+    """Qualify and type a query over user relations."""
     tree = query.copy()
     tables: dict[str, Relation] = {}
     for table in _base_tables(tree):
@@ -85,9 +85,26 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope, sql: str) -> BoundQue
         tree = qualify(tree, schema=schema, dialect="postgres")
         tree = annotate_types(tree, schema=schema, dialect="postgres")
     except (OptimizeError, SchemaError) as error:
-        raise _qualify_error(str(error), sql) from error
+        raise _qualify_error(str(error), query, tables) from error
     assert isinstance(tree, exp.Query)
+    _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
+
+
+def _make_aliases_unique(tree: exp.Query) -> None:
+    """Give each table and subquery an alias of its own in the whole query, so that flat field names never meet."""
+    seen: set[str] = set()
+    for scope in traverse_scope(tree):
+        for name, (node, _) in list(scope.selected_sources.items()):
+            unique = name
+            while unique in seen:
+                unique += "_"
+            seen.add(unique)
+            if unique != name:
+                node.set("alias", exp.TableAlias(this=exp.to_identifier(unique, quoted=True)))
+                for column in scope.columns:
+                    if column.table == name:
+                        column.set("table", exp.to_identifier(unique, quoted=True))
 
 
 def _base_tables(tree: exp.Expr) -> list[exp.Table]:
@@ -129,28 +146,24 @@ def _from_sqlglot(kind: exp.DataType | None, node: exp.Expr) -> Type:
         return NUMERIC
     if kind.this == exp.DataType.Type.DOUBLE:
         return DOUBLE
+    if kind.this in exp.DataType.TEXT_TYPES:
+        return VARCHAR
     return parse_type(kind.sql(dialect="duckdb"))
 
 
-_UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved(?: for table: '\"?(.+?)\"?')?")
-_LINE_COL = re.compile(r"Line: (\d+), Col: (\d+)")
+_UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved|Unknown column: (\w+)")
 
 
-def _qualify_error(text: str, sql: str) -> Error:
+def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> Error:
+    """sqlglot's complaint in Postgres' words; a column that several tables have is called ambiguous."""
     unresolved = _UNRESOLVED.search(text)
-    position = _end_position(text, sql)
-    if unresolved:
-        name = unresolved[1]
-        written = f"{unresolved[2]}.{name}" if unresolved[2] else name
-        start = position - len(name) + 1 if position else None
-        return Error(f'column "{written}" does not exist', errors.UNDEFINED_COLUMN, position=start)
-    if "mbiguous" in text:
-        return Error(text.split(". Line")[0], errors.AMBIGUOUS_COLUMN, position=position)
-    return Error(text.split(". Line")[0], errors.SYNTAX_ERROR, position=position)
-
-
-def _end_position(text: str, sql: str) -> int | None:
-    found = _LINE_COL.search(text)
-    if not found:
-        return None
-    return sum(len(line) + 1 for line in sql.split("\n")[: int(found[1]) - 1]) + int(found[2])
+    if unresolved is None:
+        return Error(text.split(". Line")[0], errors.SYNTAX_ERROR)
+    name = unresolved[1] or unresolved[2]
+    column = next((c for c in query.find_all(exp.Column) if c.name.lower() == name.lower()), None)
+    position = position_of(column) if column is not None else None
+    owners = [relation for relation in tables.values() if any(c.name == name for c in relation.visible)]
+    if column is not None and not column.table and len(owners) > 1:
+        return Error(f'column reference "{name}" is ambiguous', errors.AMBIGUOUS_COLUMN, position=position)
+    written = f"{column.table}.{name}" if column is not None and column.table else name
+    return Error(f'column "{written}" does not exist', errors.UNDEFINED_COLUMN, position=position)

@@ -49,6 +49,10 @@ def build(bound: BoundQuery) -> Project:
     )
 
 
+def _written(node: exp.Expr) -> str:
+    return node.sql(dialect="postgres").replace('"', "")
+
+
 def _refuse(what: str, node: exp.Expr) -> Error:
     return Error(
         f"{what} is not supported in a materialized view",
@@ -153,7 +157,7 @@ def _build_source(builder: _Builder, source: exp.Expr) -> Node:
         return _under_alias(_build_query(builder, builder.ctes[source.name]), source.alias)
     if isinstance(source, exp.Subquery) and not source.args.get("pivots"):
         return _under_alias(_build_query(builder, source.this), source.alias)
-    raise _refuse(f"reading from {source.sql(dialect='postgres')}", source)
+    raise _refuse(f"reading from {_written(source)}", source)
 
 
 def _is_visible(relation: Relation, name: str) -> bool:
@@ -269,13 +273,13 @@ def _state_of(call: exp.Expr, inputs: dict[str, Item], state: dict[str, Call]) -
         condition = _scalar(call.expression.this)
         call = call.this
     if isinstance(call.this, exp.Distinct) or isinstance(call, exp.CountIf):
-        raise _refuse(f"{call.sql(dialect='postgres')}", call)
+        raise _refuse(f"{_written(call)}", call)
     if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
         if condition is None:
             return column("_count")
         return column(_add(state, "count", _argument(inputs, exp.true(), BOOLEAN, condition), BIGINT))
     if call.expressions or not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
-        raise _refuse(f"the aggregate {call.sql(dialect='postgres')}", call)
+        raise _refuse(f"the aggregate {_written(call)}", call)
     type_ = type_of(call.this)
     argument = _argument(inputs, _scalar(call.this), type_, condition)
     match call:
@@ -285,7 +289,7 @@ def _state_of(call: exp.Expr, inputs: dict[str, Item], state: dict[str, Call]) -
             return column(_add(state, "count", argument, BIGINT))
     if not type_.is_numeric:
         raise Error(
-            f"function {call.sql(dialect='postgres')} does not exist for type {type_}",
+            f"function {_written(call)} does not exist for type {type_}",
             errors.UNDEFINED_FUNCTION,
             position=position_of(call),
         )

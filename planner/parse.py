@@ -120,7 +120,7 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     head = f"CREATE MATERIALIZED VIEW {name}" + (f" ({', '.join(columns)})" if columns else "")
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
-    return CreateMaterializedView(name, columns, query, reader.sql, options, if_not_exists, definition)
+    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition)
 
 
 def _option(reader: TokenReader) -> Option:

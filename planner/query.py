@@ -60,6 +60,13 @@ def _name_outputs(tree: exp.Expr) -> None:
             item.replace(exp.alias_(item.copy(), pg_compat.output_name(item), quoted=True))
 
 
+def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
+    """`SELECT columns FROM name`; all columns when none are given."""
+    table = exp.table_(name.name, db=name.schema, catalog=name.database, quoted=True)
+    listed: list[exp.Expr] = [exp.column(exp.to_identifier(column, quoted=True)) for column in columns]
+    return exp.select(*listed or [exp.Star()]).from_(table)
+
+
 def plan_source(
     source: exp.Expr, targets: tuple[Type, ...], environment: Environment, oids: tuple[int, ...] = ()
 ) -> Batch:

@@ -111,9 +111,25 @@ def carry_keys(root: Node) -> Node:
                 return replace(node, items=node.items + _pass_on(node.input, missing))
             case UnionAll():
                 return _key_branches(node)
+            case Join():
+                return replace(node, right=_apart_from(node.left, node.right))
         return node
 
     return transform(root, carry)
+
+
+def _apart_from(left: Node, right: Node) -> Node:
+    """Rename the keys that both sides of a join carry: those of a CTE read twice. Nothing above names them."""
+    taken = {f.name for f in left.fields}
+    if not any(f.name in taken for f in right.fields):
+        return right
+    items = []
+    for f in right.fields:
+        name = f.name
+        while name in taken:
+            name += "_"
+        items.append(Item(name, column(f.name), f.type))
+    return Project(right, tuple(items))
 
 
 def _pass_on(node: Node, names: list[str]) -> tuple[Item, ...]:

@@ -61,12 +61,9 @@ class Option:
 
 @dataclass(frozen=True)
 class CreateMaterializedView:
-    """`text` is the whole statement, which positions in `query` count in."""
-
     name: Name
     columns: tuple[str, ...]
     query: exp.Query
-    text: str
     options: tuple[Option, ...]
     if_not_exists: bool
     definition: str

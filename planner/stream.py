@@ -62,9 +62,9 @@ class StreamPlan:
         return not any(isinstance(node, Join | Aggregate) for node in walk(self.root))
 
 
-def plan_view(query: exp.Query, names: tuple[str, ...], catalog: Catalog, scope: Scope, sql: str) -> StreamPlan:
-    """Plan `CREATE MATERIALIZED VIEW (names) AS query`. Pure. Raises Error with a position in `sql`."""
-    root = _rename_outputs(build(bind(query, catalog, scope, sql)), names)
+def plan_view(query: exp.Query, names: tuple[str, ...], catalog: Catalog, scope: Scope) -> StreamPlan:
+    """Plan `CREATE MATERIALIZED VIEW (names) AS query`. Pure. Raises Error with a position in the statement."""
+    root = _rename_outputs(build(bind(query, catalog, scope)), names)
     width = len(root.items)
     _check_names(root)
     planned = apply_rules(root)

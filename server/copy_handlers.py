@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-from sqlglot import exp
 
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, translate
 from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.types import Type
-from planner.query import plan_query, resolve_target
+from planner.query import plan_query, resolve_target, select_columns
 from planner.statements import Copy
 from server.copy import csv_copy, text_copy
 from server.dml import STAGED, create_staging, store_staged, target_columns
@@ -25,7 +24,10 @@ def copy(session: Session, statement: Copy) -> Result:
     make = {"text": text_copy, "csv": csv_copy}[statement.format]
     options = make(**statement.options)
     if not statement.is_from:
-        query = statement.query if statement.query is not None else _select_all(statement)
+        query = statement.query
+        if query is None:
+            assert statement.table is not None
+            query = select_columns(statement.table, statement.columns)
         result = session.query(plan_query(query, session.environment), tag="COPY")
         result.copy_out = options
         return result
@@ -36,14 +38,6 @@ def copy(session: Session, statement: Copy) -> Result:
     create_staging(cursor, target)
     wire_columns = tuple(ResultColumn(column.name, column.type) for column in columns)
     return Result("COPY", copy_in=_TableSink(wire_columns, options, session, cursor, target, columns))
-
-
-def _select_all(statement: Copy) -> exp.Select:
-    target = statement.table
-    assert target is not None
-    table = exp.table_(target.name, db=target.schema, catalog=target.database, quoted=True)
-    columns: list[exp.Expr] = [exp.column(exp.to_identifier(name, quoted=True)) for name in statement.columns]
-    return exp.select(*columns or [exp.Star()]).from_(table)
 
 
 @dataclass

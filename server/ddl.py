@@ -53,7 +53,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
     is_serverless = _resolve_serverless(session, statement.options)
     environment = session.environment
-    plan = plan_view(statement.query, statement.columns, environment.catalog, environment.scope, statement.text)
+    plan = plan_view(statement.query, statement.columns, environment.catalog, environment.scope)
     is_background = session.flag("background_ddl")
     relation = _view_relation(session, statement, plan)
     job = Job(0, INITIAL, is_background, is_serverless, DEFAULT_GROUP, plan.strategy)

@@ -1,0 +1,126 @@
+"""Golden files of the planner's layers: `tests/golden/<layer>.txt`.
+
+A file is a list of cases, each a `#` line that says what it shows, a statement, `----` and the expected text.
+`make golden` writes the expected texts again; review them as a diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import Error
+from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
+from catalog.types import parse_type
+from planner.backfill import fragments, merge_query, slice_query, whole_query
+from planner.bind import Scope
+from planner.delta import compile_delta
+from planner.emit import DUCKDB, SPARK, to_sql
+from planner.explain import explain_view
+from planner.parse import parse_statement
+from planner.statements import CreateMaterializedView, Query
+from planner.stream import StreamPlan, plan_view
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def relation(number: int, name: str, columns: str, key: tuple[str, ...] = (), kind: str = "table") -> Relation:
+    pairs = [column.strip().split(" ", 1) for column in columns.split(",")]
+    made = tuple(Column(column, parse_type(type_)) for column, type_ in pairs)
+    return Relation(
+        number, "dev", "public", name, kind, made if key else (*made, row_id_column()), key or (ROW_ID,), "", True
+    )
+
+
+CATALOG = Catalog(
+    (
+        relation(1, "flights", "carrier varchar, month int, delay double precision, distance int"),
+        relation(2, "airlines", "carrier varchar, name varchar", ("carrier",)),
+        relation(3, "by_carrier", "carrier varchar, flights bigint", ("carrier",), "materialized view"),
+    ),
+    schemas=frozenset({("dev", "public")}),
+)
+
+
+def plan(sql: str) -> StreamPlan:
+    statement = parse_statement(sql)
+    assert isinstance(statement, CreateMaterializedView)
+    return plan_view(statement.query, statement.columns, CATALOG, Scope("dev"))
+
+
+def show_parse(sql: str) -> str:
+    statement = parse_statement(sql)
+    return repr(statement.tree.sql(dialect="postgres") if isinstance(statement, Query) else statement)
+
+
+def show_plan(sql: str) -> str:
+    return "\n".join(explain_view(plan(sql), verbose=True))
+
+
+def show_delta(sql: str) -> str:
+    """The program when the first input has changes, for DuckDB."""
+    made = plan(sql)
+    program = compile_delta(made, {made.scans[0].input})
+    lines = [f"{step.name} := {to_sql(step.query, DUCKDB)}" for step in program.steps]
+    for apply in program.applies:
+        target = apply.state or "view"
+        lines += [f"{target} -= {to_sql(apply.removed, DUCKDB)}", f"{target} += {to_sql(apply.added, DUCKDB)}"]
+    return "\n".join(lines)
+
+
+def show_backfill(sql: str) -> str:
+    """Each fragment whole, a slice of each driver, and the merge, for Spark."""
+    made = plan(sql)
+    lines = []
+    for fragment in fragments(made, {"i0": 100, "i1": 10, "i2": 1}):
+        lines.append(
+            f"fragment {fragment.id} fills {fragment.target or 'view'}, driven by {', '.join(fragment.drivers)}"
+        )
+        lines.append(f"  whole: {to_sql(whole_query(made, fragment), SPARK)}")
+        for driver in fragment.drivers:
+            lines.append(f"  slice of {driver}: {to_sql(slice_query(made, fragment, driver), SPARK)}")
+        if fragment.aggregate is not None:
+            lines.append(f"  merge: {to_sql(merge_query(made, fragment), SPARK)}")
+    return "\n".join(lines)
+
+
+LAYERS: dict[str, Callable[[str], str]] = {
+    "parse": show_parse,
+    "plan": show_plan,
+    "delta": show_delta,
+    "backfill": show_backfill,
+    "errors": show_plan,
+}
+
+
+def shown(layer: str, sql: str) -> str:
+    try:
+        return LAYERS[layer](sql)
+    except Error as error:
+        lines = [f"ERROR {error.sqlstate} at {error.position}: {error.message}"]
+        if error.position:
+            lines += [sql, " " * (error.position - 1) + "^"]
+        return "\n".join(lines + ([f"HINT: {error.hint}"] if error.hint else []))
+
+
+def cases(layer: str) -> list[tuple[str, str, str]]:
+    """(comment, statement, expected) of a golden file."""
+    found = []
+    for block in ("\n\n" + (GOLDEN / f"{layer}.txt").read_text().strip()).split("\n\n# ")[1:]:
+        comment, _, rest = block.partition("\n")
+        statement, _, expected = rest.partition("\n----\n")
+        found.append((comment, statement.removesuffix("\n----"), expected))
+    return found
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_golden(layer: str, request: pytest.FixtureRequest) -> None:
+    found = cases(layer)
+    if request.config.getoption("--update-golden"):
+        blocks = [f"# {comment}\n{sql}\n----\n{shown(layer, sql)}" for comment, sql, _ in found]
+        (GOLDEN / f"{layer}.txt").write_text("\n\n".join(blocks) + "\n")
+        return
+    for comment, sql, expected in found:
+        assert shown(layer, sql) == expected, f"{layer}: {comment}"

@@ -1,0 +1,53 @@
+"""Imports go server → executor → planner → catalog, and each vendor library stays in its place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LAYERS = ("catalog", "planner", "executor", "server")  # each may import itself and those before it
+
+# Library to the modules that may import it: a folder, or a file without its suffix.
+PLACES = {
+    "buenavista": {"server/wire"},
+    "duckdb": {"catalog/lake"},
+    "pyspark": {"executor/groups", "executor/spark_engine"},
+    "grpc": {"executor/spark_engine"},
+    "sqlglot": {"planner"},
+}
+
+# What would make planning impure: clocks, processes, sockets, files.
+IMPURE = {"time", "random", "socket", "subprocess", "threading", "os", "pathlib", "tempfile"}
+
+
+def modules() -> Iterator[tuple[str, set[str]]]:
+    """Every module of ours as `layer/name`, with the top-level names it imports."""
+    for layer in LAYERS:
+        for file in sorted((ROOT / layer).rglob("*.py")):
+            imported: set[str] = set()
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Import):
+                    imported |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    imported.add(node.module)
+            yield str(file.relative_to(ROOT).with_suffix("")), imported
+
+
+@pytest.mark.parametrize(
+    ("module", "imported"), list(modules()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_imports(module: str, imported: set[str]) -> None:
+    layer = module.partition("/")[0]
+    above = LAYERS[LAYERS.index(layer) + 1 :]
+    tops = {name.partition(".")[0] for name in imported}
+    assert not tops & set(above), f"{module} imports a layer above it"
+    for library, places in PLACES.items():
+        if library in tops:
+            assert module in places or layer in places, f"{module} imports {library}"
+    if layer == "planner":
+        assert not tops & IMPURE
+        assert not {name for name in imported if name in ("catalog.lake", "catalog.store", "catalog.system_views")}
