@@ -226,6 +226,9 @@ _SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
 # Texts by which DuckDB's binder and catalog errors are told apart; the first match counts.
 _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"(Table|View) with name .* does not exist|Referenced table .* not found", errors.UNDEFINED_TABLE),
+    (r"relation \".*\" does not exist", errors.UNDEFINED_TABLE),
+    (r"(type|role) \".*\" does not exist", errors.UNDEFINED_OBJECT),
+    (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
     (r"column .* not found|does not have a column|Could not find key", errors.UNDEFINED_COLUMN),
     (r"No function matches|Function with name .* does not exist|function .* does not exist", errors.UNDEFINED_FUNCTION),
     (r"Ambiguous reference|ambiguous", errors.AMBIGUOUS_COLUMN),

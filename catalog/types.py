@@ -72,7 +72,7 @@ ALIASES: dict[str, str] = {
     "int128": "numeric",
     "bignum": "numeric",
     "ubigint": "numeric",
-    "uinteger": "bigint",
+    "uinteger": "oid",
     "usmallint": "integer",
     "utinyint": "smallint",
     "tinyint": "smallint",

@@ -39,8 +39,10 @@ def parse_progress(text: str) -> Progress:
     """
     if text.startswith("LogStore"):
         return Progress("catching up")
+    if not text.startswith("Snapshot"):
+        return STARTING
     match = re.search(r"\((\d+)/(\d+)\)", text)
-    return Progress("backfill", int(match[1]), int(match[2])) if match else STARTING
+    return Progress("backfill", int(match[1]), int(match[2])) if match else Progress("backfill")
 
 
 @dataclass
@@ -119,6 +121,7 @@ def cell(track: Track) -> str:
             return "·"
         case "backfill":
             rate = track.rate()
-            return f"{100 * track.progress.fraction:3.0f} %" + (f"  {rate / 1000:,.0f}k/s" if rate else "")
+            short = f"{rate:.0f}" if rate < 1000 else f"{rate / 1000:,.0f}k"
+            return f"{100 * track.progress.fraction:3.0f} %" + (f"  {short}/s" if rate else "")
         case phase:
             return phase

@@ -16,8 +16,8 @@ from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
 from catalog.types import DOUBLE, NUMERIC, VARCHAR, Type, parse_type
-from planner.parse import name_of, position_of
 from planner.statements import Name
+from planner.trees import name_of, position_of
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from planner.nodes import (
     column,
     count_rows_call,
 )
-from planner.parse import position_of
+from planner.trees import position_of
 
 _HINT = (
     "Views can filter, project, join (inner), UNION ALL and aggregate with count, sum, avg, min and max, "

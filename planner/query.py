@@ -13,8 +13,8 @@ from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
 from planner import pg_compat
 from planner.bind import Scope, data_type, resolve, resolve_readable
-from planner.parse import column_type, name_of
 from planner.statements import Name
+from planner.trees import column_type, name_of
 
 # Types whose place a parameter takes when nothing tells more: LIMIT $1.
 _BIGINT = Type("bigint")

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 from random_views import TABLES, Generator
+
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client

@@ -28,9 +28,17 @@ VIEWS = {
     ),
     "overall": "SELECT count(*) AS n, sum(amount) AS total, min(id) AS first, max(note) AS last_note FROM orders",
     "frequent": "SELECT customer, count(*) AS n FROM orders GROUP BY customer HAVING count(*) > 2",
-    "cities": "SELECT c.city, sum(o.amount) AS total FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.city",
-    "nested": "SELECT x.customer, x.n * 10 AS tens FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) AS x",
-    "with_cte": "WITH large AS (SELECT id, customer FROM orders WHERE amount > 20) SELECT customer, count(*) AS n FROM large GROUP BY customer",
+    "cities": (
+        "SELECT c.city, sum(o.amount) AS total FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.city"
+    ),
+    "nested": (
+        "SELECT x.customer, x.n * 10 AS tens "
+        "FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) AS x"
+    ),
+    "with_cte": (
+        "WITH large AS (SELECT id, customer FROM orders WHERE amount > 20) "
+        "SELECT customer, count(*) AS n FROM large GROUP BY customer"
+    ),
     "bag": "SELECT kind, n + 1 AS next FROM events WHERE n > 1",
     "bag_sums": "SELECT kind, sum(n) AS total, min(n) AS lowest FROM events GROUP BY kind",
     "on_view": "SELECT n, count(*) AS customers FROM grouped GROUP BY n",
@@ -52,8 +60,9 @@ INSERT INTO events VALUES ('a', 1), ('a', 1), ('b', 5), (NULL, 2), ('b', NULL);
 CHANGES = [
     "INSERT INTO orders VALUES (100, 3, 77.00, 1, 'new'), (101, 99, 1.00, NULL, NULL), (102, NULL, NULL, 3, 'zzz')",
     "INSERT INTO orders VALUES (5, 6, 0.01, 2, 'overwritten'); UPDATE orders SET amount = amount + 1 WHERE id % 4 = 0",
-    "DELETE FROM orders WHERE customer = 2; DELETE FROM customers WHERE id = 1; INSERT INTO customers VALUES (6, 'f', 'Plzeň')",
-    "INSERT INTO events VALUES ('a', 1), ('c', 9); DELETE FROM events WHERE kind = 'b'; UPDATE events SET n = 4 WHERE kind IS NULL",
+    "DELETE FROM orders WHERE customer = 2; DELETE FROM customers WHERE id = 1",
+    "INSERT INTO customers VALUES (6, 'f', 'Plzeň'); INSERT INTO events VALUES ('a', 1), ('c', 9)",
+    "DELETE FROM events WHERE kind = 'b'; UPDATE events SET n = 4 WHERE kind IS NULL",
     "UPDATE customers SET city = 'Ostrava' WHERE id = 3; UPDATE orders SET customer = 6 WHERE customer = 3",
     "DELETE FROM orders; DELETE FROM events",
     "INSERT INTO orders VALUES (1, 6, 5.00, 5, 'again'); INSERT INTO events VALUES ('z', 2)",
@@ -142,7 +151,7 @@ def test_both_engines_maintain_alike(session: Connection, engine: str) -> None:
     session.execute(f"ALTER SYSTEM SET streaming_engine = {engine}")
     create_views(session, names)
     check_views(session, names, "after creation")
-    for change in ("; ".join(CHANGES[:4]), CHANGES[4], "; ".join(CHANGES[5:])):
+    for change in ("; ".join(CHANGES[:5]), CHANGES[5], "; ".join(CHANGES[6:])):
         session.execute(change)
         check_views(session, names, f"on {engine} after {change}")
 
@@ -211,7 +220,7 @@ def test_creation_in_the_foreground_and_if_not_exists(session: Connection) -> No
     assert session.execute("SHOW MATERIALIZED VIEWS").fetchall() == [("public.named",)]
     session.execute("CREATE MATERIALIZED VIEW IF NOT EXISTS named AS SELECT id FROM orders")
     assert notices[-1] == 'relation "named" already exists, skipping'
-    with pytest.raises(psycopg.errors.DuplicateObject, match="materialized view named named already exists$"):
+    with pytest.raises(psycopg.errors.DuplicateObject, match=r"materialized view named named already exists\n"):
         session.execute("CREATE MATERIALIZED VIEW named AS SELECT id FROM orders")
     [(name, definition)] = session.execute("SHOW CREATE MATERIALIZED VIEW named").fetchall()
     session.execute("DROP MATERIALIZED VIEW named")

@@ -1,0 +1,81 @@
+"""sqlglot trees: made from text with positions that count in the whole statement, and read for names and places."""
+
+from __future__ import annotations
+
+import logging
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import Type, parse_type
+from planner.statements import Name
+from planner.tokens import syntax_error
+
+# sqlglot warns on its own logger before it falls back to exp.Command, which we turn into an error.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
+    """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
+    padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
+    try:
+        tree = sqlglot.parse_one(padded, read="postgres")
+    except ParseError as error:
+        raise _parse_error(sql, error) from error
+    except SqlglotError as error:
+        raise Error(str(error), errors.SYNTAX_ERROR, position=offset + 1) from error
+    if isinstance(tree, exp.Command):
+        raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
+    return tree
+
+
+def blank(text: str) -> str:
+    """As many characters and lines, all blank."""
+    return "".join("\n" if character == "\n" else " " for character in text)
+
+
+def _parse_error(sql: str, error: ParseError) -> Error:
+    first = error.errors[0] if error.errors else {}
+    line, col, highlight = first.get("line"), first.get("col"), first.get("highlight") or ""
+    if not line or not col:
+        return Error(str(error).splitlines()[0], errors.SYNTAX_ERROR)
+    line_start = sum(len(text) + 1 for text in sql.split("\n")[: line - 1])
+    return syntax_error(sql, max(line_start + col - len(highlight), 0))
+
+
+def column_type(kind: exp.Expr) -> Type:
+    """The type a sqlglot DataType names. Raises Error 42704."""
+    text = kind.sql(dialect="postgres").lower()
+    return parse_type("character varying" if text.startswith(("varchar", "char")) and "[" not in text else text)
+
+
+def folded(identifier: exp.Expr) -> str:
+    """An identifier as the catalog has it: lower case unless quoted."""
+    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
+
+
+def name_of(table: exp.Expr) -> Name:
+    """The relation a table expression names."""
+
+    def part(key: str) -> str | None:
+        identifier = table.args.get(key)
+        return folded(identifier) if isinstance(identifier, exp.Identifier) else None
+
+    name = part("this")
+    if name is None:
+        raise unsupported(f"writing to {table.sql(dialect='postgres')}", table)
+    return Name(part("catalog"), part("db"), name, position_of(table) or 1)
+
+
+def position_of(node: exp.Expr) -> int | None:
+    """Where the node's first identifier starts, counted from 1; None when it has none."""
+    starts = [found.meta["start"] for found in node.find_all(exp.Expr) if "start" in found.meta]
+    return min(starts) + 1 if starts else None
+
+
+def unsupported(what: str, node: exp.Expr) -> Error:
+    """An error for what PostgreSQL has and we do not, with its place."""
+    return Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=position_of(node))
