@@ -16,7 +16,7 @@ import psycopg
 from bench.backfill import Comparison, compare
 from bench.freshness import Freshness, measure
 from bench.plain_spark import PlainSpark, table_files
-from bench.sql import execute, scalar
+from bench.sql import scalar
 from bench.workload import INSERTS, TABLES, VIEWS, WARM_UP, insert_orders
 from examples.local_server import LocalServer, ServerError, local_server
 
@@ -57,7 +57,7 @@ def _parse_arguments() -> argparse.Namespace:
 def _bench(server: LocalServer, arguments: argparse.Namespace) -> None:
     with server.connect() as connection, server.connect() as reader:
         seconds = _fill(connection, arguments.rows)
-        execute(connection, f"CREATE MATERIALIZED VIEW warm_up AS {WARM_UP}")
+        connection.execute(f"CREATE MATERIALIZED VIEW warm_up AS {WARM_UP}")
         files = {table: table_files(server.data, table) for table in ("orders", "customers")}
         size = sum(Path(file).stat().st_size for file in files["orders"])
         print(
@@ -73,10 +73,10 @@ def _bench(server: LocalServer, arguments: argparse.Namespace) -> None:
 
 def _fill(connection: psycopg.Connection, rows: int) -> float:
     for create in TABLES:
-        execute(connection, create)
-    execute(connection, INSERTS[0])
+        connection.execute(create)
+    connection.execute(INSERTS[0])
     start = time.perf_counter()
-    execute(connection, insert_orders(rows))
+    connection.execute(insert_orders(rows))
     return time.perf_counter() - start
 
 

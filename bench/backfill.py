@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import psycopg
 
 from bench.plain_spark import PlainSpark
-from bench.sql import execute
 from bench.workload import View
 
 
@@ -42,15 +41,15 @@ def compare(
         backfill_s, plain_s = [], []
         for run in range(runs + 1):
             if run:
-                execute(connection, f"DROP MATERIALIZED VIEW {view.name}")
-            seconds = _seconds(lambda sql=create: execute(connection, sql)), _seconds(lambda v=view: plain.run(v.query))
+                connection.execute(f"DROP MATERIALIZED VIEW {view.name}")
+            seconds = _seconds(connection.execute, create), _seconds(plain.run, view.query)
             if run:
                 backfill_s.append(seconds[0])
                 plain_s.append(seconds[1])
         yield Comparison(view, tuple(backfill_s), tuple(plain_s))
 
 
-def _seconds(action: Callable[[], object]) -> float:
+def _seconds(run: Callable[[str], object], sql: str) -> float:
     start = time.perf_counter()
-    action()
+    run(sql)
     return time.perf_counter() - start

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from bench.sql import execute, scalar
+from bench.sql import scalar
 from bench.workload import View
 
 # Long enough that every sample finds the server at rest: barriers are a second apart by default.
@@ -53,7 +53,7 @@ def _sample(
     probes = {view.name: view.probe.format(id=id_) for view in views}
     before = {name: scalar(reader, probe) for name, probe in probes.items()}
     start = time.perf_counter()
-    execute(writer, insert)
+    writer.execute(insert)
     seen: dict[str, float] = {}
     while len(seen) < len(views):
         for name, probe in probes.items():

@@ -94,6 +94,10 @@ class Lake:
         """A connection of its own, with its own temporary relations and transaction."""
         return self._connection.cursor()
 
+    def exclusive(self) -> threading.RLock:
+        """Held by whoever must see no catalog change between a commit and what follows it."""
+        return self._commit_lock
+
     @contextlib.contextmanager
     def transaction(self, cursor: Cursor) -> Iterator[Cursor]:
         """A short transaction of the catalog or a checkpoint; they run one at a time.
@@ -229,13 +233,16 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"relation \".*\" does not exist", errors.UNDEFINED_TABLE),
     (r"(type|role) \".*\" does not exist", errors.UNDEFINED_OBJECT),
     (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
-    (r"column .* not found|does not have a column|Could not find key", errors.UNDEFINED_COLUMN),
+    (r"division by zero", errors.DIVISION_BY_ZERO),
+    (r"date field value out of range", errors.DATETIME_FIELD_OVERFLOW),
+    (r"invalid (date|timestamp|time) field", errors.INVALID_DATETIME_FORMAT),
+    (r"value is out of range|out of range for the destination|Overflow", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     (r"No function matches|Function with name .* does not exist|function .* does not exist", errors.UNDEFINED_FUNCTION),
     (r"Ambiguous reference|ambiguous", errors.AMBIGUOUS_COLUMN),
     (r"must appear in the GROUP BY|GROUP BY clause", errors.GROUPING_ERROR),
     (r"Type with name .* does not exist", errors.UNDEFINED_OBJECT),
     (r"NOT NULL constraint", errors.NOT_NULL_VIOLATION),
-    (r"Could not convert string|invalid (date|timestamp|time) field", errors.INVALID_TEXT_REPRESENTATION),
+    (r"Could not convert string", errors.INVALID_TEXT_REPRESENTATION),
     (
         r"Cannot (compare|mix) values of type|Could not (choose|cast)|Unimplemented type for cast",
         errors.DATATYPE_MISMATCH,
@@ -248,6 +255,11 @@ def translate(error: duckdb.Error) -> Error:
     text = str(error)
     message = re.sub(r"^[A-Za-z ]+ Error: ", "", _first_line(error))
     hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
+    column = re.search(r'column (?:named )?"([^"]+)" not found|does not have a column named "([^"]+)"', message)
+    if column:
+        return Error(
+            f'column "{column[1] or column[2]}" does not exist', errors.UNDEFINED_COLUMN, hint=hint and hint[0]
+        )
     if isinstance(error, duckdb.InterruptException):
         return Error("canceling statement due to user request", errors.QUERY_CANCELED)
     for pattern, sqlstate in _TEXT_SQLSTATES:

@@ -11,10 +11,18 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import lake_name, lake_schema, quote, system_table
 from catalog.types import parse_type
+
+
+def already_exists(relation: Relation) -> Error:
+    """RisingWave's words for a name that is taken."""
+    suffix = "" if relation.created else " and is still being created"
+    return Error(f"{relation.kind} named {relation.name} already exists{suffix}", errors.DUPLICATE_OBJECT)
 
 
 @dataclass(frozen=True)
@@ -47,9 +55,10 @@ class Store:
     @contextlib.contextmanager
     def change(self) -> Iterator[Cursor]:
         """A transaction of catalog changes; the new picture is in `catalog` when it ends."""
-        with self.lake.transaction(self.lake.cursor()) as cursor:
-            yield cursor
-        self.reload()
+        with self.lake.exclusive():
+            with self.lake.transaction(self.lake.cursor()) as cursor:
+                yield cursor
+            self.reload()
 
     def next_id(self, cursor: Cursor) -> int:
         row = cursor.execute(f"SELECT next_id FROM {system_table('identifiers')}").fetchone()
@@ -58,7 +67,10 @@ class Store:
         return row[0]
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Add a relation and its empty lake table."""
+        """Add a relation and its empty lake table. Raises Error 42710 when the name is taken."""
+        taken = self.catalog.find(relation.database, relation.schema, relation.name)
+        if taken is not None:
+            raise already_exists(taken)
         cursor.execute(
             f"INSERT INTO {system_table('relations')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?)",
             [

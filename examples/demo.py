@@ -11,7 +11,6 @@ import sys
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from queue import Queue
-from typing import LiteralString, cast
 
 import flights
 import psycopg
@@ -103,7 +102,7 @@ class Demo:
                 frame = frame[~flights.is_held_back(frame)]
             data = flights.to_csv(frame)
             start = time.monotonic()
-            execute(self._connection, create)
+            self._connection.execute(create)
             copy_csv(self._connection, table, data)
             seconds = time.monotonic() - start
             (count,) = one_row(self._connection, f"SELECT count(*) FROM {table}")
@@ -122,10 +121,14 @@ class Demo:
             "SET background_ddl = true",
         ):
             self._screen.statement(sql)
-            execute(self._connection, sql)
-        with ThreadPoolExecutor(len(flights.VIEWS) + 1) as pool:
+            self._connection.execute(sql)
+        pool = ThreadPoolExecutor(len(flights.VIEWS) + 1)
+        try:
             self._watch(pool)
-        execute(self._connection, "FLUSH")
+        finally:
+            # Not waited for: after an error, stopping the server ends what still runs.
+            pool.shutdown(wait=False, cancel_futures=True)
+        self._connection.execute("FLUSH")
 
     def _create(self, pool: Executor, view: flights.View) -> Future[None]:
         """Create a view on a connection of its own: the statement returns when its Spark resources are there."""
@@ -135,7 +138,7 @@ class Demo:
         def create() -> None:
             with self._server.connect() as connection:
                 for sql in ("SET background_ddl = true", *view.session, view.statement):
-                    execute(connection, sql)
+                    connection.execute(sql)
             self._accepted.add(view.name)
 
         return pool.submit(create)
@@ -171,7 +174,7 @@ class Demo:
     def _show_jobs(self, expected: int) -> None:
         deadline = time.monotonic() + JOBS_TIMEOUT_S
         while True:
-            cursor = execute(self._connection, "SHOW JOBS")
+            cursor = self._connection.execute("SHOW JOBS")
             jobs = cursor.fetchall()
             if len(jobs) >= expected or time.monotonic() > deadline:
                 break
@@ -183,15 +186,15 @@ class Demo:
         self._screen.table(header, shown, indent=4)
 
     def _read_progress(self, tracks: dict[str, Track], nodes: dict[str, str], now_s: float) -> None:
-        for host, group, cores, memory in execute(self._connection, DEDICATED_NODES).fetchall():
+        for host, group, cores, memory in self._connection.execute(DEDICATED_NODES).fetchall():
             if group not in nodes:
                 nodes[group] = host
                 self._screen.write(
                     f"  {now_s:6.1f} s  + node {host}: {cores} cores, {memory >> 30} GiB, for one backfill"
                 )
         accepted = set(self._accepted)
-        jobs = {name: (progress, group) for name, progress, group in execute(self._connection, JOBS).fetchall()}
-        statuses: dict[str, str] = dict(execute(self._connection, STATUSES).fetchall())
+        jobs = {name: (progress, group) for name, progress, group in self._connection.execute(JOBS).fetchall()}
+        statuses: dict[str, str] = dict(self._connection.execute(STATUSES).fetchall())
         for track in tracks.values():
             if track.name in jobs:
                 text, group = jobs[track.name]
@@ -202,7 +205,7 @@ class Demo:
                 raise DemoError(f"{track.name} was not created: {self._reason(track.name)}")
 
     def _reason(self, name: str) -> str:
-        events = execute(self._connection, "SELECT info FROM rw_catalog.rw_event_logs").fetchall()
+        events = self._connection.execute("SELECT info FROM rw_catalog.rw_event_logs").fetchall()
         return next((str(info) for (info,) in reversed(events) if name in str(info)), "no reason in rw_event_logs")
 
     def _create_ready(self, pool: Executor, tracks: dict[str, Track], now_s: float) -> list[Future[None]]:
@@ -224,7 +227,7 @@ class Demo:
             start = time.monotonic()
             count = copy_csv(connection, "flights", data)
             seconds = time.monotonic() - start
-            creating = execute(connection, "SHOW JOBS").fetchall()
+            creating = connection.execute("SHOW JOBS").fetchall()
         self._notes.put(f"  December: {count:,} flights in {seconds:.1f} s, {len(creating)} views still being created")
 
     # 4. Changes.
@@ -235,9 +238,9 @@ class Demo:
         lines: list[tuple[object, ...]] = [("before", "", "", *before)]
         for what, sql in flights.CHANGES:
             start = time.monotonic()
-            count = execute(self._connection, sql).rowcount
+            count = self._connection.execute(sql).rowcount
             written = time.monotonic()
-            execute(self._connection, "FLUSH")
+            self._connection.execute("FLUSH")
             flushed = time.monotonic()
             times = f"{written - start:.2f} s", f"{flushed - written:.2f} s"
             self._screen.statement(sql)
@@ -271,21 +274,16 @@ class Demo:
             raise DemoError(f"not equal to its query: {', '.join(wrong)}")
 
     def _summarise(self) -> None:
-        self._screen.step("Done; the server is stopped and its data removed")
+        self._screen.step("Done")
         self._screen.table(("step", "time"), self._times)
         self._screen.write("")
         self._screen.write("To try it yourself:  make run")
         self._screen.write("and then:            psql -h 127.0.0.1 -p 4566 -U root -d dev")
 
 
-def execute(connection: Connection, sql: str) -> psycopg.Cursor:
-    """Run one statement."""
-    return connection.execute(cast(LiteralString, sql))
-
-
 def one_row(connection: Connection, sql: str) -> tuple[int, ...]:
     """The only row of a query."""
-    row = execute(connection, sql).fetchone()
+    row = connection.execute(sql).fetchone()
     assert row is not None
     return row
 
@@ -293,7 +291,7 @@ def one_row(connection: Connection, sql: str) -> tuple[int, ...]:
 def copy_csv(connection: Connection, table: str, data: bytes) -> int:
     """COPY rows into a table. Returns how many."""
     cursor = connection.cursor()
-    with cursor.copy(cast(LiteralString, f"COPY {table} FROM STDIN (FORMAT csv)")) as copy:
+    with cursor.copy(f"COPY {table} FROM STDIN (FORMAT csv)") as copy:
         copy.write(data)
     return cursor.rowcount
 

@@ -113,4 +113,5 @@ def is_held_back(flights: pd.DataFrame) -> pd.Series:
 def to_csv(frame: pd.DataFrame) -> bytes:
     """Rows as COPY reads them: integers without a fraction (pandas made them floats), nothing for NULL."""
     integers = {name: "Int64" for name in frame.select_dtypes("float") if (frame[name].dropna() % 1 == 0).all()}
-    return frame.astype(integers).to_csv(index=False, header=False).encode()
+    text: str = frame.astype(integers).to_csv(index=False, header=False)
+    return text.encode()

@@ -73,7 +73,9 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
         tables[unique] = relation
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        table.set("this", exp.to_identifier(unique, quoted=True))
+        renamed = exp.to_identifier(unique, quoted=True)
+        renamed.meta.update(table.this.meta)
+        table.set("this", renamed)
         table.set("db", None)
         table.set("catalog", None)
     schema = MappingSchema(

@@ -118,6 +118,8 @@ def _create_table(reader: TokenReader) -> CreateTable:
     for part in schema.expressions:
         if isinstance(part, exp.ColumnDef):
             column, is_key = _column_definition(part)
+            if key and is_key:
+                raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
             columns.append(column)
             key += [column.name] if is_key else []
         elif isinstance(part, exp.PrimaryKey):

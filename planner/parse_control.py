@@ -14,6 +14,7 @@ from planner.statements import (
     Name,
     SetVariable,
     Show,
+    ShowCreate,
     ShowVariable,
     Statement,
     Transaction,
@@ -97,9 +98,9 @@ def parse_show(reader: TokenReader) -> Statement:
     if reader.accept("MATERIALIZED", "VIEWS"):
         return _show_list(reader, "MATERIALIZED VIEWS")
     if reader.accept("CREATE", "TABLE"):
-        return Show("CREATE", like="table", name=reader.name())
+        return ShowCreate("table", reader.name())
     if reader.accept("CREATE", "MATERIALIZED", "VIEW"):
-        return Show("CREATE", like="materialized view", name=reader.name())
+        return ShowCreate("materialized view", reader.name())
     if reader.peek() in ("JOBS", "TABLES", "ALL", "PARAMETERS", "DATABASES", "SCHEMAS", "VIEWS", "CLUSTER"):
         return _show_list(reader, reader.identifier().upper())
     name = reader.dotted_word()

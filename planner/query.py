@@ -77,6 +77,8 @@ def plan_source(
         for value, type_ in zip(row.expressions, targets, strict=False):
             if isinstance(value, exp.Column) and value.sql().upper() == "DEFAULT":
                 value.replace(exp.null())
+            elif type_.name == "bytea" and value.is_string:
+                value.replace(exp.cast(value.copy(), data_type(type_)))
             hints[id(value)] = type_
     parameters = infer_parameters(source, environment, oids, hints)
     return Batch(_finish(_resolve_tables(source, environment), environment, parameters), parameters)
@@ -98,12 +100,35 @@ def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ..
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings)
 
     def typed(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Cast) and node.to.is_type(exp.DataType.Type.VARBINARY) and node.this.is_string:
+            return _bytea(node.this)
+        if isinstance(node, exp.Div | exp.Mod) and not (
+            isinstance(node.expression, exp.Literal) and node.expression.name != "0"
+        ):
+            return _checked_division(node)
         number = _parameter_number(node)
         if number is None or isinstance(node.parent, exp.Cast):
             return node
         return exp.cast(node.copy(), data_type(parameters[number - 1]))
 
     return rewritten.transform(typed).sql(dialect="duckdb")
+
+
+def _checked_division(node: exp.Binary) -> exp.Expr:
+    """As in Postgres a division by zero is an error, where DuckDB gives NULL or infinity."""
+    divisor = node.expression
+    raised = exp.cast(exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero")]), "int")
+    checked = exp.Case().when(exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0)), raised).else_(divisor)
+    node.set("expression", checked)
+    return node
+
+
+def _bytea(literal: exp.Expr) -> exp.Expr:
+    """A bytea literal: hex after `\\x`, or the text's bytes. DuckDB has other escapes."""
+    text = literal.name
+    if text.startswith("\\x"):
+        return exp.func("from_hex", exp.Literal.string(text[2:]))
+    return exp.Anonymous(this="encode", expressions=[literal.copy()])
 
 
 def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:

@@ -117,7 +117,14 @@ class Show:
     what: str
     schema: str | None = None
     like: str | None = None
-    name: Name | None = None
+
+
+@dataclass(frozen=True)
+class ShowCreate:
+    """SHOW CREATE TABLE or MATERIALIZED VIEW."""
+
+    kind: str
+    name: Name
 
 
 @dataclass(frozen=True)
@@ -184,6 +191,7 @@ Statement = (
     | Delete
     | Copy
     | Show
+    | ShowCreate
     | ShowVariable
     | SetVariable
     | Flush

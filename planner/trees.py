@@ -32,6 +32,14 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     return tree
 
 
+def locate(tree: exp.Expr, name: str) -> int | None:
+    """Where a column or function of this name is first used, counted from 1."""
+    for node in tree.find_all(exp.Column, exp.Anonymous, bfs=False):
+        if node.name.lower() == name.lower():
+            return position_of(node)
+    return None
+
+
 def blank(text: str) -> str:
     """As many characters and lines, all blank."""
     return "".join("\n" if character == "\n" else " " for character in text)
@@ -39,6 +47,8 @@ def blank(text: str) -> str:
 
 def _parse_error(sql: str, error: ParseError) -> Error:
     first = error.errors[0] if error.errors else {}
+    if str(first.get("description")).startswith("Expect") and not (first.get("end_context") or "").strip():
+        return syntax_error(sql, len(sql))
     line, col, highlight = first.get("line"), first.get("col"), first.get("highlight") or ""
     if not line or not col:
         return Error(str(error).splitlines()[0], errors.SYNTAX_ERROR)

@@ -11,7 +11,7 @@ from catalog.lake import Cursor, DuckDBError, translate
 from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.types import Type
-from planner.query import plan_query, resolve_target, select_columns
+from planner.query import find_relation, plan_query, resolve_target, select_columns
 from planner.statements import Copy
 from server.copy import csv_copy, text_copy
 from server.dml import STAGED, create_staging, store_staged, target_columns
@@ -27,6 +27,7 @@ def copy(session: Session, statement: Copy) -> Result:
         query = statement.query
         if query is None:
             assert statement.table is not None
+            find_relation(statement.table, session.environment)
             query = select_columns(statement.table, statement.columns)
         result = session.query(plan_query(query, session.environment), tag="COPY")
         result.copy_out = options

@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import INITIAL, ROW_ID, Column, Job, Relation, row_id_column
+from catalog.store import already_exists
 from executor.groups import DEFAULT_GROUP
 from planner.bind import resolve
 from planner.explain import notices
@@ -162,9 +163,6 @@ def _existing(session: Session, name: Name, kind: str, if_not_exists: bool) -> N
         return None
     if if_not_exists:
         return Notice(f'relation "{name.name}" already exists, skipping')
-    suffix = "" if found.created else " and is still being created"
-    raise Error(
-        f"{found.kind} named `{name.name}` already exists{suffix}".replace("`", ""),
-        errors.DUPLICATE_OBJECT,
-        position=name.position,
-    )
+    error = already_exists(found)
+    error.position = name.position
+    raise error

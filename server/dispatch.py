@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import pg_compat, statements
 from planner.parse import parse_statement
 from planner.query import plan_query
 from planner.statements import Statement
 from planner.tokens import split_statements
+from planner.trees import locate
 from server import control, copy_handlers, ddl, dml, queries, result, show
 from server.context import Context
 from server.result import Result, ResultColumn
@@ -38,6 +42,7 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateMaterializedView: _plain(ddl.create_materialized_view),
     statements.Drop: _plain(ddl.drop),
     statements.Show: _plain(show.show),
+    statements.ShowCreate: _plain(show.show_create),
     statements.ShowVariable: _plain(show.show_variable),
     statements.SetVariable: _plain(show.set_variable),
     statements.Flush: _plain(control.flush),
@@ -50,10 +55,25 @@ HANDLERS: dict[type, Handler] = {
 # Columns of statements that make their own rows, known without running them.
 _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
     statements.Show: lambda statement: show.columns_of(statement)[0],
+    statements.ShowCreate: lambda statement: show.CREATE_COLUMNS,
     statements.ShowVariable: lambda statement: ("Name",),
     statements.Explain: lambda statement: ("QUERY PLAN",),
     statements.CancelJobs: lambda statement: ("Id",),
 }
+
+
+@contextlib.contextmanager
+def _places(statement: Statement) -> Iterator[None]:
+    """Give errors that DuckDB found their place in the client's text."""
+    try:
+        yield
+    except DuckDBError as raw:
+        error = translate(raw)
+        tree = getattr(statement, "tree", None) or getattr(statement, "source", None)
+        name = re.search(r'(?:column|name) "?(\w+)', error.message)
+        if tree is not None and name is not None:
+            error.position = locate(tree, name[1])
+        raise error from raw
 
 
 @dataclass
@@ -80,7 +100,8 @@ class Prepared:
     @functools.cached_property
     def columns(self) -> tuple[ResultColumn, ...] | None:
         if isinstance(self.statement, statements.Query):
-            return self.session.describe(plan_query(self.statement.tree, self.session.environment, self.oids))
+            with _places(self.statement):
+                return self.session.describe(plan_query(self.statement.tree, self.session.environment, self.oids))
         if isinstance(self.statement, statements.Show):
             return tuple(map(ResultColumn, *show.columns_of(self.statement)))
         if type(self.statement) in _FIXED_COLUMNS:
@@ -103,7 +124,7 @@ class Client:
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
         statement = prepared.statement
-        with self._session.statement():
+        with self._session.statement(), _places(statement):
             return HANDLERS[type(statement)](self._session, statement, prepared.oids, values)
 
     def transaction_status(self) -> bytes:

@@ -38,6 +38,7 @@ class Session:
             raise Error(f'role "{self.user}" does not exist', "28000")
         self._variables: dict[str, str] = {}
         self._cancelled = threading.Event()
+        self._cancel_reason = ""
         self._running: set[Cursor] = set()
         for name, value in startup.items():
             if name.lower() in SESSION and name.lower() not in ("client_encoding",):
@@ -80,17 +81,19 @@ class Session:
 
     @contextlib.contextmanager
     def statement(self) -> Iterator[None]:
-        """While entered, one statement runs: a cancel or the time limit stops it, DuckDB's errors become ours."""
+        """While entered, one statement runs: a cancel or the time limit stops it."""
         self._cancelled.clear()
         limit_ms = int(self.get("statement_timeout").removesuffix("ms"))
-        timer = threading.Timer(limit_ms / 1000, self.cancel) if limit_ms else None
+        timer = threading.Timer(limit_ms / 1000, self.cancel, ("statement timeout",)) if limit_ms else None
         if timer is not None:
             timer.daemon = True
             timer.start()
         try:
             yield
-        except DuckDBError as error:
-            raise translate(error) from error
+        except Error as error:
+            if error.sqlstate == errors.QUERY_CANCELED:
+                self.check_cancelled()
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
@@ -109,7 +112,9 @@ class Session:
             "server_encoding": "UTF8",
         }
 
-    def cancel(self) -> None:
+    def cancel(self, reason: str = "user request") -> None:
+        """Stop what is running, from another thread."""
+        self._cancel_reason = reason
         self._cancelled.set()
         for cursor in list(self._running):
             cursor.interrupt()
@@ -117,7 +122,7 @@ class Session:
     def check_cancelled(self) -> None:
         """Raise Error 57014 if the client has asked to stop."""
         if self._cancelled.is_set():
-            raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+            raise Error(f"canceling statement due to {self._cancel_reason}", errors.QUERY_CANCELED)
 
     def is_cancelled(self) -> bool:
         return self._cancelled.is_set()
@@ -146,10 +151,7 @@ class Session:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
         nulls = [None] * len(batch.parameters)
-        try:
-            rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
-        except DuckDBError as error:
-            raise translate(error) from error
+        rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
         return tuple(ResultColumn(name, parse_type(type_)) for name, type_, *_ in rows)
 
 

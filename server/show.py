@@ -9,11 +9,12 @@ from catalog.errors import Error
 from catalog.types import BIGINT, VARCHAR, Type
 from planner.bind import resolve
 from planner.query import Batch
-from planner.statements import SetVariable, Show, ShowVariable
+from planner.statements import SetVariable, Show, ShowCreate, ShowVariable
 from server.result import Notice, Result
 from server.session import Session, rows_result
 from server.variables import SESSION, SYSTEM, find, normalise
 
+CREATE_COLUMNS = ("Name", "Create Sql")
 _JOBS = ("Id", "Statement", "Create Type", "Progress")
 
 
@@ -26,8 +27,6 @@ def columns_of(statement: Show) -> tuple[tuple[str, ...], tuple[Type, ...]]:
             names: tuple[str, ...] = ("Name", "Setting", "Description")
         case "PARAMETERS":
             names = ("Name", "Value", "Description", "Mutable")
-        case "CREATE":
-            names = ("Name", "Create Sql")
         case "CLUSTER":
             names = ("Id", "Addr", "Type", "State", "Parallelism", "Started At")
         case _:
@@ -65,12 +64,6 @@ def _rows(session: Session, statement: Show) -> list[tuple[object, ...]]:
             return [(v.name, session.get(v.name), v.description) for v in SESSION.values()]
         case "PARAMETERS":
             return [(v.name, session.get(v.name), v.description, "t") for v in SYSTEM.values()]
-        case "CREATE":
-            assert statement.name is not None and statement.like is not None
-            relation = resolve(catalog, session.scope, statement.name, statement.like)
-            if relation.kind != statement.like:
-                raise Error(f'"{statement.name}" is not a {statement.like}', errors.WRONG_OBJECT_TYPE)
-            return [(relation.qualified_name, relation.definition)]
         case "CLUSTER":
             return _nodes(session)
     raise Error(f"SHOW {statement.what} is not supported", errors.FEATURE_NOT_SUPPORTED)
@@ -90,6 +83,15 @@ def _is_like(name: object, pattern: str | None) -> bool:
         return True
     bare = str(name).rpartition(".")[2]
     return fnmatch.fnmatchcase(bare, pattern.replace("%", "*").replace("_", "?"))
+
+
+def show_create(session: Session, statement: ShowCreate) -> Result:
+    """The statement that made a relation."""
+    relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
+    if relation.kind != statement.kind:
+        raise Error(f'"{statement.name}" is not a {statement.kind}', errors.WRONG_OBJECT_TYPE)
+    row = (relation.qualified_name, relation.definition)
+    return rows_result("SHOW_COMMAND", CREATE_COLUMNS, [row], (VARCHAR, VARCHAR))
 
 
 def show_variable(session: Session, statement: ShowVariable) -> Result:

@@ -27,6 +27,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
 def stuck_server(tmp_path: Path) -> Iterator[Server]:
     """A server whose Spark never gets ready: whatever needs it stays INITIAL."""
     started = Server(tmp_path / "data", without_spark(tmp_path))
+    with started.connect() as own:
+        own.execute("ALTER SYSTEM SET backfill_engine = spark")
     yield started
     started.kill()
 

@@ -19,7 +19,7 @@ from servers import Server, wait_until
 
 Connection = psycopg.Connection[Any]
 
-BASE_ROWS = 100_000
+BASE_ROWS = 60_000
 VIEWS = {
     "sums": "SELECT g, count(*) AS n, sum(v) AS total, max(v) AS most FROM t GROUP BY g",
     "on_sums": "SELECT sum(n) AS n, sum(total) AS total FROM sums",
@@ -50,6 +50,7 @@ def create_tables(connection: Connection, slice_rows: int) -> None:
         connection.execute(
             f"INSERT INTO t SELECT i, i % 20, i % 100 FROM range({start_}, {start_ + BASE_ROWS // 5}) AS r (i)"
         )
+    connection.execute("ALTER SYSTEM SET backfill_engine = spark")
     connection.execute(f"ALTER SYSTEM SET backfill_slice_rows = {slice_rows}")
     connection.execute("ALTER SYSTEM SET barrier_interval_ms = 200")
 
@@ -231,10 +232,6 @@ def test_crash_in_the_middle_of_a_backfill(servers: list[Server], tmp_path: Path
         check_views(own)
         assert own.execute("SHOW MATERIALIZED VIEWS").fetchall() == [("public.sums",)]
     assert server.stop() == 0
-    server = start(servers, tmp_path)
-    with server.connect() as own:
-        check_views(own)
-    assert server.stop() == 0
     check_files(server.data)
 
 
@@ -355,6 +352,7 @@ def test_crashes_at_random_moments(servers: list[Server], tmp_path: Path, seed: 
         own.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
         own.execute("ALTER SYSTEM SET serverless_backfill_sku = '1x1'")
         own.execute(f"ALTER SYSTEM SET streaming_engine = {chooser.choice(['auto', 'spark'])}")
+        own.execute(f"ALTER SYSTEM SET backfill_engine = {chooser.choice(['auto', 'spark'])}")
     writers: list[Writer] = []
     for round_ in range(8):
         with contextlib.suppress(psycopg.OperationalError), server.connect() as own:

@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
-import flights  # noqa: E402
-from demo_progress import (  # noqa: E402
+import flights
+from demo_progress import (
     CREATED,
     PLANNED,
     STARTING,
@@ -22,7 +22,7 @@ from demo_progress import (  # noqa: E402
     cell,
     parse_progress,
 )
-from demo_screen import Screen, format_table  # noqa: E402
+from demo_screen import Screen, format_table
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_lines_of_a_view_from_start_to_end() -> None:
     assert cell(track) == " 50 %  500/s"
     assert bar_line(track, 12) == (
         "  late_flights  ████████████░░░░░░░░░░░░   50.0 %        500 / 1,000        500 rows/s    1 s left"
-        "         risingwave-backfill-1"
+        "  risingwave-backfill-1"
     )
     track.update(5, CREATED)
     assert cell(track) == "created"

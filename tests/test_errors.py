@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,7 @@ ERRORS = [
     ("COPY «nope» FROM STDIN", "42P01", "nope"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM «nope»", "42P01", "nope"),
     ("SELECT «nope» FROM t", "42703", "nope"),
-    ("SELECT t.«nope» FROM t", "42703", "nope"),
+    ("SELECT «t.nope» FROM t", "42703", "nope"),
     ("SELECT k FROM t WHERE «nope» > 1", "42703", "nope"),
     ("INSERT INTO t (k, nope) VALUES (3, 'x')", "42703", 'column "nope" of relation "t" does not exist'),
     ("UPDATE t SET nope = 1", "42703", 'column "nope" of relation "t" does not exist'),
@@ -412,6 +414,32 @@ def test_wrong_config_file(tmp_path: Path, text: str, message: str) -> None:
 def test_missing_config_file(tmp_path: Path) -> None:
     lines = start_in_vain(tmp_path, data=tmp_path / "data", config=tmp_path / "nope.toml")
     assert lines == [f"sparkwave: cannot read {tmp_path / 'nope.toml'}: No such file or directory"]
+
+
+def test_one_of_several_concurrent_creations_wins(module_server: Server) -> None:
+    """All others hear that the name is taken, and the table is there for everybody at once."""
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(module_server.connect()) for _ in range(4)]
+        for round_ in range(5):
+            outcomes: list[str] = []
+
+            def create(own: Connection, number: int = round_, outcomes: list[str] = outcomes) -> None:
+                try:
+                    own.execute(f"CREATE TABLE raced_{number} (k int PRIMARY KEY)")
+                    outcomes.append("created")
+                except psycopg.Error as error:
+                    outcomes.append(error.sqlstate or "")
+                own.execute(f"INSERT INTO raced_{number} VALUES (1)")
+
+            threads = [threading.Thread(target=create, args=(own,)) for own in sessions]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(outcomes) == ["42710", "42710", "42710", "created"]
+            assert sessions[0].execute(f"SELECT * FROM raced_{round_}").fetchall() == [(1,)]
+        for round_ in range(5):
+            sessions[0].execute(f"DROP TABLE raced_{round_}")
 
 
 # A view in creation.

@@ -98,6 +98,7 @@ def create_big_table(connection: Connection, slice_rows: int = 5_000) -> None:
         connection.execute(
             f"INSERT INTO big SELECT i, i % 10, i % 1000 FROM range({start}, {start + BIG_ROWS // 10}) AS r (i)"
         )
+    connection.execute("ALTER SYSTEM SET backfill_engine = spark")
     connection.execute(f"ALTER SYSTEM SET backfill_slice_rows = {slice_rows}")
 
 
@@ -130,17 +131,20 @@ def check_views(connection: Connection, names: list[str], when: str) -> None:
         assert rows(connection, f"SELECT * FROM {name}") == rows(connection, VIEWS[name]), f"{name} {when}"
 
 
-def create_views(connection: Connection, names: list[str]) -> None:
+def create_views(connection: Connection, names: list[str], engine: str) -> None:
+    connection.execute(f"ALTER SYSTEM SET backfill_engine = {engine}")
     connection.execute(TABLES)
     for name in names:
         connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
 
 
-def test_views_follow_their_tables(session: Connection) -> None:
+@pytest.mark.parametrize(("engine", "changes"), [("spark", ["; ".join(CHANGES[:5])]), ("auto", CHANGES)])
+def test_views_follow_their_tables(session: Connection, engine: str, changes: list[str]) -> None:
+    """`engine` is the one that fills them."""
     names = list(VIEWS)
-    create_views(session, names)
+    create_views(session, names, engine)
     check_views(session, names, "after creation")
-    for change in CHANGES:
+    for change in changes:
         session.execute(change)
         check_views(session, names, f"after {change}")
 
@@ -149,7 +153,7 @@ def test_views_follow_their_tables(session: Connection) -> None:
 def test_both_engines_maintain_alike(session: Connection, engine: str) -> None:
     names = ["united", "joined", "grouped", "overall", "bag", "on_view"]
     session.execute(f"ALTER SYSTEM SET streaming_engine = {engine}")
-    create_views(session, names)
+    create_views(session, names, "auto")
     check_views(session, names, "after creation")
     for change in ("; ".join(CHANGES[:5]), CHANGES[5], "; ".join(CHANGES[6:])):
         session.execute(change)
@@ -253,20 +257,22 @@ def test_drop_with_dependents(session: Connection) -> None:
     assert sorted(session.execute("SHOW TABLES").fetchall()) == [("public.customers",), ("public.events",)]
 
 
-def test_backfill_that_fails(session: Connection) -> None:
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_backfill_that_fails(session: Connection, engine: str) -> None:
     """The reason reaches the client, nothing is left of the view, and its name is free."""
+    session.execute(f"ALTER SYSTEM SET backfill_engine = {engine}")
     session.execute("CREATE TABLE words (k int PRIMARY KEY, v varchar)")
     session.execute("INSERT INTO words VALUES (1, '1'), (2, 'two')")
     with pytest.raises(psycopg.Error) as caught:
-        session.execute("CREATE MATERIALIZED VIEW numbers AS SELECT k, v::int AS n FROM words")
+        session.execute(f"CREATE MATERIALIZED VIEW numbers_{engine} AS SELECT k, v::int AS n FROM words")
     assert "two" in (caught.value.diag.message_primary or "")
     assert session.execute("SHOW JOBS").fetchall() == []
     assert session.execute("SELECT name FROM rw_catalog.rw_materialized_views").fetchall() == []
     events = "SELECT count(*) FROM rw_catalog.rw_event_logs WHERE event_type = 'CREATE_STREAM_JOB_FAIL'"
-    assert session.execute(f"{events} AND info::varchar LIKE '%numbers%'").fetchone() == (1,)
+    assert session.execute(f"{events} AND info::varchar LIKE '%numbers_{engine}%'").fetchone() == (1,)
     session.execute("DELETE FROM words WHERE k = 2")
-    session.execute("CREATE MATERIALIZED VIEW numbers AS SELECT k, v::int AS n FROM words")
-    assert rows(session, "SELECT * FROM numbers") == [(1, 1)]
+    session.execute(f"CREATE MATERIALIZED VIEW numbers_{engine} AS SELECT k, v::int AS n FROM words")
+    assert rows(session, f"SELECT * FROM numbers_{engine}") == [(1, 1)]
 
 
 # Jobs.

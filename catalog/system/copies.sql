@@ -7,13 +7,15 @@ SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
 CREATE OR REPLACE TABLE pgc._databases AS
 SELECT if(database = 'dev', 1, min(id))::UINTEGER AS id, database AS name FROM pgc._namespaces GROUP BY database;
 
-CREATE OR REPLACE TABLE pgc._relations AS
-SELECT r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
+-- With the relations that are being created, which are visible in rw_materialized_views alone.
+CREATE OR REPLACE TABLE pgc._all_relations AS
+SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
        coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at
 FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
-LEFT JOIN pgc._roles o ON o.name = r.owner
-WHERE r.created;
+LEFT JOIN pgc._roles o ON o.name = r.owner;
+
+CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
 
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS

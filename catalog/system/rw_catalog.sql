@@ -54,14 +54,12 @@ WHERE j.status IN ('INITIAL', 'CREATING');
 
 -- Creating ones are listed too.
 CREATE OR REPLACE VIEW rwc.rw_materialized_views AS
-SELECT r.id::INTEGER AS id, r.name, n.id::INTEGER AS schema_id, r.schema AS schema_name,
-       coalesce(o.id, 1)::INTEGER AS owner, r.definition, false AS append_only,
+SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.schema AS schema_name,
+       r.owner_id::INTEGER AS owner, r.definition, false AS append_only,
        [r.owner || '=r/' || r.owner] AS acl, r.initialized_at, r.created_at,
        NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version,
        coalesce(j.is_background, false) AS background_ddl, if(r.created, 'Created', 'Creating') AS status
-FROM lake.sparkwave.relations r
-JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
-LEFT JOIN pgc._roles o ON o.name = r.owner
+FROM pgc._all_relations r
 LEFT JOIN lake.sparkwave.jobs j ON j.id = r.id
 WHERE r.kind = 'materialized view' AND r.database = pgf.session_database()
   AND (r.created OR coalesce(j.status, '') <> 'FAILED');
