@@ -132,23 +132,37 @@ class Lake:
         assert row is not None
         return row[0]
 
-    def changed_tables(self, cursor: Cursor, after: int, upto: int) -> set[tuple[str, str]]:
-        """(lake schema, table) of every table whose rows changed in snapshots `after < s <= upto`."""
+    def changed_tables(self, cursor: Cursor, after: int, upto: int) -> ChangedTables:
+        """The tables whose rows changed in snapshots `after < s <= upto`, as (lake schema, table), and how."""
         rows = cursor.execute(
             f"SELECT changes_made FROM {METADATA}.ducklake_snapshot_changes WHERE snapshot_id > ? AND snapshot_id <= ?",
             [after, upto],
         ).fetchall()
-        kinds = r"(?:inserted_into_table|deleted_from_table|inlined_insert|inlined_delete):(\d+)"
-        ids = {int(table_id) for (changes,) in rows for table_id in re.findall(kinds, changes or "")}
-        if not ids:
-            return set()
-        return set(
-            cursor.execute(
-                f"SELECT s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
-                f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-                f"WHERE t.table_id IN ({', '.join(map(str, ids))})"
-            ).fetchall()
-        )
+        kinds: dict[int, bool] = {}
+        for (changes,) in rows:
+            for kind, table_id in re.findall(r"(\w+):(\d+)", changes or ""):
+                if kind in _ROW_CHANGES:
+                    kinds[int(table_id)] = kinds.get(int(table_id), False) or _ROW_CHANGES[kind]
+        if not kinds:
+            return {}
+        names = cursor.execute(
+            f"SELECT t.table_id, s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
+            f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+            f"WHERE t.table_id IN ({', '.join(map(str, kinds))})"
+        ).fetchall()
+        return {(schema, table): kinds[table_id] for table_id, schema, table in names}
+
+
+# (lake schema, table) to whether rows were also deleted or updated, not only inserted.
+ChangedTables = dict[tuple[str, str], bool]
+
+# DuckLake's words in `changes_made` for changes of rows, and whether they take rows away.
+_ROW_CHANGES = {
+    "inserted_into_table": False,
+    "inlined_insert": False,
+    "deleted_from_table": True,
+    "inlined_delete": True,
+}
 
 
 def rollback(cursor: Cursor) -> None:
@@ -157,12 +171,18 @@ def rollback(cursor: Cursor) -> None:
         cursor.execute("ROLLBACK")
 
 
-def table_changes(schema: str, table: str, after: int, upto: int) -> str:
-    """SQL of the rows changed in snapshots `after < s <= upto`: `rowid`, the table's columns and `_weight` ±1."""
+def table_changes(schema: str, table: str, after: int, upto: int, has_deletes: bool = True) -> str:
+    """SQL of the rows changed in snapshots `after < s <= upto`: `rowid`, the table's columns and `_weight` ±1.
+
+    Without deletes only the insertions are read, which is cheaper.
+    """
+    arguments = f"'lake', {literal(schema)}, {literal(table)}, {after + 1}, {upto}"
+    if not has_deletes:
+        return f"SELECT rowid, *, 1 AS _weight FROM ducklake_table_insertions({arguments})"
     return (
         "SELECT * EXCLUDE (snapshot_id, change_type), "
         "CASE WHEN change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END AS _weight "
-        f"FROM ducklake_table_changes('lake', {literal(schema)}, {literal(table)}, {after + 1}, {upto})"
+        f"FROM ducklake_table_changes({arguments})"
     )
 
 

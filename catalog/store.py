@@ -46,11 +46,50 @@ class Store:
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
-        self.catalog = _load(lake.cursor())
+        self._cursor = lake.cursor()
+        self._columns: dict[int, tuple[Column, ...]] = {}
+        self.catalog = Catalog()
+        self.version = 0  # grows with every reload
+        self.reload()
 
     def reload(self) -> None:
         """Take up what has been committed."""
-        self.catalog = _load(self.lake.cursor())
+        with self.lake.exclusive():
+            self.catalog = self._load()
+            self.version += 1
+
+    def _load(self) -> Catalog:
+        rows = self._cursor.execute(
+            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at "
+            f"FROM {system_table('relations')} ORDER BY id"
+        ).fetchall()
+        self._load_columns({row[0] for row in rows})
+        relations = tuple(
+            Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
+                     tuple(upstreams), initialized_at)
+            for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at in rows
+        )  # fmt: skip
+        jobs = self._cursor.execute(
+            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error "
+            f"FROM {system_table('jobs')} ORDER BY id"
+        ).fetchall()
+        schemas = self._cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
+        parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
+        return Catalog(relations, tuple(Job(*row) for row in jobs), frozenset(schemas), dict(parameters))
+
+    def _load_columns(self, ids: set[int]) -> None:
+        """The columns of relations not seen before; a relation's columns never change."""
+        self._columns = {id_: columns for id_, columns in self._columns.items() if id_ in ids}
+        new = ids - set(self._columns)
+        if not new:
+            return
+        found: dict[int, list[Column]] = {id_: [] for id_ in new}
+        for relation_id, name, type_, is_hidden, not_null in self._cursor.execute(
+            f"SELECT relation_id, name, type, is_hidden, not_null FROM {system_table('columns')} "
+            f"WHERE relation_id IN ({', '.join(map(str, new))}) ORDER BY relation_id, position"
+        ).fetchall():
+            found[relation_id].append(Column(name, parse_type(type_), is_hidden, not_null))
+        self._columns |= {id_: tuple(columns) for id_, columns in found.items()}
 
     @contextlib.contextmanager
     def change(self) -> Iterator[Cursor]:
@@ -218,33 +257,6 @@ class Store:
         cursor.execute(
             f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(info)]
         )
-
-
-def _load(cursor: Cursor) -> Catalog:
-    columns: dict[int, list[Column]] = {}
-    for relation_id, name, type_, is_hidden, not_null in cursor.execute(
-        f"SELECT relation_id, name, type, is_hidden, not_null FROM {system_table('columns')} "
-        "ORDER BY relation_id, position"
-    ).fetchall():
-        columns.setdefault(relation_id, []).append(Column(name, parse_type(type_), is_hidden, not_null))
-    relations = [
-        Relation(id_, database, schema, name, kind, tuple(columns.get(id_, ())), tuple(key), definition, created,
-                 tuple(upstreams), initialized_at)
-        for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at in cursor.execute(
-            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at "
-            f"FROM {system_table('relations')} ORDER BY id"
-        ).fetchall()
-    ]  # fmt: skip
-    jobs = [
-        Job(*row)
-        for row in cursor.execute(
-            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error "
-            f"FROM {system_table('jobs')} ORDER BY id"
-        ).fetchall()
-    ]
-    schemas = cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
-    parameters = cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
-    return Catalog(tuple(relations), tuple(jobs), frozenset(schemas), dict(parameters))
 
 
 __all__ = ["CREATED", "CREATING", "FAILED", "INITIAL", "Slice", "Store"]

@@ -14,6 +14,7 @@ from typing import Protocol
 from catalog.lake import Cursor
 from catalog.model import Relation
 from catalog.names import lake_name, quote
+from executor.feeds import Feeds
 from executor.versions import Version, rows_changed
 from planner.delta import DeltaProgram, compile_delta
 from planner.stream import State, StreamPlan
@@ -69,11 +70,14 @@ class Engine(Protocol):
         """
 
 
-def bind_changes(cursor: Cursor, view: View, versions: Mapping[str, Version]) -> tuple[frozenset[str], int]:
+def bind_changes(
+    cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds
+) -> tuple[frozenset[str], int]:
     """Fill `<input>_changes` for every input. Returns the inputs that changed and the number of changed rows."""
     changed, total = set(), 0
     for scan in view.plan.scans:
-        query = rows_changed(scan, versions[scan.input])
+        version = versions[scan.input]
+        query = rows_changed(scan, version, feeds.feed(version.relation, version.old, version.new))
         if query is None:
             continue
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {scan.input}_changes AS {query}")

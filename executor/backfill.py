@@ -23,6 +23,7 @@ from catalog.names import lake_schema, literal
 from catalog.store import Slice, Store
 from executor.advance import View, apply, bind_changes, internal_name
 from executor.coordinator import Coordinator, message_of
+from executor.feeds import Feeds
 from executor.groups import Group, Groups, Size
 from executor.plans import Plans
 from executor.slicing import plan_slices, row_count
@@ -46,7 +47,7 @@ class Settings:
     """What a job needs to know of the configuration, read when it is needed."""
 
     slice_rows: Callable[[], int]
-    serverless_size: Callable[[], Size]
+    serverless_size: Callable[[int], Size]  # for a number of upstream rows
     # Upstream rows up to which a view is filled on DuckDB, in process; -1 never.
     in_process_rows: Callable[[], int]
 
@@ -123,7 +124,7 @@ class BackfillJob:
     def _acquire_group(self) -> Group:
         if not self.is_serverless:
             return self._groups.default()
-        group = self._groups.provision(self._settings.serverless_size(), lambda: self._stopping)
+        group = self._groups.provision(self._settings.serverless_size(self._upstream_rows()), lambda: self._stopping)
         with self._store.change() as cursor:
             self._store.set_job_group(cursor, self.id, group.name)
             self._store.add_event(cursor, "SERVERLESS_BACKFILL_PROVISIONED", self.id, {"resource_group": group.name})
@@ -135,9 +136,12 @@ class BackfillJob:
         limit = self._settings.in_process_rows()
         if limit < 0 or self.is_serverless or self._view.plan.spark_only is not None:
             return False
+        return self._upstream_rows() <= limit
+
+    def _upstream_rows(self) -> int:
         cursor = self._lake.cursor()
         snapshot = self._lake.snapshot(cursor)
-        return sum(row_count(cursor, scan.relation, snapshot) for scan in self._view.plan.scans) <= limit
+        return sum(row_count(cursor, scan.relation, snapshot) for scan in self._view.plan.scans)
 
     def _fill_in_process(self) -> None:
         cursor = self._lake.cursor()
@@ -269,7 +273,7 @@ class BackfillJob:
             cursor = self._lake.cursor()
             old, new = self._snapshot(), self._lake.snapshot(cursor)
             versions = {s.input: Version(s.relation, old, new) for s in self._view.plan.scans}
-            changed, rows = bind_changes(cursor, self._view, versions)
+            changed, rows = bind_changes(cursor, self._view, versions, Feeds(self._lake, cursor))
             if rows <= MAX_HANDOVER_ROWS:
                 return
             self._retrying(lambda: self._apply_log(group, cursor, versions, changed, new))  # noqa: B023

@@ -13,10 +13,10 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake, translate
 from catalog.model import CREATED, Relation
-from catalog.names import lake_schema
 from catalog.store import Store
 from executor.advance import Advance, Engine, View, apply, bind_changes
 from executor.duckdb_engine import DuckDBEngine
+from executor.feeds import Feeds
 from executor.groups import DEFAULT_GROUP, Groups
 from executor.plans import Plans
 from executor.spark_engine import SparkError, spark_engine, spark_message
@@ -157,7 +157,7 @@ class Coordinator:
     def _advance_all(self, handovers: list[Handover]) -> bool:
         cursor = self._cursor
         snapshot = self._lake.snapshot(cursor)
-        changed_tables = self._lake.changed_tables(cursor, self._epoch, snapshot)
+        feeds = Feeds(self._lake, cursor)
         advances: dict[int, Advance] = {}
         finishing = {handover.job_id for handover in handovers}
         catalog = self._store.catalog
@@ -165,20 +165,18 @@ class Coordinator:
         for relation in catalog.in_dependency_order(live):
             start = self._start_of(relation, finishing)
             pending = {up: advances[up].changes for up in relation.upstreams if up in advances}
-            touched = any(
-                (lake_schema(up.database, up.schema), up.name) in changed_tables
-                for up in (catalog.by_id[u] for u in relation.upstreams)
-                if up.is_table
-            )
+            tables = (up for up in (catalog.by_id[u] for u in relation.upstreams) if up.is_table)
+            touched = any(feeds.has_changes(table, start, snapshot) for table in tables)
             if not (touched or pending or relation.id in finishing):
                 continue
             with self._counting_failures(relation):
                 view = self._plans.view(relation, catalog)
-                advance = self._advance(cursor, view, start, snapshot, pending)
+                advance = self._advance(feeds, view, start, snapshot, pending)
                 if advance is not None:
                     advances[relation.id] = advance
         if advances or finishing:
             self._checkpoint(cursor, snapshot, advances, handovers)
+        feeds.close()
         self._publish(snapshot)
         return bool(advances or finishing)
 
@@ -190,16 +188,15 @@ class Coordinator:
         assert snapshot is not None
         return snapshot
 
-    def _advance(
-        self, cursor: Cursor, view: View, start: int, snapshot: int, pending: dict[int, str]
-    ) -> Advance | None:
+    def _advance(self, feeds: Feeds, view: View, start: int, snapshot: int, pending: dict[int, str]) -> Advance | None:
+        cursor = self._cursor
         creating = not view.relation.created
         versions = {}
         for scan in view.plan.scans:
             # A created upstream view changes only in checkpoints, and this one's is still pending.
             old = start if scan.relation.is_table or creating else snapshot
             versions[scan.input] = Version(scan.relation, old, snapshot, pending.get(scan.relation.id))
-        changed, rows = bind_changes(cursor, view, versions)
+        changed, rows = bind_changes(cursor, view, versions, feeds)
         if not changed:
             return None
         with self._engine_for(view, rows) as engine:

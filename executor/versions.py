@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.lake import at_version, table_changes
+from catalog.lake import at_version
 from catalog.model import ROW_ID, Relation
-from catalog.names import lake_schema, quote
+from catalog.names import quote
 from planner.nodes import Scan
 
 
@@ -47,12 +47,14 @@ def rows_new(scan: Scan, version: Version) -> str:
     )
 
 
-def rows_changed(scan: Scan, version: Version) -> str | None:
-    """SQL of the scanned columns and `_weight` of the changed rows; None when there can be none."""
-    relation, parts = version.relation, []
-    if version.new > version.old:
-        feed = table_changes(lake_schema(relation.database, relation.schema), relation.name, version.old, version.new)
-        parts.append(f"SELECT {_columns(scan)}, _weight FROM ({feed})")
+def rows_changed(scan: Scan, version: Version, feed: str | None) -> str | None:
+    """SQL of the scanned columns and `_weight` of the changed rows; None when there can be none.
+
+    `feed` is the relation's change feed between the two snapshots, if it changed: see `executor.feeds`.
+    """
+    parts = []
+    if feed is not None:
+        parts.append(f"SELECT {_columns(scan)}, _weight FROM {feed}")
     if version.pending is not None:
         parts.append(f"SELECT {', '.join(map(quote, scan.columns))}, _weight FROM {version.pending}")
     return " UNION ALL ".join(parts) or None

@@ -28,6 +28,11 @@ class Batch:
     sql: str
     parameters: tuple[Type, ...]
 
+    @property
+    def reads_system(self) -> bool:
+        """Whether the text names the system catalogs or their functions (or something spelled alike)."""
+        return any(f"{schema}." in self.sql.replace('"', "") for schema in (*pg_compat.SCHEMAS.values(), "pgf"))
+
 
 @dataclass(frozen=True)
 class Environment:

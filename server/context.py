@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 PROVISION_TIMEOUT_S = 120
 # A backfill's own Spark yields the CPU to the server and to the default group.
 SERVERLESS_NICENESS = 10
+# A backfill of fewer upstream rows is over before an optimising JIT compiler pays.
+SHORT_BACKFILL_ROWS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Context:
     groups: Groups
     coordinator: Coordinator
     jobs: Jobs
+    system_views: SystemViews
 
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
@@ -48,19 +51,23 @@ class Context:
         self.lake.close()
 
 
-class _Store(Store):
-    """A store whose system catalogs follow each change."""
+class SystemViews:
+    """The system catalogs, brought up to date when somebody reads them."""
 
-    def __init__(self, lake: Lake) -> None:
-        self._views: Cursor = lake.cursor()
-        self._views_lock = threading.Lock()
-        system_views.install(self._views)
-        super().__init__(lake)
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cursor: Cursor = store.lake.cursor()
+        self._lock = threading.Lock()
+        self._version = store.version
+        system_views.install(self._cursor)
 
-    def reload(self) -> None:
-        super().reload()
-        with self._views_lock:
-            system_views.refresh(self._views)
+    def refresh(self) -> None:
+        """Take up what has changed in the catalog since the last time."""
+        with self._lock:
+            if self._version != self._store.version:
+                version = self._store.version
+                system_views.refresh(self._cursor)
+                self._version = version
 
 
 def open_context(config: Config, parameters: dict[str, str]) -> Context:
@@ -73,7 +80,7 @@ def open_context(config: Config, parameters: dict[str, str]) -> Context:
     require_java()
     lake = Lake(config.data, config.duckdb_memory)
     try:
-        store = _Store(lake)
+        store = Store(lake)
         if any(store.catalog.parameters.get(name) != value for name, value in checked.items()):
             with store.change() as cursor:
                 for name, value in checked.items():
@@ -88,9 +95,9 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     def parameter(name: str) -> str:
         return store.catalog.parameters.get(name, SYSTEM[name].default)
 
-    def serverless_size() -> Size:
+    def serverless_size(upstream_rows: int) -> Size:
         cores, gib = parameter("serverless_backfill_sku").split("x")
-        return Size(int(cores), int(gib) * 1024, SERVERLESS_NICENESS)
+        return Size(int(cores), int(gib) * 1024, SERVERLESS_NICENESS, upstream_rows < SHORT_BACKFILL_ROWS)
 
     plans = Plans()
     size = Size(config.spark_cores, config.spark_memory_mib)
@@ -114,7 +121,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     coordinator.notify()
     if config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
-    return Context(config, lake, store, plans, groups, coordinator, jobs)
+    return Context(config, lake, store, plans, groups, coordinator, jobs, SystemViews(store))
 
 
 def _warm_up(groups: Groups) -> None:

@@ -138,6 +138,8 @@ class Session:
 
     def query(self, batch: Batch, values: tuple[object, ...] = (), tag: str = "SELECT") -> Result:
         """Run a query and stream its rows."""
+        if batch.reads_system:
+            self.context.system_views.refresh()
         cursor = self.context.lake.cursor()
         with self.running(cursor):
             if self.get("timezone") != "UTC":

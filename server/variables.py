@@ -118,7 +118,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("streaming_engine", "auto", _one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
         Variable("streaming_duckdb_max_rows", "200000", _integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
         Variable("backfill_engine", "spark", _one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
-        Variable("backfill_slice_rows", "4000000", _integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
+        Variable("backfill_slice_rows", "20000000", _integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
     )
 }  # fmt: skip
 

@@ -46,6 +46,9 @@ VIEWS = {
     "view_with_table": "SELECT c.name, g.total FROM grouped g JOIN customers c ON g.customer = c.id",
 }  # fmt: skip
 
+# A second each, so not all of them.
+FILLED_ON_SPARK = ["projection", "united", "joined", "grouped", "overall", "nested", "bag_sums", "on_view"]
+
 TABLES = """
 CREATE TABLE orders (id int PRIMARY KEY, customer int, amount numeric(10,2), quantity int, note varchar);
 CREATE TABLE customers (id int PRIMARY KEY, name varchar, city varchar);
@@ -138,10 +141,13 @@ def create_views(connection: Connection, names: list[str], engine: str) -> None:
         connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
 
 
-@pytest.mark.parametrize(("engine", "changes"), [("spark", ["; ".join(CHANGES[:5])]), ("auto", CHANGES)])
-def test_views_follow_their_tables(session: Connection, engine: str, changes: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("engine", "names", "changes"),
+    [("spark", FILLED_ON_SPARK, ["; ".join(CHANGES[:5])]), ("auto", list(VIEWS), CHANGES)],
+    ids=["spark", "auto"],
+)
+def test_views_follow_their_tables(session: Connection, engine: str, names: list[str], changes: list[str]) -> None:
     """`engine` is the one that fills them."""
-    names = list(VIEWS)
     create_views(session, names, engine)
     check_views(session, names, "after creation")
     for change in changes:
@@ -155,7 +161,7 @@ def test_both_engines_maintain_alike(session: Connection, engine: str) -> None:
     session.execute(f"ALTER SYSTEM SET streaming_engine = {engine}")
     create_views(session, names, "auto")
     check_views(session, names, "after creation")
-    for change in ("; ".join(CHANGES[:5]), CHANGES[5], "; ".join(CHANGES[6:])):
+    for change in ("; ".join(CHANGES[:6]), "; ".join(CHANGES[6:])):
         session.execute(change)
         check_views(session, names, f"on {engine} after {change}")
 
