@@ -90,6 +90,10 @@ class Lake:
             self._connection.close()
             self._lock_file.close()
 
+    def delete_orphaned_files(self) -> None:
+        """Delete files below the data path that no snapshot knows. Only safe before anything is being written."""
+        self.cursor().execute("CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)")
+
     def cursor(self) -> Cursor:
         """A connection of its own, with its own temporary relations and transaction."""
         return self._connection.cursor()

@@ -123,7 +123,7 @@ class BackfillJob:
 
     def _acquire_group(self) -> Group:
         if not self.is_serverless:
-            return self._groups.default()
+            return self._groups.default(lambda: self._stopping)
         group = self._groups.provision(self._settings.serverless_size(self._upstream_rows()), lambda: self._stopping)
         with self._store.change() as cursor:
             self._store.set_job_group(cursor, self.id, group.name)

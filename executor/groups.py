@@ -91,6 +91,38 @@ def _retry_policy() -> DefaultPolicy:
     return DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1000)
 
 
+class _Starting:
+    """A group being started on a thread of its own, which any number of jobs wait for."""
+
+    def __init__(self, start: Callable[[], Group]) -> None:
+        self._done = threading.Event()
+        self._group: Group | None = None
+        self._error: Exception | None = None
+        threading.Thread(target=self._run, args=(start,), name="start-group", daemon=True).start()
+
+    def _run(self, start: Callable[[], Group]) -> None:
+        try:
+            self._group = start()
+        except Exception as error:
+            self._error = error
+        finally:
+            self._done.set()
+
+    @property
+    def is_over(self) -> bool:
+        """It failed, or its process has ended since."""
+        return self._done.is_set() and (self._group is None or not self._group.is_alive)
+
+    def wait(self, is_cancelled: Callable[[], bool]) -> Group:
+        while not self._done.wait(0.05):
+            if is_cancelled():
+                raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+        if self._group is None:
+            assert self._error is not None
+            raise self._error
+        return self._group
+
+
 class Groups:
     """Starts, lists and ends groups. Nodes are rows of the lake while they live."""
 
@@ -100,21 +132,26 @@ class Groups:
         self._default_size = default_size
         self._timeout_s = provision_timeout_s
         self._lock = threading.Lock()
-        self._default_lock = threading.Lock()
-        self._default: Group | None = None
+        self._default: _Starting | None = None
+        self._closing = False
         self._groups: dict[int, Group] = {}
         self._next = {"compute": 1, "backfill": 1}
         with lake.transaction(lake.cursor()) as cursor:
             cursor.execute(f"DELETE FROM {system_table('nodes')}")
 
-    def default(self) -> Group:
-        """The default group; starts it if it is not running. Raises Error if it cannot be had in time."""
-        with self._default_lock:
-            if self._default is None or not self._default.is_alive:
-                if self._default is not None:
-                    self.destroy(self._default)
-                self._default = self._start("compute", DEFAULT_GROUP, self._default_size, lambda: False)
-            return self._default
+    def default(self, is_cancelled: Callable[[], bool] = lambda: False) -> Group:
+        """The default group; starts it if it is not running, once for all who wait.
+
+        Raises Error 57014 when cancelled, 53000 if the group cannot be had in time.
+        """
+        with self._lock:
+            if self._default is None or self._default.is_over:
+                self._default = _Starting(self._start_default)
+            starting = self._default
+        return starting.wait(is_cancelled)
+
+    def _start_default(self) -> Group:
+        return self._start("compute", DEFAULT_GROUP, self._default_size, lambda: self._closing)
 
     def provision(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:
         """A new group for one job. Raises Error 57014 when cancelled, 53000 when it cannot be had in time."""
@@ -130,6 +167,7 @@ class Groups:
 
     def close(self) -> None:
         """End all groups."""
+        self._closing = True
         for group in list(self._groups.values()):
             self.destroy(group)
 

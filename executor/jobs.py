@@ -48,16 +48,13 @@ class Jobs:
             self._start(job)
 
     def _remove_orphans(self, resumed: set[int]) -> None:
-        """Delete staged files that belong to no job, and files of jobs no snapshot knows."""
+        """Delete staged files that belong to no job, and files that no snapshot knows."""
         kept = {f"job_{job_id}" for job_id in resumed}
         if self._lake.staging_path.exists():
             for path in self._lake.staging_path.iterdir():
                 if path.name not in kept:
                     shutil.rmtree(path, ignore_errors=True)
-        known = {f"job_{job.id}" for job in self._store.catalog.jobs}
-        for path in self._lake.data_path.glob("job_*"):
-            if path.name not in known:
-                shutil.rmtree(path, ignore_errors=True)
+        self._lake.delete_orphaned_files()
 
     def create(self, relation: Relation, plan: StreamPlan, job: Job) -> BackfillJob:
         """Reserve the name and start the job. `relation` and `job` have no id yet."""
@@ -105,11 +102,11 @@ class Jobs:
 
     def drop(self, relations: list[Relation]) -> None:
         """Drop relations, dependents last created first; creating ones are cancelled."""
-        creating = tuple(relation.id for relation in relations if not relation.created)
-        self.cancel(creating)
+        self.cancel(tuple(relation.id for relation in relations if not relation.created))
         with self._coordinator.barrier_lock, self._store.change() as cursor:
             for relation in sorted(relations, key=lambda r: -r.id):
-                if relation.id in self._store.catalog.by_id and relation.id not in creating:
+                # A cancelled job is gone by now; one that finished first is not.
+                if relation.id in self._store.catalog.by_id:
                     self._store.drop_relation(cursor, relation)
         for relation in relations:
             self._plans.forget(relation.id)

@@ -18,17 +18,24 @@ import threading
 def main() -> None:
     niceness, command = int(sys.argv[1]), sys.argv[2:]
     os.nice(niceness)
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    child: subprocess.Popen[bytes] | None = None
+    is_ending = threading.Event()
 
     def kill() -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
+        is_ending.set()
+        if child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
 
     def watch() -> None:
         sys.stdin.buffer.read()
         kill()
 
+    # The handler comes before the child, so that no signal in between leaves it behind.
     signal.signal(signal.SIGTERM, lambda *_: kill())
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    if is_ending.is_set():
+        kill()
     threading.Thread(target=watch, daemon=True).start()
     sys.exit(child.wait())
 

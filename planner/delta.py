@@ -221,11 +221,12 @@ class Compiler:
         )
         if not node.keys:
             losers = losers.select(exp.alias_(exp.Literal.number(1), "k0"))
-        on = exp.and_(*(_null_safe(column(k, "r"), column(f"k{n}", "l")) for n, k in enumerate(node.keys)))
-        rows = exp.select(*(column(f.name, "r") for f in node.input.fields)).from_(
-            self.full(node.input, "new").subquery("r")
+        pairs = [_null_safe(column(k, "r"), column(f"k{n}", "l")) for n, k in enumerate(node.keys)]
+        rows = (
+            exp.select(*(column(f.name, "r") for f in node.input.fields))
+            .from_(self.full(node.input, "new").subquery("r"))
+            .join(losers.subquery("l"), on=exp.and_(*pairs) if pairs else exp.true())
         )
-        rows = rows.join(losers.subquery("l"), on=on if node.keys else exp.true())
         query = _aggregate(Aggregate(node.input, node.keys, tuple(calls)), rows)
         self.steps.append(Step(f"{state.name}_recomputed", query))
 

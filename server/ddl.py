@@ -51,6 +51,9 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     """
     existing = _existing(session, statement.name, "materialized view", statement.if_not_exists)
     if existing is not None:
+        if not session.flag("background_ddl"):
+            found = resolve(session.context.store.catalog, session.scope, statement.name)
+            session.context.jobs.wait({found.id}, session.check_cancelled)
         return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
     is_serverless = _resolve_serverless(session, statement.options)
     environment = session.environment

@@ -72,12 +72,22 @@ def obey(context: Context, client: Client, seed: int, views: int = VIEWS, epochs
         run(client, f"DROP TABLE {table}")
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_law_on_duckdb(tmp_path: Path, seed: int) -> None:
-    """Many cases in one server: fill and epochs in process."""
-    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
-        for number in range(3):
-            obey(context, client, 1000 * seed + number)
+def obey_many(directory: Path, seeds: range) -> None:
+    """Many cases in one server: views are filled and maintained in process."""
+    with opened(directory, streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        for seed in seeds:
+            obey(context, client, seed)
+
+
+def test_law_on_duckdb(tmp_path: Path) -> None:
+    obey_many(tmp_path / "lake", range(6))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("start", range(100, 1100, 100))
+def test_law_on_duckdb_at_length(tmp_path: Path, start: int) -> None:
+    obey_many(tmp_path / "lake", range(start, start + 20))
 
 
 @pytest.mark.parametrize("engine", ["auto", "spark"])
