@@ -43,13 +43,13 @@ def main() -> int:
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Backfill against plain Spark, and freshness.")
-    parser.add_argument("--rows", type=int, help="rows of the table (default 5,000,000)")
+    parser.add_argument("--rows", type=int, help="rows of the table (default 10,000,000)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each backfill that count (default 3)")
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 50)")
     parser.add_argument("--memory-mib", type=int, default=2048, help="memory of Spark (default 2048)")
     parser.add_argument("--quick", action="store_true", help="500,000 rows and 10 samples")
     arguments = parser.parse_args()
-    arguments.rows = arguments.rows or (500_000 if arguments.quick else 5_000_000)
+    arguments.rows = arguments.rows or (500_000 if arguments.quick else 10_000_000)
     arguments.samples = arguments.samples or (10 if arguments.quick else 50)
     return arguments
 

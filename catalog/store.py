@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog import errors
 from catalog.errors import Error
@@ -52,11 +52,14 @@ class Store:
         self.version = 0  # grows with every reload
         self.reload()
 
-    def reload(self) -> None:
-        """Take up what has been committed."""
+    def reload(self, relations: bool = True) -> None:
+        """Take up what has been committed: the jobs, and the rest of the catalog unless nothing else changed."""
         with self.lake.exclusive():
-            self.catalog = self._load()
-            self.version += 1
+            if relations:
+                self.catalog = self._load()
+                self.version += 1
+            else:
+                self.catalog = replace(self.catalog, jobs=self._load_jobs())
 
     def _load(self) -> Catalog:
         rows = self._cursor.execute(
@@ -69,13 +72,16 @@ class Store:
                      tuple(upstreams), initialized_at)
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at in rows
         )  # fmt: skip
-        jobs = self._cursor.execute(
+        schemas = self._cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
+        parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
+        return Catalog(relations, self._load_jobs(), frozenset(schemas), dict(parameters))
+
+    def _load_jobs(self) -> tuple[Job, ...]:
+        rows = self._cursor.execute(
             "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
-        schemas = self._cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
-        parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
-        return Catalog(relations, tuple(Job(*row) for row in jobs), frozenset(schemas), dict(parameters))
+        return tuple(Job(*row) for row in rows)
 
     def _load_columns(self, ids: set[int]) -> None:
         """The columns of relations not seen before; a relation's columns never change."""
@@ -92,12 +98,12 @@ class Store:
         self._columns |= {id_: tuple(columns) for id_, columns in found.items()}
 
     @contextlib.contextmanager
-    def change(self) -> Iterator[Cursor]:
-        """A transaction of catalog changes; the new picture is in `catalog` when it ends."""
+    def change(self, relations: bool = True) -> Iterator[Cursor]:
+        """A transaction of catalog changes, of `relations` too or of jobs alone; `catalog` has them when it ends."""
         with self.lake.exclusive():
             with self.lake.transaction(self.lake.cursor()) as cursor:
                 yield cursor
-            self.reload()
+            self.reload(relations)
 
     def next_id(self, cursor: Cursor) -> int:
         row = cursor.execute(f"SELECT next_id FROM {system_table('identifiers')}").fetchone()
@@ -216,8 +222,14 @@ class Store:
         cursor.execute(
             f"UPDATE {system_table('relations')} SET created = true, created_at = now() WHERE id = ?", [job_id]
         )
+
+    def forget_slices(self, cursor: Cursor) -> None:
+        """Remove the slices of jobs that are no longer being created. Left for later, to keep the last step short."""
         for table in ("slices", "finished_slices"):
-            cursor.execute(f"DELETE FROM {system_table(table)} WHERE job_id = ?", [job_id])
+            cursor.execute(
+                f"DELETE FROM {system_table(table)} WHERE job_id NOT IN "
+                f"(SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}')"
+            )
 
     def fail_job(self, cursor: Cursor, job_id: int, error: str) -> None:
         """A created view cannot be maintained any more."""

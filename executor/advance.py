@@ -60,44 +60,54 @@ class Advance:
     changes: str
 
 
+@dataclass(frozen=True)
+class Changes:
+    """What changed: the inputs that have changes, the rows in all of them, whether any row is taken away."""
+
+    inputs: frozenset[str]
+    rows: int
+    retracts: bool
+
+
 class Engine(Protocol):
     """Runs delta programs. Both engines read and leave the same temporary relations of the cursor."""
 
-    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changed: frozenset[str]) -> Advance:
-        """Compute a view's change. `versions` by input name; `changed` are the inputs that have any.
+    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
+        """Compute a view's change. `versions` by input name.
 
         The changes themselves are in the cursor's temporary tables `<input>_changes`.
         """
 
 
-def bind_changes(
-    cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds
-) -> tuple[frozenset[str], int]:
-    """Fill `<input>_changes` for every input. Returns the inputs that changed and the number of changed rows."""
-    changed, total = set(), 0
+def bind_changes(cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds) -> Changes:
+    """Fill `<input>_changes` for every input that may have changed."""
+    changed: set[str] = set()
+    total = retracted = 0
     for scan in view.plan.scans:
         version = versions[scan.input]
         query = rows_changed(scan, version, feeds.feed(version.relation, version.old, version.new))
         if query is None:
             continue
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {scan.input}_changes AS {query}")
-        row = cursor.execute(f"SELECT count(*) FROM {scan.input}_changes").fetchone()
+        counts = f"SELECT count(*), count(*) FILTER (_weight < 0) FROM {scan.input}_changes"
+        row = cursor.execute(counts).fetchone()
         if row and row[0]:
             changed.add(scan.input)
             total += row[0]
-    return frozenset(changed), total
+            retracted += row[1]
+    return Changes(frozenset(changed), total, retracted > 0)
 
 
 @lru_cache(maxsize=1024)
-def program(plan: StreamPlan, changed: frozenset[str]) -> DeltaProgram:
+def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> DeltaProgram:
     """The delta program, compiled once for each set of inputs that changed."""
-    return compile_delta(plan, changed)
+    return compile_delta(plan, changed, retracts)
 
 
-def applications(view: View, changed: frozenset[str]) -> tuple[Application, ...]:
+def applications(view: View, changes: Changes) -> tuple[Application, ...]:
     """The applications of a program, with the names their relations will have in the cursor."""
     found = []
-    for number, apply in enumerate(program(view.plan, changed).applies):
+    for number, apply in enumerate(program(view.plan, changes.inputs, changes.retracts).applies):
         prefix = f"j{view.relation.id}_{number}"
         table = view.internal_table(apply.state) if apply.state else view.relation.lake_name
         columns = tuple(select.alias_or_name for select in apply.added.selects)

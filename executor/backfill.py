@@ -21,7 +21,7 @@ from catalog.lake import Cursor, DuckDBError, Lake, register_files
 from catalog.model import CREATING, Job, Relation
 from catalog.names import lake_schema, literal
 from catalog.store import Slice, Store
-from executor.advance import View, apply, bind_changes, internal_name
+from executor.advance import Changes, View, apply, bind_changes, internal_name
 from executor.coordinator import Coordinator, message_of
 from executor.feeds import Feeds
 from executor.groups import Group, Groups, Size
@@ -125,7 +125,7 @@ class BackfillJob:
         if not self.is_serverless:
             return self._groups.default(lambda: self._stopping)
         group = self._groups.provision(self._settings.serverless_size(self._upstream_rows()), lambda: self._stopping)
-        with self._store.change() as cursor:
+        with self._store.change(relations=False) as cursor:
             self._store.set_job_group(cursor, self.id, group.name)
             self._store.add_event(cursor, "SERVERLESS_BACKFILL_PROVISIONED", self.id, {"resource_group": group.name})
         return group
@@ -187,7 +187,7 @@ class BackfillJob:
         """Pin the snapshot and write the slices down; from here on the job survives a restart."""
         snapshot = self._lake.snapshot(cursor)
         slices = plan_slices(cursor, self._view.plan, snapshot, slice_rows)
-        with self._store.change() as transaction:
+        with self._store.change(relations=False) as transaction:
             self._store.start_job(transaction, self.id, snapshot, slices)
 
     def _snapshot(self) -> int:
@@ -273,20 +273,20 @@ class BackfillJob:
             cursor = self._lake.cursor()
             old, new = self._snapshot(), self._lake.snapshot(cursor)
             versions = {s.input: Version(s.relation, old, new) for s in self._view.plan.scans}
-            changed, rows = bind_changes(cursor, self._view, versions, Feeds(self._lake, cursor))
-            if rows <= MAX_HANDOVER_ROWS:
+            changes = bind_changes(cursor, self._view, versions, Feeds(self._lake, cursor))
+            if changes.rows <= MAX_HANDOVER_ROWS:
                 return
-            self._retrying(lambda: self._apply_log(group, cursor, versions, changed, new))  # noqa: B023
+            self._retrying(lambda: self._apply_log(group, cursor, versions, changes, new))  # noqa: B023
 
     def _apply_log(
-        self, group: Group, cursor: Cursor, versions: dict[str, Version], changed: frozenset[str], new: int
+        self, group: Group, cursor: Cursor, versions: dict[str, Version], changes: Changes, new: int
     ) -> None:
         with spark_engine(group, self._lake, f"log_{self.id}") as engine, self._running(engine):
-            advance = engine.advance(cursor, self._view, versions, changed)
+            advance = engine.advance(cursor, self._view, versions, changes)
             with self._lake.transaction(cursor):
                 apply(cursor, advance)
                 self._store.set_job_snapshot(cursor, self.id, new)
-        self._store.reload()
+        self._store.reload(relations=False)
 
     # Phase 3: the last step, inside a barrier.
 

@@ -196,11 +196,11 @@ class Coordinator:
             # A created upstream view changes only in checkpoints, and this one's is still pending.
             old = start if scan.relation.is_table or creating else snapshot
             versions[scan.input] = Version(scan.relation, old, snapshot, pending.get(scan.relation.id))
-        changed, rows = bind_changes(cursor, view, versions, feeds)
-        if not changed:
+        changes = bind_changes(cursor, view, versions, feeds)
+        if not changes.inputs:
             return None
-        with self._engine_for(view, rows) as engine:
-            return engine.advance(cursor, view, versions, changed)
+        with self._engine_for(view, changes.rows) as engine:
+            return engine.advance(cursor, view, versions, changes)
 
     @contextmanager
     def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
@@ -240,7 +240,7 @@ class Coordinator:
                 self._store.finish_job(cursor, handover.job_id, DEFAULT_GROUP)
         self._epoch = snapshot
         if handovers:
-            self._store.reload()
+            self._store.reload(relations=True)
 
     def _publish(self, snapshot: int) -> None:
         with self._epoch_condition:

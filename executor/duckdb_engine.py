@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from catalog.lake import Cursor
-from executor.advance import Advance, View, applications, program
+from executor.advance import Advance, Changes, View, applications, program
 from executor.versions import Version, rows_new, rows_old
 from planner.emit import DUCKDB, to_sql
 from planner.stream import StreamPlan
@@ -15,7 +15,7 @@ from planner.stream import StreamPlan
 class DuckDBEngine:
     """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
 
-    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changed: frozenset[str]) -> Advance:
+    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         for scan in view.plan.scans:
             version = versions[scan.input]
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_old AS {rows_old(scan, version)}")
@@ -23,21 +23,23 @@ class DuckDBEngine:
         for state in view.plan.states:
             table = view.state_table(state)
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table}")
-        steps, outputs = _sql(view.plan, changed)
+        steps, outputs = _sql(view.plan, changes.inputs, changes.retracts)
         for name, query in steps:
             cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
-        targets = applications(view, changed)
+        targets = applications(view, changes)
         for target, (removed, added) in zip(targets, outputs, strict=True):
             cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.removed} AS {removed}")
             cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.added} AS {added}")
-        changes = f"j{view.relation.id}_changes"
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {changes} AS FROM view_changes")
-        return Advance(view, targets, changes)
+        left = f"j{view.relation.id}_changes"
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {left} AS FROM view_changes")
+        return Advance(view, targets, left)
 
 
 @lru_cache(maxsize=1024)
-def _sql(plan: StreamPlan, changed: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    compiled = program(plan, changed)
+def _sql(
+    plan: StreamPlan, changed: frozenset[str], retracts: bool
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    compiled = program(plan, changed, retracts)
     steps = tuple((step.name, to_sql(step.query, DUCKDB)) for step in compiled.steps)
     outputs = tuple((to_sql(a.removed, DUCKDB), to_sql(a.added, DUCKDB)) for a in compiled.applies)
     return steps, outputs

@@ -42,6 +42,8 @@ class Jobs:
                     self._store.drop_relation(cursor, relation)
                     info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
                     self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
+        with self._store.change(relations=False) as cursor:
+            self._store.forget_slices(cursor)
         resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
         self._remove_orphans({job.id for job in resumed})
         for job in resumed:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from catalog.lake import Cursor, Lake
 from catalog.model import ROW_ID, Relation
 from catalog.names import literal
-from executor.advance import Advance, View, applications, program
+from executor.advance import Advance, Changes, View, applications, program
 from executor.groups import Group
 from executor.lake_files import ROW_ID_COLUMN, SNAPSHOT_COLUMN, DataFile, TableFiles, table_files
 from executor.versions import Version, rows_at, rows_new
@@ -133,26 +133,26 @@ class SparkEngine:
             frame = frame.withColumn(ROW_ID, F.col(ROW_ID_COLUMN))
         return frame.select(*(F.col(f"`{name}`") for name in columns))
 
-    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changed: frozenset[str]) -> Advance:
+    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.advance.Engine`: what Spark writes becomes temporary views of the cursor."""
         for scan in view.plan.scans:
             self._bind_version(cursor, scan, versions[scan.input])
-            if scan.input in changed:
+            if scan.input in changes.inputs:
                 self.bind_query(cursor, f"{scan.input}_changes", f"FROM {scan.input}_changes")
         for state in view.plan.states:
             self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state)}")
-        compiled = program(view.plan, changed)
+        compiled = program(view.plan, changes.inputs, changes.retracts)
         for step in compiled.steps:
             frame = self.session.sql(to_sql(step.query, SPARK))
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
             self._bind(step.name, self.session.read.parquet(f"file://{self._write(frame)}"))
-        targets = applications(view, changed)
+        targets = applications(view, changes)
         for target, item in zip(targets, compiled.applies, strict=True):
             self._leave(cursor, target.removed, to_sql(item.removed, SPARK))
             self._leave(cursor, target.added, to_sql(item.added, SPARK))
-        changes = f"j{view.relation.id}_changes"
-        self._leave(cursor, changes, "SELECT * FROM view_changes")
-        return Advance(view, targets, changes)
+        left = f"j{view.relation.id}_changes"
+        self._leave(cursor, left, "SELECT * FROM view_changes")
+        return Advance(view, targets, left)
 
     def _bind_version(self, cursor: Cursor, scan: Scan, version: Version) -> None:
         self._bind(f"{scan.input}_old", self.read(cursor, scan, version.old))

@@ -69,9 +69,12 @@ class DeltaProgram:
     applies: tuple[Apply, ...]
 
 
-def compile_delta(plan: StreamPlan, changed: Iterable[str]) -> DeltaProgram:
-    """The program that advances a view when the inputs named in `changed` have changes; all others have none."""
-    compiler = Compiler(plan, frozenset(changed))
+def compile_delta(plan: StreamPlan, changed: Iterable[str], retracts: bool = True) -> DeltaProgram:
+    """The program that advances a view when the inputs named in `changed` have changes; all others have none.
+
+    Without `retracts` rows only arrive, so that min, max and sums of floats need no second look at the input.
+    """
+    compiler = Compiler(plan, frozenset(changed), retracts=retracts)
     changes = compiler.changes(plan.root)
     assert changes is not None, "none of the inputs changed"
     names = [f.name for f in plan.root.fields]
@@ -111,6 +114,7 @@ class Compiler:
     plan: StreamPlan
     changed: frozenset[str] = frozenset()
     driver: str | None = None
+    retracts: bool = True
     steps: list[Step] = field(default_factory=list)
     applies: list[Apply] = field(default_factory=list)
 
@@ -207,7 +211,9 @@ class Compiler:
         lost = exp.LT(this=exp.Min(this=column(WEIGHT)), expression=exp.Literal.number(0))
         query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(below.subquery("c"))
         self.steps.append(Step(delta, query.group_by(*map(column, node.keys)) if node.keys else query))
-        recomputed = [call for call in node.calls if not _is_linear(call)]
+        # An aggregate below takes its old rows back whatever happens to its input.
+        retracts = self.retracts or any(isinstance(part, Aggregate) for part in walk(node.input))
+        recomputed = [call for call in node.calls if retracts and not _is_linear(call)]
         if recomputed:
             self._recompute(node, state, recomputed)
         self.steps.append(Step(f"{state.name}_merged", _merged(node, state, bool(recomputed))))
@@ -264,7 +270,7 @@ def _call(function: str, argument: exp.Expr, call: Call) -> exp.Expr:
 def _merged(node: Aggregate, state: State, recomputes: bool) -> exp.Select:
     query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
     for call in node.calls:
-        query = query.select(exp.alias_(_merge_call(call), call.name, quoted=True))
+        query = query.select(exp.alias_(_merge_call(call, recomputes), call.name, quoted=True))
     query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
     query = query.join(_state_rows(state).subquery("s"), on=_same_group(node, "s", "d"), join_type="left")
     if recomputes:
@@ -273,7 +279,7 @@ def _merged(node: Aggregate, state: State, recomputes: bool) -> exp.Select:
     return query
 
 
-def _merge_call(call: Call) -> exp.Expr:
+def _merge_call(call: Call, recomputes: bool) -> exp.Expr:
     stored, arrived = column(call.name, "s"), column(call.name, "d")
     if call.function in ("count", "sum"):
         zero = exp.cast(exp.Literal.number(0), data_type(call.type))
@@ -288,7 +294,7 @@ def _merge_call(call: Call) -> exp.Expr:
             .when(comparison(this=stored.copy(), expression=arrived.copy()), stored.copy())
             .else_(arrived.copy())
         )
-    if _is_linear(call):
+    if _is_linear(call) or not recomputes:
         return merged
     return exp.Case().when(column("_lost", "d"), column(call.name, "r")).else_(merged)
 
