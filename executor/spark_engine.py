@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,9 @@ class SparkEngine:
         """The scanned columns of a relation at a snapshot."""
         row = cursor.execute(f"SELECT count(*) FROM {scan.relation.lake_name} AT (VERSION => {snapshot})").fetchone()
         if rows is None and row and row[0] <= SMALL_INPUT_ROWS:
-            return self.session.read.parquet(f"file://{self._export(cursor, rows_at(scan, snapshot))}")
+            exported = self._export(cursor, rows_at(scan, snapshot))
+            # Told the schema, Spark need not run a job to find it.
+            return self.session.read.schema(_schema(scan.relation, scan.columns)).parquet(f"file://{exported}")
         return self._read_files(cursor, scan, snapshot, rows)
 
     def _read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None) -> DataFrame:
@@ -100,19 +102,17 @@ class SparkEngine:
                 if chosen:
                     yield self._read_group(chosen, table, relation, columns, needs_row_id)
         if table.inlined is not None:
-            yield self.session.read.parquet(f"file://{table.inlined}").select(*(F.col(f"`{c}`") for c in columns))
+            yield self.session.read.schema(_schema(relation, columns)).parquet(f"file://{table.inlined}")
         if (not table.files and table.inlined is None) or not (plain or tracked or table.inlined):
-            types = {c.name: c.type for c in relation.columns}
-            schema = ", ".join(f"`{name}` {types[name].spark()}" for name in columns)
-            yield self.session.createDataFrame([], schema)
+            yield self.session.createDataFrame([], _schema(relation, columns))
 
     def _read_group(
         self, files: list[DataFile], table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool
     ) -> DataFrame:
         """Files of one shape: with or without row id and snapshot columns."""
         first = files[0]
-        types = {c.name: c.type for c in relation.stored}
-        schema = ", ".join(f"`{name}` {types[name].spark()}" for name in columns if name in types)
+        stored = {column.name for column in relation.stored}
+        schema = _schema(relation, [name for name in columns if name in stored])
         if first.has_row_ids:
             schema += f", {ROW_ID_COLUMN} BIGINT"
         if first.has_snapshot_ids:
@@ -122,7 +122,7 @@ class SparkEngine:
         if first.has_snapshot_ids:
             frame = frame.where(F.col(SNAPSHOT_COLUMN) <= table.snapshot)
         if table.deletes is not None:
-            deletes = self.session.read.parquet(f"file://{table.deletes}")
+            deletes = self.session.read.schema("file_name STRING, pos BIGINT").parquet(f"file://{table.deletes}")
             gone = (frame["_file"] == deletes["file_name"]) & (frame["_pos"] == deletes["pos"])
             frame = frame.join(F.broadcast(deletes), gone, "left_anti")
         if needs_row_id and not first.has_row_ids:
@@ -195,6 +195,12 @@ def spark_engine(group: Group, lake: Lake, purpose: str) -> Iterator[SparkEngine
             yield SparkEngine(session, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _schema(relation: Relation, columns: Sequence[str]) -> str:
+    """Spark's schema of some columns of a relation. Raises Error 0A000 for a type Spark cannot hold."""
+    types = {column.name: column.type for column in relation.columns}
+    return ", ".join(f"`{name}` {types[name].spark()}" for name in columns)
 
 
 def _overlaps(file: DataFile, rows: RowIds | None) -> bool:
