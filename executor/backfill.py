@@ -73,6 +73,8 @@ class BackfillJob:
         self._cancelled = threading.Event()
         self._shutdown = threading.Event()
         self._engines: set[SparkEngine] = set()
+        self._group: Group | None = None
+        self._group_lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"job-{job.id}", daemon=True)
 
     def start(self) -> None:
@@ -101,25 +103,36 @@ class BackfillJob:
                 logger.debug("interrupting job %d", self.id, exc_info=True)
 
     def _run(self) -> None:
-        group: Group | None = None
         try:
             if self._is_small():
                 self._fill_in_process()
             else:
-                group = self._acquire_group()
-                self._backfill(group)
-                self._catch_up(group)
+                self._live_group()
+                self._backfill()
+                self._catch_up()
             self._finish()
         except BaseException as error:
-            if not self._shutdown.is_set():
+            if self._shutdown.is_set():
+                self.error = Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
+            else:
                 self._give_up(error)
         finally:
-            if group is not None and self.is_serverless:
-                self._groups.destroy(group)
+            if self._group is not None and self.is_serverless:
+                self._groups.destroy(self._group)
             if not self._shutdown.is_set():
                 shutil.rmtree(self._staging, ignore_errors=True)
             self.started.set()
             self.finished.set()
+
+    def _live_group(self) -> Group:
+        """The job's resource group; another one when the last has died."""
+        with self._group_lock:
+            if self._group is None or not self._group.is_alive:
+                if self._group is not None and self.is_serverless:
+                    self._groups.destroy(self._group)
+                    self._group = None
+                self._group = self._acquire_group()
+            return self._group
 
     def _acquire_group(self) -> Group:
         if not self.is_serverless:
@@ -136,7 +149,9 @@ class BackfillJob:
         limit = self._settings.in_process_rows()
         if limit < 0 or self.is_serverless or self._view.plan.spark_only is not None:
             return False
-        return self._upstream_rows() <= limit
+        # A resumed job keeps the slices it was cut into.
+        is_new = self._store.catalog.job_by_id[self.id].status != CREATING
+        return is_new and self._upstream_rows() <= limit
 
     def _upstream_rows(self) -> int:
         cursor = self._lake.cursor()
@@ -145,10 +160,9 @@ class BackfillJob:
 
     def _fill_in_process(self) -> None:
         cursor = self._lake.cursor()
-        if self._store.catalog.job_by_id[self.id].status != CREATING:
-            self._plan(cursor, slice_rows=sys.maxsize)
+        self._plan(cursor, slice_rows=sys.maxsize)
         self.started.set()
-        slices, finished = self._store.slices(cursor, self.id)
+        slices, _ = self._store.slices(cursor, self.id)
         for scan in self._view.plan.scans:
             query = rows_at(scan, self._snapshot())
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
@@ -158,8 +172,6 @@ class BackfillJob:
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table}")
         plan = fragments(self._view.plan, {scan.input: 0 for scan in self._view.plan.scans})
         for fragment, slice_ in zip(plan, slices, strict=True):
-            if (slice_.fragment_id, slice_.id) in finished:
-                continue
             target = self._view.internal_table(fragment.target) if fragment.target else self.relation.lake_name
             query = to_sql(whole_query(self._view.plan, fragment), DUCKDB)
             with self._lake.transaction(cursor):
@@ -168,7 +180,7 @@ class BackfillJob:
 
     # Phase 1: the pinned snapshot, slice by slice.
 
-    def _backfill(self, group: Group) -> None:
+    def _backfill(self) -> None:
         cursor = self._lake.cursor()
         if self._store.catalog.job_by_id[self.id].status != CREATING:
             self._plan(cursor, self._settings.slice_rows())
@@ -179,9 +191,9 @@ class BackfillJob:
         for fragment in fragments(self._view.plan, {scan.input: 0 for scan in self._view.plan.scans}):
             own = [s for s in slices if s.fragment_id == fragment.id]
             parts = [s for s in own if s.input is not None or len(own) == 1]
-            self._run_slices(group, fragment, snapshot, parts, finished, is_only=len(own) == 1)
+            self._run_slices(fragment, snapshot, parts, finished, is_only=len(own) == 1)
             for merge in (s for s in own if s not in parts and (s.fragment_id, s.id) not in finished):
-                self._retrying(lambda m=merge, f=fragment: self._merge(group, f, m))  # type: ignore[misc]
+                self._retrying(lambda m=merge, f=fragment: self._merge(f, m))  # type: ignore[misc]
 
     def _plan(self, cursor: Cursor, slice_rows: int) -> None:
         """Pin the snapshot and write the slices down; from here on the job survives a restart."""
@@ -196,24 +208,23 @@ class BackfillJob:
         return snapshot
 
     def _run_slices(
-        self, group: Group, fragment: Fragment, snapshot: int, slices: list[Slice], finished: set[tuple[int, int]],
-        is_only: bool,
-    ) -> None:  # fmt: skip
+        self, fragment: Fragment, snapshot: int, slices: list[Slice], finished: set[tuple[int, int]], is_only: bool
+    ) -> None:
         todo = [s for s in slices if (s.fragment_id, s.id) not in finished]
         with ThreadPoolExecutor(CONCURRENT_SLICES, thread_name_prefix=f"job-{self.id}-slice") as pool:
             futures: set[Future[None]] = set()
             for slice_ in todo:
                 if len(futures) >= CONCURRENT_SLICES:
                     _, futures = _first_done(futures)
-                run = lambda s=slice_: self._run_slice(group, fragment, snapshot, s, is_only)  # noqa: E731
+                run = lambda s=slice_: self._run_slice(fragment, snapshot, s, is_only)  # noqa: E731
                 futures.add(pool.submit(self._retrying, run))
             while futures:
                 _, futures = _first_done(futures)
 
-    def _run_slice(self, group: Group, fragment: Fragment, snapshot: int, slice_: Slice, is_only: bool) -> None:
+    def _run_slice(self, fragment: Fragment, snapshot: int, slice_: Slice, is_only: bool) -> None:
         cursor = self._lake.cursor()
         plan = self._view.plan
-        with spark_engine(group, self._lake, f"slice_{self.id}") as engine, self._running(engine):
+        with spark_engine(self._live_group(), self._lake, f"slice_{self.id}") as engine, self._running(engine):
             for scan in plan.scans:
                 whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
                 rows = None if whole else RowIds(slice_.row_id_from or 0, slice_.row_id_to)
@@ -229,9 +240,9 @@ class BackfillJob:
         self._check()
         self._commit_slice(cursor, fragment, slice_, [] if is_partial else files)
 
-    def _merge(self, group: Group, fragment: Fragment, slice_: Slice) -> None:
+    def _merge(self, fragment: Fragment, slice_: Slice) -> None:
         cursor = self._lake.cursor()
-        with spark_engine(group, self._lake, f"merge_{self.id}") as engine, self._running(engine):
+        with spark_engine(self._live_group(), self._lake, f"merge_{self.id}") as engine, self._running(engine):
             partials = sorted(str(file) for file in self._staging.glob(f"f{fragment.id}_s*/*.parquet"))
             engine.bind_files(PARTIALS, partials)
             self._bind_states(engine, cursor)
@@ -267,7 +278,7 @@ class BackfillJob:
 
     # Phase 2: the change log from the pinned snapshot on.
 
-    def _catch_up(self, group: Group) -> None:
+    def _catch_up(self) -> None:
         while True:
             self._check()
             cursor = self._lake.cursor()
@@ -276,12 +287,10 @@ class BackfillJob:
             changes = bind_changes(cursor, self._view, versions, Feeds(self._lake, cursor))
             if changes.rows <= MAX_HANDOVER_ROWS:
                 return
-            self._retrying(lambda: self._apply_log(group, cursor, versions, changes, new))  # noqa: B023
+            self._retrying(lambda: self._apply_log(cursor, versions, changes, new))  # noqa: B023
 
-    def _apply_log(
-        self, group: Group, cursor: Cursor, versions: dict[str, Version], changes: Changes, new: int
-    ) -> None:
-        with spark_engine(group, self._lake, f"log_{self.id}") as engine, self._running(engine):
+    def _apply_log(self, cursor: Cursor, versions: dict[str, Version], changes: Changes, new: int) -> None:
+        with spark_engine(self._live_group(), self._lake, f"log_{self.id}") as engine, self._running(engine):
             advance = engine.advance(cursor, self._view, versions, changes)
             with self._lake.transaction(cursor):
                 apply(cursor, advance)

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from catalog import errors
@@ -145,7 +145,8 @@ class Coordinator:
             with self._handover_lock:
                 handovers, self._handovers = self._handovers, []
             try:
-                return self._advance_all(handovers)
+                with closing(Feeds(self._lake, self._cursor)) as feeds:
+                    return self._advance_all(feeds, handovers)
             except BaseException as error:
                 for handover in handovers:
                     handover.error = error
@@ -154,10 +155,9 @@ class Coordinator:
                 for handover in handovers:
                     handover.done.set()
 
-    def _advance_all(self, handovers: list[Handover]) -> bool:
+    def _advance_all(self, feeds: Feeds, handovers: list[Handover]) -> bool:
         cursor = self._cursor
         snapshot = self._lake.snapshot(cursor)
-        feeds = Feeds(self._lake, cursor)
         advances: dict[int, Advance] = {}
         finishing = {handover.job_id for handover in handovers}
         catalog = self._store.catalog
@@ -176,7 +176,6 @@ class Coordinator:
                     advances[relation.id] = advance
         if advances or finishing:
             self._checkpoint(cursor, snapshot, advances, handovers)
-        feeds.close()
         self._publish(snapshot)
         return bool(advances or finishing)
 

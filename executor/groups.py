@@ -98,7 +98,12 @@ class _Starting:
         self._done = threading.Event()
         self._group: Group | None = None
         self._error: Exception | None = None
-        threading.Thread(target=self._run, args=(start,), name="start-group", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(start,), name="start-group", daemon=True)
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it has started or given up."""
+        self._thread.join(timeout_s)
 
     def _run(self, start: Callable[[], Group]) -> None:
         try:
@@ -168,6 +173,8 @@ class Groups:
     def close(self) -> None:
         """End all groups."""
         self._closing = True
+        if self._default is not None:
+            self._default.join(10)
         for group in list(self._groups.values()):
             self.destroy(group)
 

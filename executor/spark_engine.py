@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog.lake import Cursor, Lake
-from catalog.model import ROW_ID, Relation
+from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal
 from executor.advance import Advance, Changes, View, applications, program
 from executor.groups import Group
@@ -199,7 +199,7 @@ def spark_engine(group: Group, lake: Lake, purpose: str) -> Iterator[SparkEngine
 
 def _schema(relation: Relation, columns: Sequence[str]) -> str:
     """Spark's schema of some columns of a relation. Raises Error 0A000 for a type Spark cannot hold."""
-    types = {column.name: column.type for column in relation.columns}
+    types = {column.name: column.type for column in (row_id_column(), *relation.columns)}
     return ", ".join(f"`{name}` {types[name].spark()}" for name in columns)
 
 

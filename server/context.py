@@ -6,7 +6,8 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from catalog import system_views
+from catalog import errors, system_views
+from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.store import Store
 from executor.backfill import Settings
@@ -129,5 +130,8 @@ def _warm_up(groups: Groups) -> None:
     try:
         with groups.default().session() as session:
             session.sql("SELECT 1").collect()
+    except Error as error:
+        if error.sqlstate != errors.QUERY_CANCELED:
+            logger.warning("Spark is not ready: %s", error.message)
     except Exception:
         logger.warning("Spark is not ready yet; the first backfill tries again", exc_info=True)

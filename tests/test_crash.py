@@ -209,7 +209,7 @@ def test_crash_in_the_middle_of_a_backfill(servers: list[Server], tmp_path: Path
     """The job goes on with the slices that were left, over the changes made meanwhile."""
     server = start(servers, tmp_path)
     with server.connect() as own:
-        create_tables(own, slice_rows=5_000)
+        create_tables(own, slice_rows=3_000)
         writers = start_writers(server, seed=1)
         create_in_background(own, "sums")
         read_before = wait_for_progress(own, 0.2)
@@ -322,7 +322,7 @@ def test_sigterm_during_a_backfill(servers: list[Server], tmp_path: Path) -> Non
     server = start(servers, tmp_path)
     idle = server.connect()
     with server.connect() as own:
-        create_tables(own, slice_rows=5_000)
+        create_tables(own, slice_rows=3_000)
         create_in_background(own, "copied")
         read_before = wait_for_progress(own, 0.2)
     assert server.stop(timeout=20) == 0

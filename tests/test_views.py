@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -403,3 +405,25 @@ def test_cancel_of_a_serverless_job_ends_its_node(session: Connection, shared_se
     assert session.execute("SHOW JOBS").fetchall() == []
     assert session.execute("SELECT count(*) FROM rw_catalog.rw_worker_nodes").fetchone() == (1,)
     assert wait_until(lambda: shared_server.java_processes() == before, 15)
+
+
+def test_backfill_survives_the_death_of_its_spark(shared_server: Server) -> None:
+    """kill -9 of the dedicated Spark application: another takes its place and goes on from the cursor."""
+    with shared_server.connect() as session:
+        session.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
+        session.execute("ALTER SYSTEM SET backfill_engine = spark")
+        session.execute("ALTER SYSTEM SET backfill_slice_rows = 20000")
+        session.execute("CREATE TABLE mortal (k bigint, g int)")
+        session.execute("INSERT INTO mortal SELECT i, i % 7 FROM range(200000) AS r(i)")
+        session.execute("SET background_ddl = true")
+        before = set(shared_server.java_processes())
+        option = "WITH (cloud.serverless_backfill_enabled = true)"
+        session.execute(f"CREATE MATERIALIZED VIEW survivor {option} AS SELECT k, g FROM mortal WHERE g < 5")
+        for pid in set(shared_server.java_processes()) - before:
+            os.kill(pid, signal.SIGKILL)
+        session.execute("WAIT")
+        query = "SELECT count(*), sum(k), sum(g) FROM"
+        expected = session.execute(f"{query} mortal WHERE g < 5").fetchone()
+        assert session.execute(f"{query} survivor").fetchone() == expected
+        session.execute("DROP TABLE mortal CASCADE")
+        session.execute("ALTER SYSTEM SET backfill_slice_rows = DEFAULT")
