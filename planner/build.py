@@ -107,6 +107,14 @@ def _rename(node: Node, names: list[str], types: list[Type]) -> Project:
     return Project(node, tuple(items))
 
 
+_PARTS: dict[type[exp.Expr], str] = {
+    exp.Window: "a window function",
+    exp.Exists: "EXISTS",
+    exp.In: "IN with a subquery",
+    exp.Explode: "a set-returning function",
+    exp.Unnest: "unnest",
+}
+
 _UNSUPPORTED_CLAUSES = {
     "distinct": "DISTINCT",
     "limit": "LIMIT",
@@ -126,9 +134,9 @@ def _refuse_clauses(query: exp.Expr, clauses: tuple[str, ...]) -> None:
 
 def _build_select(builder: _Builder, select: exp.Select, positional: bool) -> Node:
     _refuse_clauses(select, tuple(_UNSUPPORTED_CLAUSES))
-    for part in select.find_all(exp.Window, exp.Exists, exp.In, exp.SubqueryPredicate, exp.Explode, exp.Unnest):
+    for part in select.find_all(*_PARTS):
         if part.parent_select is select and not (isinstance(part, exp.In) and not part.args.get("query")):
-            raise _refuse(type(part).__name__.upper(), part)
+            raise _refuse(next(name for kind, name in _PARTS.items() if isinstance(part, kind)), part)
     for subquery in select.find_all(exp.Subquery):
         if subquery.parent_select is select and not isinstance(subquery.parent, exp.From | exp.Join):
             raise _refuse("a subquery in an expression", subquery)

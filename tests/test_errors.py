@@ -134,7 +134,7 @@ ERRORS = [
     ("CREATE MATERIALIZED VIEW m AS SELECT «k» FROM t LIMIT 1", "0A000", "LIMIT"),
     ("CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t LEFT JOIN «u» ON t.k = u.k", "0A000", "LEFT JOIN"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t WHERE k IN (SELECT k FROM u)", "0A000", ""),
-    ("CREATE MATERIALIZED VIEW m AS SELECT k, rank() OVER (ORDER BY k) AS r FROM t", "0A000", "WINDOW"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k, rank() OVER (ORDER BY k) AS r FROM t", "0A000", "a window function"),
     ("CREATE MATERIALIZED VIEW m AS SELECT «k» FROM t UNION SELECT k FROM u", "0A000", "UNION"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k + 1 FROM t", "42611", "An alias must be specified for the 1st expression"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k, count(*) + 1 FROM t GROUP BY k", "42611", "for the 2nd expression"),
