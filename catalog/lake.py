@@ -11,6 +11,7 @@ import fcntl
 import importlib.util
 import os
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,10 @@ class Lake:
 
     def _open(self, memory_limit: str | None, threads: int | None) -> Cursor:
         config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
+        # Queries larger than memory spill here; what a crash left is of no use.
+        spill = self.directory / "spill"
+        shutil.rmtree(spill, ignore_errors=True)
+        config["temp_directory"] = str(spill)
         if memory_limit:
             config["memory_limit"] = memory_limit
         if threads:

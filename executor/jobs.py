@@ -69,7 +69,12 @@ class Jobs:
                 if not state.in_view:
                     columns = tuple(Column(f.name, f.type) for f in state.node.fields)
                     self._store.add_state(cursor, relation, internal_name(job_id, state.name), columns)
-        return self._start(job)
+        try:
+            return self._start(job)
+        except BaseException:
+            with self._store.change() as cursor:
+                self._store.drop_relation(cursor, relation)
+            raise
 
     def _start(self, job: Job) -> BackfillJob:
         backfill = BackfillJob(self._store, self._plans, self._groups, self._coordinator, self._settings, job)

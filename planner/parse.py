@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.names import quote_if_needed
 from planner.parse_control import (
     parse_alter,
     parse_cancel,
@@ -87,7 +88,8 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
     _refuse_duplicates([option.name for option in options], "Duplicated option: {}")
-    head = f"CREATE MATERIALIZED VIEW {name}" + (f" ({', '.join(columns)})" if columns else "")
+    listed = f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
+    head = f"CREATE MATERIALIZED VIEW {name.sql}{listed}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
     return CreateMaterializedView(name, columns, query, options, if_not_exists, definition)
@@ -136,7 +138,7 @@ def _create_table(reader: TokenReader) -> CreateTable:
         if column_name not in names:
             raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
     definition = (
-        f"CREATE TABLE {name} " + schema.sql(dialect="postgres")[len(schema.this.sql(dialect="postgres")) :].strip()
+        f"CREATE TABLE {name.sql} " + schema.sql(dialect="postgres")[len(schema.this.sql(dialect="postgres")) :].strip()
     )
     return CreateTable(name, tuple(columns), tuple(key), if_not_exists, definition)
 

@@ -71,17 +71,24 @@ def _has_name(item: exp.Expr) -> bool:
 
 
 def prepare_text(sql: str) -> str:
-    """The text with `::oid[]` and the like, which sqlglot refuses, put in another way of the same length."""
-    return _REFUSED.sub(_accepted, sql) if "[]" in sql else sql
+    """The text with what sqlglot reads wrongly put in another way of the same length, so that positions stay.
+
+    `::oid[]` and `::regtype[]` it refuses; in `$1,$2` it takes `$1,$` for the start of a dollar quote.
+    """
+    return _MISREAD.sub(_readable, sql) if "[]" in sql or "$" in sql else sql
 
 
-def _accepted(match: re.Match[str]) -> str:
+def _readable(match: re.Match[str]) -> str:
+    if match["parameter"]:
+        return "@" + match["parameter"]
     return f"::{_ACCEPTED[match['type'].lower()]}[]" if match["type"] else match[0]
 
 
 _ACCEPTED = {"oid": "int", "regtype": "integer"}
-_REFUSED = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|::(?P<type>oid|regtype)\[\]""", re.IGNORECASE | re.DOTALL
+_MISREAD = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
+    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|::(?P<type>oid|regtype)\[\]""",
+    re.IGNORECASE | re.DOTALL,
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from catalog.names import quote_if_needed
 from catalog.types import Type
 
 
@@ -20,6 +21,11 @@ class Name:
 
     def __str__(self) -> str:
         return ".".join(part for part in (self.database, self.schema, self.name) if part)
+
+    @property
+    def sql(self) -> str:
+        """The name as SQL has to spell it."""
+        return ".".join(quote_if_needed(part) for part in (self.database, self.schema, self.name) if part)
 
 
 @dataclass(frozen=True)

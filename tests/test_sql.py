@@ -587,3 +587,11 @@ def test_everything_is_there_after_a_restart(server: Server) -> None:
             assert rows(own, "SELECT * FROM kept ORDER BY k") == [(1, "a"), (2, "d"), (3, "e")]
     finally:
         restarted.kill()
+
+
+def test_parameters_without_spaces(connection: Connection) -> None:
+    """As pgjdbc writes them: `$1,$2` is no dollar quote."""
+    connection.execute("CREATE TABLE tight (a int, b varchar)")
+    connection.execute("INSERT INTO tight VALUES (%s,%s),(%s,%s)", (1, "$1,$2", 2, None))
+    assert rows(connection, "SELECT a, b FROM tight ORDER BY a") == [(1, "$1,$2"), (2, None)]
+    assert rows(connection, "SELECT $$a$1$$, $x$b'$x$, 'it''s $1', E'\\'$1'") == [("a$1", "b'", "it's $1", "'$1")]

@@ -427,3 +427,17 @@ def test_backfill_survives_the_death_of_its_spark(shared_server: Server) -> None
         assert session.execute(f"{query} survivor").fetchone() == expected
         session.execute("DROP TABLE mortal CASCADE")
         session.execute("ALTER SYSTEM SET backfill_slice_rows = DEFAULT")
+
+
+def test_names_that_need_quotes(shared_server: Server) -> None:
+    """The stored definition can be planned again, as a restart does."""
+    with shared_server.connect() as session:
+        session.execute("ALTER SYSTEM SET backfill_engine = auto")
+        session.execute('CREATE TABLE "Odd table" ("A b" int PRIMARY KEY, "select" int)')
+        session.execute('INSERT INTO "Odd table" VALUES (1, 2)')
+        session.execute('CREATE MATERIALIZED VIEW "Odd ""view" ("X y", z) AS SELECT "A b", "select" FROM "Odd table"')
+        session.execute('INSERT INTO "Odd table" VALUES (3, 4)')
+        session.execute("FLUSH")
+        assert session.execute('SELECT "X y", z FROM "Odd ""view" ORDER BY 1').fetchall() == [(1, 2), (3, 4)]
+        session.execute('DROP TABLE "Odd table" CASCADE')
+        session.execute("ALTER SYSTEM SET backfill_engine = DEFAULT")
