@@ -29,7 +29,7 @@ check: .venv/installed ## Format, lint, types, layering
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest tests/test_layers.py
+	@$(BIN)/python -m pytest tests/test_layers.py tests/test_docs.py
 
 format: .venv/installed ## Reformat and fix what can be fixed
 	@$(BIN)/ruff format .
