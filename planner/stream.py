@@ -12,9 +12,12 @@ from catalog.errors import Error
 from catalog.model import Catalog, Column
 from planner.bind import Scope, bind
 from planner.build import build
-from planner.nodes import Aggregate, Join, Node, Project, Scan, walk
+from planner.nodes import Aggregate, Project, Scan, walk
 from planner.portable import unproven
 from planner.rules import apply_rules
+
+# RisingWave's name of the strategy, as EXPLAIN prints it.
+SNAPSHOT = "SnapshotBackfill"
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,6 @@ class StreamPlan:
     def state_of(self, node: Aggregate) -> State:
         return next(state for state in self.states if state.node == node)
 
-    @property
-    def is_map_only(self) -> bool:
-        return not any(isinstance(node, Join | Aggregate) for node in walk(self.root))
-
 
 def plan_view(query: exp.Query, names: tuple[str, ...], catalog: Catalog, scope: Scope) -> StreamPlan:
     """Plan `CREATE MATERIALIZED VIEW (names) AS query`. Pure. Raises Error with a position in the statement."""
@@ -69,8 +68,7 @@ def plan_view(query: exp.Query, names: tuple[str, ...], catalog: Catalog, scope:
     _check_names(root)
     planned = apply_rules(root)
     assert isinstance(planned, Project)
-    strategy, reason = _strategy(planned)
-    return StreamPlan(planned, width, _states(planned), strategy, reason, unproven(planned))
+    return StreamPlan(planned, width, _states(planned), SNAPSHOT, "the only strategy so far", unproven(planned))
 
 
 def _rename_outputs(root: Project, names: tuple[str, ...]) -> Project:
@@ -103,7 +101,3 @@ def _states(root: Project) -> tuple[State, ...]:
         names = root.passed_on if in_view else {f.name: f.name for f in node.fields}
         states.append(State(f"a{number}", node, in_view, tuple((f.name, names[f.name]) for f in node.fields)))
     return tuple(states)
-
-
-def _strategy(root: Node) -> tuple[str, str]:
-    return "SnapshotBackfill", "streaming_use_snapshot_backfill is on"
