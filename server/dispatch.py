@@ -116,7 +116,8 @@ class Client:
         self._session = Session(context, startup)
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
-        return split_statements(pg_compat.prepare_text(sql))
+        pieces = split_statements(pg_compat.prepare_text(sql))
+        return [(sql[offset : offset + len(text)], offset) for text, offset in pieces]
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
         return Prepared(self._session, parse_statement(pg_compat.prepare_text(sql)), parameter_oids)

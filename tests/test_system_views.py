@@ -323,9 +323,9 @@ def test_user_relations_stay() -> None:
 
 
 def test_prepare_text_keeps_positions_and_strings() -> None:
-    sql = "SELECT '::oid[]', $1::oid[] -- ::oid[]"
+    sql = "SELECT '::oid[] $1', $1::oid[],$2, $$ $1 $$ -- ::oid[] $1"
     prepared = pg_compat.prepare_text(sql)
-    assert prepared == "SELECT '::oid[]', $1::int[] -- ::oid[]"
+    assert prepared == "SELECT '::oid[] $1', @1::int[],@2, $$ $1 $$ -- ::oid[] $1"
     assert len(prepared) == len(sql)
 
 
