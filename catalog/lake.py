@@ -22,7 +22,7 @@ import duckdb
 from catalog import errors
 from catalog.errors import Error
 from catalog.migrations import MIGRATIONS
-from catalog.names import literal, quote
+from catalog.names import literal
 
 METADATA = "__ducklake_metadata_lake"
 Cursor = duckdb.DuckDBPyConnection
@@ -305,16 +305,3 @@ DuckDBError = duckdb.Error
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-
-
-__all__ = [
-    "Cursor",
-    "DuckDBError",
-    "Lake",
-    "at_version",
-    "quote",
-    "register_files",
-    "rollback",
-    "table_changes",
-    "translate",
-]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Job, Relation
+from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Job, Relation
 from catalog.names import lake_name, lake_schema, quote, system_table
 from catalog.types import parse_type
 
@@ -269,6 +269,3 @@ class Store:
         cursor.execute(
             f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(info)]
         )
-
-
-__all__ = ["CREATED", "CREATING", "FAILED", "INITIAL", "Slice", "Store"]

@@ -102,11 +102,6 @@ def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -
     return exp.select(*columns).from_(relation).where(condition)
 
 
-def full_query(plan: StreamPlan, node: Node, version: str = "new") -> exp.Select:
-    """The rows of a node over one version (`old` or `new`) of all inputs, computing aggregates from scratch."""
-    return Compiler(plan).full(node, version, stored=False)
-
-
 @dataclass
 class Compiler:
     """Writes the SQL of nodes. With a `driver` a union keeps only the branch that scans it."""
@@ -118,23 +113,21 @@ class Compiler:
     steps: list[Step] = field(default_factory=list)
     applies: list[Apply] = field(default_factory=list)
 
-    def full(self, node: Node, version: str, stored: bool = True) -> exp.Select:
-        """All rows of a node at a version. `stored` reads aggregates from their state instead of computing them."""
+    def full(self, node: Node, version: str) -> exp.Select:
+        """All rows of a node at a version (`old` or `new`). Aggregates are read from their state."""
         match node:
             case Scan():
                 return _scan(node, f"{node.input}_{version}")
             case Filter():
-                return _over(self.full(node.input, version, stored), node.fields).where(node.predicate)
+                return _over(self.full(node.input, version), node.fields).where(node.predicate)
             case Project():
-                return _project(node, self.full(node.input, version, stored))
+                return _project(node, self.full(node.input, version))
             case Join():
-                return _join(self.full(node.left, version, stored), self.full(node.right, version, stored), node)
+                return _join(self.full(node.left, version), self.full(node.right, version), node)
             case UnionAll():
                 branches = [b for b in node.branches if _scans(b, self.driver)] or node.branches
-                return _union([_over(self.full(branch, version, stored), node.fields) for branch in branches])
+                return _union([_over(self.full(branch, version), node.fields) for branch in branches])
             case Aggregate():
-                if not stored:
-                    return _aggregate(node, self.full(node.input, version, stored))
                 return self._stored(node, version)
 
     @staticmethod
