@@ -47,4 +47,10 @@ MIGRATIONS: tuple[str, ...] = (
     INSERT INTO lake.sparkwave.schemas VALUES (1000, 'dev', 'public', 'root');
     CREATE SCHEMA lake."dev.public"
     """,
+    """
+    -- The time that goes with the snapshot, in microseconds: what now() is in views, and in one being created.
+    ALTER TABLE lake.sparkwave.epoch ADD COLUMN time_us BIGINT;
+    UPDATE lake.sparkwave.epoch SET time_us = epoch_us(now());
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN time_us BIGINT
+    """,
 )

@@ -82,11 +82,19 @@ INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
 
 
 @dataclass(frozen=True)
+class Epoch:
+    """What a barrier pins: a snapshot of the lake, and the time (microseconds since 1970) that `now()` is in views."""
+
+    snapshot: int
+    time_us: int
+
+
+@dataclass(frozen=True)
 class Job:
     """A streaming job: the creation and upkeep of one materialized view; its id is the relation's.
 
-    `snapshot` is the lake snapshot up to which a creating job has applied its upstreams; None before its backfill
-    has pinned one.
+    `snapshot` is the lake snapshot up to which a creating job has applied its upstreams, and `time_us` the time that
+    goes with it; None before its backfill has pinned them.
     """
 
     id: int
@@ -97,6 +105,13 @@ class Job:
     strategy: str
     snapshot: int | None = None
     error: str | None = None
+    time_us: int | None = None
+
+    @property
+    def epoch(self) -> Epoch:
+        """Up to where a job that has started has applied its upstreams."""
+        assert self.snapshot is not None and self.time_us is not None
+        return Epoch(self.snapshot, self.time_us)
 
 
 @dataclass(frozen=True)

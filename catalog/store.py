@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Job, Relation
+from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Epoch, Job, Relation
 from catalog.names import lake_name, lake_schema, quote, system_table
 from catalog.types import parse_type
 
@@ -78,7 +78,7 @@ class Store:
 
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
-            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error "
+            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
         return tuple(Job(*row) for row in rows)
@@ -174,7 +174,7 @@ class Store:
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 job.id,
                 job.status,
@@ -184,17 +184,17 @@ class Store:
                 job.strategy,
                 job.snapshot,
                 job.error,
+                job.time_us,
             ],
         )
 
     def set_job_group(self, cursor: Cursor, job_id: int, group: str) -> None:
         cursor.execute(f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE id = ?", [group, job_id])
 
-    def start_job(self, cursor: Cursor, job_id: int, snapshot: int, slices: list[Slice]) -> None:
-        """The backfill is planned: pin its snapshot and write down its slices."""
-        cursor.execute(
-            f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ? WHERE id = ?", [snapshot, job_id]
-        )
+    def start_job(self, cursor: Cursor, job_id: int, epoch: Epoch, slices: list[Slice]) -> None:
+        """The backfill is planned: pin its epoch and write down its slices."""
+        cursor.execute(f"UPDATE {system_table('jobs')} SET status = '{CREATING}' WHERE id = ?", [job_id])
+        self.set_job_epoch(cursor, job_id, epoch)
         cursor.executemany(
             f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [
@@ -209,9 +209,12 @@ class Store:
             [job_id, slice_.fragment_id, slice_.id, slice_.row_count],
         )
 
-    def set_job_snapshot(self, cursor: Cursor, job_id: int, snapshot: int) -> None:
+    def set_job_epoch(self, cursor: Cursor, job_id: int, epoch: Epoch) -> None:
         """A creating job has applied its upstreams up to here."""
-        cursor.execute(f"UPDATE {system_table('jobs')} SET snapshot = ? WHERE id = ?", [snapshot, job_id])
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ? WHERE id = ?",
+            [epoch.snapshot, epoch.time_us, job_id],
+        )
 
     def finish_job(self, cursor: Cursor, job_id: int, group: str) -> None:
         """The view is created and belongs to its steady resource group."""
@@ -249,14 +252,14 @@ class Store:
         ).fetchall()
         return [Slice(*row) for row in rows], set(done)
 
-    def epoch(self, cursor: Cursor) -> int:
-        """The snapshot that every created view has applied."""
-        row = cursor.execute(f"SELECT snapshot FROM {system_table('epoch')}").fetchone()
+    def epoch(self, cursor: Cursor) -> Epoch:
+        """What every created view has applied."""
+        row = cursor.execute(f"SELECT snapshot, time_us FROM {system_table('epoch')}").fetchone()
         assert row is not None
-        return row[0]
+        return Epoch(*row)
 
-    def set_epoch(self, cursor: Cursor, snapshot: int) -> None:
-        cursor.execute(f"UPDATE {system_table('epoch')} SET snapshot = ?", [snapshot])
+    def set_epoch(self, cursor: Cursor, epoch: Epoch) -> None:
+        cursor.execute(f"UPDATE {system_table('epoch')} SET snapshot = ?, time_us = ?", [epoch.snapshot, epoch.time_us])
 
     def set_parameter(self, cursor: Cursor, name: str, value: str | None) -> None:
         """Store a system parameter or a default of a session variable; None removes it."""

@@ -16,7 +16,9 @@ from catalog.model import Relation
 from catalog.names import lake_name, quote
 from executor.feeds import Feeds
 from executor.versions import Version, rows_changed
-from planner.delta import DeltaProgram, compile_delta
+from planner.delta import compile_delta
+from planner.now import NOW
+from planner.program import DeltaProgram
 from planner.stream import State, StreamPlan
 
 
@@ -32,12 +34,14 @@ class View:
         return self.relation.lake_name if state.in_view else self.internal_table(state.name)
 
     def internal_table(self, state_name: str) -> str:
-        return lake_name(self.relation.database, self.relation.schema, internal_name(self.relation.id, state_name))
+        name = internal_name(self.relation.id, self.plan, state_name)
+        return lake_name(self.relation.database, self.relation.schema, name)
 
 
-def internal_name(job_id: int, state_name: str) -> str:
+def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
     """RisingWave's form of an internal table's name."""
-    return f"__internal_{job_id}_{state_name}_hashagg"
+    operator = next(state.operator for state in plan.states if state.name == state_name)
+    return f"__internal_{job_id}_{state_name}_{operator}"
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,25 @@ class Advance:
     applications: tuple[Application, ...]
     changes: str
 
+    def has_changes(self, cursor: Cursor) -> bool:
+        """Whether any stored row changes: the view's, or those of a state of its own."""
+        relations = [name for item in self.applications for name in (item.removed, item.added)]
+        exists = " OR ".join(f"EXISTS (FROM {name})" for name in relations)
+        row = cursor.execute(f"SELECT {exists}").fetchone()
+        return bool(row and row[0])
+
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed: the inputs that have changes, the rows in all of them, whether any row is taken away."""
+    """What changed: the inputs that have changes, the rows in all of them, whether any row is taken away.
+
+    `times` are what `now()` is before and after, in microseconds; NOW is among the inputs when the view reads it.
+    """
 
     inputs: frozenset[str]
     rows: int
     retracts: bool
+    times: tuple[int, int]
 
 
 class Engine(Protocol):
@@ -79,9 +94,11 @@ class Engine(Protocol):
         """
 
 
-def bind_changes(cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds) -> Changes:
+def bind_changes(
+    cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int]
+) -> Changes:
     """Fill `<input>_changes` for every input that may have changed."""
-    changed: set[str] = set()
+    changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
     total = retracted = 0
     for scan in view.plan.scans:
         version = versions[scan.input]
@@ -95,7 +112,13 @@ def bind_changes(cursor: Cursor, view: View, versions: Mapping[str, Version], fe
             changed.add(scan.input)
             total += row[0]
             retracted += row[1]
-    return Changes(frozenset(changed), total, retracted > 0)
+    return Changes(frozenset(changed), total, retracted > 0, times)
+
+
+def set_times(cursor: Cursor, times: tuple[int, int]) -> None:
+    """Let `now()` of a view's SQL be these times on DuckDB."""
+    for version, time_us in zip(("old", "new"), times, strict=True):
+        cursor.execute(f"SET VARIABLE now_{version} = make_timestamptz({time_us})")
 
 
 @lru_cache(maxsize=1024)

@@ -18,10 +18,10 @@ from pathlib import Path
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake, register_files
-from catalog.model import CREATING, Job, Relation
+from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.names import lake_schema, literal
 from catalog.store import Slice, Store
-from executor.advance import Changes, View, apply, bind_changes, internal_name
+from executor.advance import Changes, View, apply, bind_changes, internal_name, set_times
 from executor.coordinator import Coordinator, message_of
 from executor.feeds import Feeds
 from executor.groups import Group, Groups, Size
@@ -146,8 +146,10 @@ class BackfillJob:
     # A view over little data, where that is allowed: one step, no Spark.
 
     def _is_small(self) -> bool:
+        if self._view.plan.duckdb_only:
+            return True
         limit = self._settings.in_process_rows()
-        if limit < 0 or self.is_serverless or self._view.plan.spark_only is not None:
+        if limit < 0 or self.is_serverless:
             return False
         # A resumed job keeps the slices it was cut into.
         is_new = self._store.catalog.job_by_id[self.id].status != CREATING
@@ -160,11 +162,13 @@ class BackfillJob:
 
     def _fill_in_process(self) -> None:
         cursor = self._lake.cursor()
-        self._plan(cursor, slice_rows=sys.maxsize)
+        if self._store.catalog.job_by_id[self.id].status != CREATING:
+            self._plan(cursor, slice_rows=sys.maxsize)
         self.started.set()
-        slices, _ = self._store.slices(cursor, self.id)
+        slices, finished = self._store.slices(cursor, self.id)
+        set_times(cursor, (self._epoch().time_us, self._epoch().time_us))
         for scan in self._view.plan.scans:
-            query = rows_at(scan, self._snapshot())
+            query = rows_at(scan, self._epoch().snapshot)
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
         for state in self._view.plan.states:
             if not state.in_view:
@@ -172,6 +176,8 @@ class BackfillJob:
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table}")
         plan = fragments(self._view.plan, {scan.input: 0 for scan in self._view.plan.scans})
         for fragment, slice_ in zip(plan, slices, strict=True):
+            if (slice_.fragment_id, slice_.id) in finished:
+                continue
             target = self._view.internal_table(fragment.target) if fragment.target else self.relation.lake_name
             query = to_sql(whole_query(self._view.plan, fragment), DUCKDB)
             with self._lake.transaction(cursor):
@@ -186,7 +192,7 @@ class BackfillJob:
             self._plan(cursor, self._settings.slice_rows())
         self.started.set()
         slices, finished = self._store.slices(cursor, self.id)
-        snapshot = self._snapshot()
+        snapshot = self._epoch().snapshot
         # The slices are already cut, so what drives them no longer matters here.
         for fragment in fragments(self._view.plan, {scan.input: 0 for scan in self._view.plan.scans}):
             own = [s for s in slices if s.fragment_id == fragment.id]
@@ -196,16 +202,18 @@ class BackfillJob:
                 self._retrying(lambda m=merge, f=fragment: self._merge(f, m))  # type: ignore[misc]
 
     def _plan(self, cursor: Cursor, slice_rows: int) -> None:
-        """Pin the snapshot and write the slices down; from here on the job survives a restart."""
-        snapshot = self._lake.snapshot(cursor)
-        slices = plan_slices(cursor, self._view.plan, snapshot, slice_rows)
+        """Pin the epoch and write the slices down; from here on the job survives a restart."""
+        epoch = self._now(cursor)
+        slices = plan_slices(cursor, self._view.plan, epoch.snapshot, slice_rows)
         with self._store.change(relations=False) as transaction:
-            self._store.start_job(transaction, self.id, snapshot, slices)
+            self._store.start_job(transaction, self.id, epoch, slices)
 
-    def _snapshot(self) -> int:
-        snapshot = self._store.catalog.job_by_id[self.id].snapshot
-        assert snapshot is not None
-        return snapshot
+    def _now(self, cursor: Cursor) -> Epoch:
+        return Epoch(self._lake.snapshot(cursor), time.time_ns() // 1000)
+
+    def _epoch(self) -> Epoch:
+        """Up to where the job has applied its upstreams."""
+        return self._store.catalog.job_by_id[self.id].epoch
 
     def _run_slices(
         self, fragment: Fragment, snapshot: int, slices: list[Slice], finished: set[tuple[int, int]], is_only: bool
@@ -230,12 +238,14 @@ class BackfillJob:
                 rows = None if whole else RowIds(slice_.row_id_from or 0, slice_.row_id_to)
                 engine.bind_slice(cursor, scan, snapshot, rows)
             self._bind_states(engine, cursor)
+            if plan.reads_now:
+                engine.set_times((self._epoch().time_us, self._epoch().time_us))
             if is_only:
                 query = whole_query(plan, fragment)
             else:
                 assert slice_.input is not None
                 query = slice_query(plan, fragment, slice_.input)
-            is_partial = fragment.aggregate is not None and not is_only
+            is_partial = fragment.end is not None and not is_only
             files = engine.run_to_parquet(to_sql(query, SPARK), self._target(fragment, slice_, is_partial))
         self._check()
         self._commit_slice(cursor, fragment, slice_, [] if is_partial else files)
@@ -259,7 +269,7 @@ class BackfillJob:
     def _commit_slice(self, cursor: Cursor, fragment: Fragment, slice_: Slice, files: list[str]) -> None:
         """Rows and cursor together: register the files and note the slice, or neither."""
         relation = self.relation
-        table = internal_name(self.id, fragment.target) if fragment.target else relation.name
+        table = internal_name(self.id, self._view.plan, fragment.target) if fragment.target else relation.name
         filled = [file for file in files if _file_rows(cursor, file)]
         with self._lake.transaction(cursor):
             register_files(cursor, lake_schema(relation.database, relation.schema), table, filled)
@@ -282,19 +292,20 @@ class BackfillJob:
         while True:
             self._check()
             cursor = self._lake.cursor()
-            old, new = self._snapshot(), self._lake.snapshot(cursor)
-            versions = {s.input: Version(s.relation, old, new) for s in self._view.plan.scans}
-            changes = bind_changes(cursor, self._view, versions, Feeds(self._lake, cursor))
+            old, new = self._epoch(), self._now(cursor)
+            versions = {s.input: Version(s.relation, old.snapshot, new.snapshot) for s in self._view.plan.scans}
+            times = (old.time_us, max(old.time_us, new.time_us))
+            changes = bind_changes(cursor, self._view, versions, Feeds(self._lake, cursor), times)
             if changes.rows <= MAX_HANDOVER_ROWS:
                 return
             self._retrying(lambda: self._apply_log(cursor, versions, changes, new))  # noqa: B023
 
-    def _apply_log(self, cursor: Cursor, versions: dict[str, Version], changes: Changes, new: int) -> None:
+    def _apply_log(self, cursor: Cursor, versions: dict[str, Version], changes: Changes, new: Epoch) -> None:
         with spark_engine(self._live_group(), self._lake, f"log_{self.id}") as engine, self._running(engine):
             advance = engine.advance(cursor, self._view, versions, changes)
             with self._lake.transaction(cursor):
                 apply(cursor, advance)
-                self._store.set_job_snapshot(cursor, self.id, new)
+                self._store.set_job_epoch(cursor, self.id, new)
         self._store.reload(relations=False)
 
     # Phase 3: the last step, inside a barrier.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake, translate
-from catalog.model import CREATED, Relation
+from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
 from executor.advance import Advance, Engine, View, apply, bind_changes
 from executor.duckdb_engine import DuckDBEngine
@@ -89,7 +89,7 @@ class Coordinator:
         with self._epoch_condition:
             self._flushers += 1
             try:
-                while self._epoch < target:
+                while self._epoch.snapshot < target:
                     self._wake.set()
                     self._epoch_condition.wait(0.1)
                     if is_cancelled():
@@ -157,57 +157,55 @@ class Coordinator:
 
     def _advance_all(self, feeds: Feeds, handovers: list[Handover]) -> bool:
         cursor = self._cursor
-        snapshot = self._lake.snapshot(cursor)
+        # The clock may be set back; an epoch's time never is.
+        epoch = Epoch(self._lake.snapshot(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
         advances: dict[int, Advance] = {}
         finishing = {handover.job_id for handover in handovers}
         catalog = self._store.catalog
         live = [job.id for job in catalog.jobs if job.status == CREATED or job.id in finishing]
         for relation in catalog.in_dependency_order(live):
             start = self._start_of(relation, finishing)
+            view = self._plans.view(relation, catalog)
             pending = {up: advances[up].changes for up in relation.upstreams if up in advances}
             tables = (up for up in (catalog.by_id[u] for u in relation.upstreams) if up.is_table)
-            touched = any(feeds.has_changes(table, start, snapshot) for table in tables)
-            if not (touched or pending or relation.id in finishing):
+            touched = any(feeds.has_changes(table, start.snapshot, epoch.snapshot) for table in tables)
+            if not (touched or pending or view.plan.reads_now or relation.id in finishing):
                 continue
             with self._counting_failures(relation):
-                view = self._plans.view(relation, catalog)
-                advance = self._advance(feeds, view, start, snapshot, pending)
+                advance = self._advance(feeds, view, start, epoch, pending)
                 if advance is not None:
                     advances[relation.id] = advance
         if advances or finishing:
-            self._checkpoint(cursor, snapshot, advances, handovers)
-        self._publish(snapshot)
+            self._checkpoint(cursor, epoch, advances, handovers)
+        self._publish(epoch)
         return bool(advances or finishing)
 
-    def _start_of(self, relation: Relation, finishing: set[int]) -> int:
-        """The snapshot a view has applied its tables up to."""
+    def _start_of(self, relation: Relation, finishing: set[int]) -> Epoch:
+        """What a view has applied so far."""
         if relation.id not in finishing:
             return self._epoch
-        snapshot = self._store.catalog.job_by_id[relation.id].snapshot
-        assert snapshot is not None
-        return snapshot
+        return self._store.catalog.job_by_id[relation.id].epoch
 
-    def _advance(self, feeds: Feeds, view: View, start: int, snapshot: int, pending: dict[int, str]) -> Advance | None:
+    def _advance(self, feeds: Feeds, view: View, start: Epoch, epoch: Epoch, pending: dict[int, str]) -> Advance | None:
         cursor = self._cursor
         creating = not view.relation.created
         versions = {}
         for scan in view.plan.scans:
             # A created upstream view changes only in checkpoints, and this one's is still pending.
-            old = start if scan.relation.is_table or creating else snapshot
-            versions[scan.input] = Version(scan.relation, old, snapshot, pending.get(scan.relation.id))
-        changes = bind_changes(cursor, view, versions, feeds)
+            old = start.snapshot if scan.relation.is_table or creating else epoch.snapshot
+            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending.get(scan.relation.id))
+        changes = bind_changes(cursor, view, versions, feeds, (start.time_us, epoch.time_us))
         if not changes.inputs:
             return None
         with self._engine_for(view, changes.rows) as engine:
-            return engine.advance(cursor, view, versions, changes)
+            advance = engine.advance(cursor, view, versions, changes)
+        return advance if advance.has_changes(cursor) else None
 
     @contextmanager
     def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
         choice = self._engine_parameter()
-        if choice == "auto":
-            small = changed_rows <= self._duckdb_max_rows() and view.plan.spark_only is None
-            choice = "duckdb" if small else "spark"
-        if choice == "duckdb":
+        is_small = changed_rows <= self._duckdb_max_rows()
+        if view.plan.duckdb_only or choice == "duckdb" or (choice == "auto" and is_small):
             yield self._duckdb
             return
         with spark_engine(self._groups.default(), self._lake, f"epoch_{view.relation.id}") as engine:
@@ -228,22 +226,22 @@ class Coordinator:
             raise
 
     def _checkpoint(
-        self, cursor: Cursor, snapshot: int, advances: dict[int, Advance], handovers: list[Handover]
+        self, cursor: Cursor, epoch: Epoch, advances: dict[int, Advance], handovers: list[Handover]
     ) -> None:
         """The one transaction that ends an epoch."""
         with self._lake.transaction(cursor):
             for advance in advances.values():
                 apply(cursor, advance)
-            self._store.set_epoch(cursor, snapshot)
+            self._store.set_epoch(cursor, epoch)
             for handover in handovers:
                 self._store.finish_job(cursor, handover.job_id, DEFAULT_GROUP)
-        self._epoch = snapshot
+        self._epoch = epoch
         if handovers:
             self._store.reload(relations=True)
 
-    def _publish(self, snapshot: int) -> None:
+    def _publish(self, epoch: Epoch) -> None:
         with self._epoch_condition:
-            self._epoch = snapshot
+            self._epoch = epoch
             self._epoch_condition.notify_all()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from catalog.lake import Cursor
-from executor.advance import Advance, Changes, View, applications, program
+from executor.advance import Advance, Changes, View, applications, program, set_times
 from executor.versions import Version, rows_new, rows_old
 from planner.emit import DUCKDB, to_sql
 from planner.stream import StreamPlan
@@ -23,6 +23,8 @@ class DuckDBEngine:
         for state in view.plan.states:
             table = view.state_table(state)
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table}")
+        if view.plan.reads_now:
+            set_times(cursor, changes.times)
         steps, outputs = _sql(view.plan, changes.inputs, changes.retracts)
         for name, query in steps:
             cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")

@@ -68,7 +68,7 @@ class Jobs:
             for state in plan.states:
                 if not state.in_view:
                     columns = tuple(Column(f.name, f.type) for f in state.node.fields)
-                    self._store.add_state(cursor, relation, internal_name(job_id, state.name), columns)
+                    self._store.add_state(cursor, relation, internal_name(job_id, plan, state.name), columns)
         try:
             return self._start(job)
         except BaseException:

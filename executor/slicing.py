@@ -36,7 +36,7 @@ def _fragment_slices(
         relation = scans[driver].relation
         for start, stop, rows in cut(_row_ids(cursor, relation, snapshot), counts[driver], slice_rows):
             found.append(Slice(fragment.id, len(found) + 1, relation.id, driver, start, stop, rows))
-    if fragment.aggregate is not None:
+    if fragment.end is not None:
         found.append(Slice(fragment.id, len(found) + 1, None, None, None, None, 0))
     return found
 

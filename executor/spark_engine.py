@@ -141,6 +141,8 @@ class SparkEngine:
                 self.bind_query(cursor, f"{scan.input}_changes", f"FROM {scan.input}_changes")
         for state in view.plan.states:
             self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state)}")
+        if view.plan.reads_now:
+            self.set_times(changes.times)
         compiled = program(view.plan, changes.inputs, changes.retracts)
         for step in compiled.steps:
             frame = self.session.sql(to_sql(step.query, SPARK))
@@ -153,6 +155,11 @@ class SparkEngine:
         left = f"j{view.relation.id}_changes"
         self._leave(cursor, left, "SELECT * FROM view_changes")
         return Advance(view, targets, left)
+
+    def set_times(self, times: tuple[int, int]) -> None:
+        """Let `now()` of a view's SQL be these times."""
+        for version, time_us in zip(("old", "new"), times, strict=True):
+            self.session.sql(f"DECLARE OR REPLACE VARIABLE now_{version} TIMESTAMP DEFAULT timestamp_micros({time_us})")
 
     def _bind_version(self, cursor: Cursor, scan: Scan, version: Version) -> None:
         self._bind(f"{scan.input}_old", self.read(cursor, scan, version.old))

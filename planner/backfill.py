@@ -1,8 +1,8 @@
 """How a view is filled: fragments, what drives each, and the SQL of a slice.
 
-A fragment is a part of the plan without an aggregate inside it: it ends in an aggregate (and fills its state) or in
+A fragment is a part of the plan without an operator with state inside it: it ends in one (and fills its state) or in
 the view. Its drivers are the scans whose rows may be cut into slices, because every operator from there to the end
-of the fragment is linear in them; the other inputs are read whole by every slice.
+of the fragment is linear in them; the other inputs are read whole by every slice. Without a driver it is one slice.
 """
 
 from __future__ import annotations
@@ -12,9 +12,24 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner import sql
 from planner.bind import data_type
-from planner.delta import Compiler
-from planner.nodes import Aggregate, Call, Filter, Join, Node, Project, Scan, UnionAll, column
+from planner.full import Rows
+from planner.nodes import (
+    FULL,
+    INNER,
+    Aggregate,
+    Call,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    column,
+)
 from planner.stream import StreamPlan
 
 PARTIALS = "partials"
@@ -22,18 +37,16 @@ PARTIALS = "partials"
 
 @dataclass(frozen=True)
 class Fragment:
-    """`target` is the state it fills, None for the view. `drivers` are names of inputs."""
+    """`target` is the state it fills, None for the view. `drivers` are names of inputs.
+
+    `end` is the operator with state it ends in, whose slices are partial results to merge.
+    """
 
     id: int
     target: str | None
     node: Node
     drivers: tuple[str, ...]
-
-    @property
-    def aggregate(self) -> Aggregate | None:
-        """The aggregate at its end, whose slices are partial results to merge."""
-        end = self.node.input if isinstance(self.node, Project) else self.node
-        return end if isinstance(end, Aggregate) else None
+    end: Aggregate | TopN | None = None
 
 
 def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment, ...]:
@@ -41,59 +54,79 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
     found: list[Fragment] = []
     for state in plan.states:
         node = plan.root if state.in_view else state.node
-        drivers = _drivers(state.node.input, row_counts)
-        found.append(Fragment(len(found) + 1, None if state.in_view else state.name, node, drivers))
+        target = None if state.in_view else state.name
+        drivers = _drivers(state.node.input, row_counts) if _merges(state.node) else ()
+        found.append(Fragment(len(found) + 1, target, node, drivers, state.node))
     if not any(state.in_view for state in plan.states):
         found.append(Fragment(len(found) + 1, None, plan.root, _drivers(plan.root, row_counts)))
     return tuple(found)
+
+
+def _merges(node: Aggregate | TopN) -> bool:
+    """Whether results over parts of the input can be put together."""
+    return isinstance(node, TopN) or all(call.expression is None for call in node.calls)
 
 
 def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
     match node:
         case Scan():
             return (node.input,)
-        case Filter() | Project():
+        case Filter() | Project() | Unnest():
             return _drivers(node.input, row_counts)
         case UnionAll():
-            return tuple(driver for branch in node.branches for driver in _drivers(branch, row_counts))
-        case Join():
+            sides = [_drivers(branch, row_counts) for branch in node.branches]
+            # A slice of one branch leaves the others out, so each needs a driver of its own.
+            return tuple(driver for side in sides for driver in side) if all(sides) else ()
+        case Join(kind=kind) if kind == INNER:
             sides = [_drivers(side, row_counts) for side in node.inputs]
             return max(sides, key=lambda drivers: sum(row_counts[d] for d in drivers))
-        case Aggregate():
-            return ()
+        case Join(kind=kind) if kind != FULL:
+            return _drivers(node.left, row_counts)
+    return ()
 
 
 def whole_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     """The rows of a fragment over all of its inputs at once."""
-    if isinstance(fragment.node, Project) and fragment.aggregate is not None:
-        return Compiler(plan).over(fragment.node, _computed(plan, fragment.aggregate))
-    if fragment.aggregate is not None:
-        return _computed(plan, fragment.aggregate)
-    return Compiler(plan).full(fragment.node, "new")
+    if fragment.end is None:
+        return Rows(plan, "new").of(fragment.node)
+    return _to_target(fragment, _computed(plan, fragment.end))
 
 
-def _computed(plan: StreamPlan, aggregate: Aggregate, driver: str | None = None) -> exp.Select:
-    return Compiler.group(aggregate, Compiler(plan, driver=driver).full(aggregate.input, "new"))
+def _computed(plan: StreamPlan, end: Aggregate | TopN, driver: str | None = None) -> exp.Select:
+    return _stateful(end, Rows(plan, "new", driver).of(end.input))
+
+
+def _stateful(end: Aggregate | TopN, below: exp.Select) -> exp.Select:
+    """What an operator with state keeps, of all rows of its input."""
+    if isinstance(end, Aggregate):
+        return sql.aggregate(end, below)
+    assert end.limit is not None
+    return sql.top_n(end, below, 0, end.offset + end.limit)
+
+
+def _to_target(fragment: Fragment, rows: exp.Select) -> exp.Select:
+    """The state's rows as its table holds them: those of the view when that is the view."""
+    return sql.project(fragment.node, rows) if isinstance(fragment.node, Project) else rows
 
 
 def slice_query(plan: StreamPlan, fragment: Fragment, driver: str) -> exp.Select:
-    """What one slice of a driver contributes: rows, or a partial row a group when the fragment ends in an aggregate."""
-    if fragment.aggregate is not None:
-        return _computed(plan, fragment.aggregate, driver)
-    return Compiler(plan, driver=driver).full(fragment.node, "new")
+    """What one slice of a driver contributes: rows, or partial state when the fragment ends in an operator with it."""
+    if fragment.end is not None:
+        return _computed(plan, fragment.end, driver)
+    return Rows(plan, "new", driver).of(fragment.node)
 
 
 def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     """The rows of a fragment from the partial rows of all its slices, in the relation `partials`."""
-    aggregate = fragment.aggregate
-    assert aggregate is not None
-    outputs = [exp.alias_(_merge(call), call.name, quoted=True) for call in aggregate.calls]
-    merged = exp.select(*map(column, aggregate.keys), *outputs).from_(PARTIALS)
-    if aggregate.keys:
-        merged = merged.group_by(*map(column, aggregate.keys))
-    if isinstance(fragment.node, Project):
-        return Compiler(plan).over(fragment.node, merged)
-    return merged
+    end = fragment.end
+    assert end is not None
+    if isinstance(end, TopN):
+        return _to_target(fragment, _stateful(end, exp.select(*(column(f.name) for f in end.fields)).from_(PARTIALS)))
+    outputs = [exp.alias_(_merge(call), call.name, quoted=True) for call in end.calls]
+    merged = exp.select(*map(column, end.keys), *outputs).from_(PARTIALS)
+    if end.keys:
+        merged = merged.group_by(*map(column, end.keys))
+    return _to_target(fragment, merged)
 
 
 def _merge(call: Call) -> exp.Expr:

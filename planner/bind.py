@@ -16,7 +16,9 @@ from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
 from catalog.types import DOUBLE, NUMERIC, VARCHAR, Type, parse_type
+from planner.aggregates import result_type
 from planner.statements import Name
+from planner.time_windows import SHIFTED, TUMBLE_START, prepare_from
 from planner.trees import name_of, position_of
 
 
@@ -65,7 +67,7 @@ class BoundQuery:
 
 def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """Qualify and type a query over user relations."""
-    tree = query.copy()
+    tree = prepare_from(query)
     tables: dict[str, Relation] = {}
     for table in _base_tables(tree):
         relation = resolve_readable(catalog, scope, name_of(table))
@@ -113,7 +115,8 @@ def _base_tables(tree: exp.Expr) -> list[exp.Table]:
     """Tables that are not references to a CTE of an enclosing query."""
     found: list[exp.Table] = []
     for scope in traverse_scope(tree):
-        found += [source for source in scope.sources.values() if isinstance(source, exp.Table)]
+        sources = (source for source in scope.sources.values() if isinstance(source, exp.Table))
+        found += [source for source in sources if isinstance(source.this, exp.Identifier)]
     return list({id(table): table for table in found}.values())
 
 
@@ -128,6 +131,10 @@ def type_of(node: exp.Expr) -> Type:
         return _from_sqlglot(node.to, node)
     if isinstance(node, exp.Paren | exp.Alias):
         return type_of(node.this)
+    if isinstance(node, exp.Anonymous) and node.name in (TUMBLE_START, SHIFTED):
+        return type_of(node.expressions[0])
+    if (aggregate := result_type(node, type_of)) is not None:
+        return aggregate
     if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
         return type_of(node.this)
     found = _from_sqlglot(node.type, node)

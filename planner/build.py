@@ -1,338 +1,385 @@
-"""Bound syntax to nodes. What has no incremental rule is refused here, by name and place."""
+"""Bound syntax to nodes. What has no incremental rule is refused, by name and place.
+
+A SELECT is built in the order SQL evaluates it: FROM and WHERE, groups, HAVING, windows, the select list with its
+set-returning functions, DISTINCT, ORDER BY with LIMIT.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import Relation
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Type
+from catalog.types import BIGINT, INTEGER, Type
 from planner.bind import BoundQuery, data_type, type_of
+from planner.build_aggregate import build_groups, check_grouped, correlated_groups, grouping_sets, is_grouped
+from planner.build_from import array_of, element_type, values
+from planner.build_subqueries import build_body, keep_where, lift, order_of
+from planner.build_windows import build_windows
+from planner.builder import (
+    Builder,
+    added,
+    common_type,
+    refuse,
+    renamed,
+    replaced,
+    scalar,
+    text,
+    type_or_null,
+    typed_column,
+)
 from planner.nodes import (
     Aggregate,
     Call,
+    Field,
     Filter,
     Item,
-    Join,
     Node,
+    Order,
     Project,
-    Scan,
+    TopN,
     UnionAll,
-    column,
+    Unnest,
+    conjuncts,
     count_rows_call,
 )
 from planner.trees import position_of
 
-_HINT = (
-    "Views can filter, project, join (inner), UNION ALL and aggregate with count, sum, avg, min and max, "
-    "over tables and other views."
-)
-
-
-@dataclass
-class _Builder:
-    tables: dict[str, Relation]
-    scans: int = 0
-    ctes: dict[str, exp.Query] = field(default_factory=dict)
-
 
 def build(bound: BoundQuery) -> Project:
     """The plan of a query; its root is a Project whose items are the output columns. Raises Error 0A000."""
-    node = _build_query(_Builder(bound.tables), bound.tree)
-    return (
-        node
-        if isinstance(node, Project)
-        else _rename(node, [f.name for f in node.fields], [f.type for f in node.fields])
-    )
+    node = _query(Builder(bound.tables, _query, correlated_groups), bound.tree)
+    if isinstance(node, Project):
+        return node
+    return renamed(node, [f.name for f in node.fields], [f.type for f in node.fields])
 
 
-def _written(node: exp.Expr) -> str:
-    return node.sql(dialect="postgres").replace('"', "")
-
-
-def _refuse(what: str, node: exp.Expr) -> Error:
-    return Error(
-        f"{what} is not supported in a materialized view",
-        errors.FEATURE_NOT_SUPPORTED,
-        hint=_HINT,
-        position=position_of(node),
-    )
-
-
-def _build_query(builder: _Builder, query: exp.Expr, positional: bool = False) -> Node:
-    """`positional` gives the outputs numbers for names: only their order counts."""
-    for cte in query.args["with_"].expressions if query.args.get("with_") else ():
-        if query.args["with_"].recursive:
-            raise Error("RECURSIVE CTE is not supported", errors.FEATURE_NOT_SUPPORTED)
-        builder.ctes[cte.alias] = cte.this
+def _query(builder: Builder, query: exp.Expr, positional: bool = False) -> Node:
+    """The outputs of a query under their names; `positional` numbers them instead."""
+    with_ = query.args.get("with_")
+    if with_ is not None:
+        if with_.recursive:
+            raise Error("RECURSIVE CTE is not supported", errors.FEATURE_NOT_SUPPORTED, position=position_of(with_))
+        builder = replace(builder, ctes=builder.ctes | {cte.alias: cte for cte in with_.expressions})
     match query:
         case exp.Subquery():
-            return _build_query(builder, query.this, positional)
+            node = _query(builder, query.this, positional)
+            return _first_rows(builder, node, query, positional)
         case exp.Select():
-            return _build_select(builder, query, positional)
-        case exp.Union():
-            return _build_union(builder, query)
-    raise _refuse(type(query).__name__.upper(), query)
+            return _select(builder, query, positional)
+        case exp.SetOperation():
+            return _first_rows(builder, _set_operation(builder, query), query, positional)
+        case exp.Values():
+            return values(builder, query)
+    raise refuse(type(query).__name__.upper(), query)
 
 
-def _build_union(builder: _Builder, union: exp.Union) -> Node:
-    if union.args.get("distinct"):
-        raise _refuse("UNION without ALL", union)
-    _refuse_clauses(union, ("limit", "offset"))
-    left, right = _build_query(builder, union.left), _build_query(builder, union.right, positional=True)
-    branches = [
-        branch for side in (left, right) for branch in (side.branches if isinstance(side, UnionAll) else (side,))
+# Set operations.
+
+
+def _set_operation(builder: Builder, query: exp.SetOperation) -> Node:
+    sides = [_query(builder, query.left), _query(builder, query.right, positional=True)]
+    flat = [
+        branch
+        for side in sides
+        for branch in (side.branches if isinstance(query, exp.Union) and isinstance(side, UnionAll) else (side,))
     ]
-    first = branches[0]
-    aligned = []
-    for branch in branches:
-        if len(branch.fields) != len(first.fields):
-            raise Error("each UNION query must have the same number of columns", errors.SYNTAX_ERROR)
-        aligned.append(_rename(branch, [f.name for f in first.fields], [f.type for f in first.fields]))
-    return UnionAll(tuple(aligned), len(first.fields))
+    first = flat[0]
+    if any(len(branch.fields) != len(first.fields) for branch in flat):
+        kind = type(query).__name__.upper()
+        raise Error(f"each {kind} query must have the same number of columns", errors.SYNTAX_ERROR)
+    names = [f.name for f in first.fields]
+    types = [common_type([_known(branch, place) for branch in flat], query) for place in range(len(first.fields))]
+    aligned = tuple(renamed(branch, names, types) for branch in flat)
+    is_distinct = bool(query.args.get("distinct"))
+    if isinstance(query, exp.Union):
+        union = UnionAll(aligned, len(names))
+        return _distinct(union) if is_distinct else union
+    return _common_or_other(builder, aligned, names, isinstance(query, exp.Intersect), is_distinct)
 
 
-def _rename(node: Node, names: list[str], types: list[Type]) -> Project:
-    """A projection that gives the fields other names, and casts where the type differs."""
-    items = []
-    for source, name, type_ in zip(node.fields, names, types, strict=True):
-        expression: exp.Expr = column(source.name)
-        if source.type != type_:
-            expression.type = data_type(source.type)
-            expression = exp.cast(expression, data_type(type_))
-        items.append(Item(name, expression, type_))
-    return Project(node, tuple(items))
+def _known(node: Node, place: int) -> Type | None:
+    """The type of an output; None when it is a bare NULL."""
+    found = node.fields[place]
+    if isinstance(node, Project) and _is_null(node.items[place].expression):
+        return None
+    return found.type
 
 
-_PARTS: dict[type[exp.Expr], str] = {
-    exp.Window: "a window function",
-    exp.Exists: "EXISTS",
-    exp.In: "IN with a subquery",
-    exp.Explode: "a set-returning function",
-    exp.Unnest: "unnest",
-}
-
-_UNSUPPORTED_CLAUSES = {
-    "distinct": "DISTINCT",
-    "limit": "LIMIT",
-    "offset": "OFFSET",
-    "windows": "WINDOW",
-    "qualify": "QUALIFY",
-    "laterals": "LATERAL",
-    "locks": "FOR UPDATE",
-}
+def _is_null(expression: exp.Expr) -> bool:
+    inner = expression.unnest()
+    while isinstance(inner, exp.Cast) and inner.meta.get("untyped"):
+        inner = inner.this
+    return isinstance(inner, exp.Null)
 
 
-def _refuse_clauses(query: exp.Expr, clauses: tuple[str, ...]) -> None:
-    for clause in clauses:
-        if query.args.get(clause):
-            raise _refuse(_UNSUPPORTED_CLAUSES[clause], query)
+def _distinct(node: Node) -> Node:
+    names = tuple(f.name for f in node.fields)
+    distinct = Aggregate(node, names, (count_rows_call(),))
+    return Project(distinct, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in node.fields))
 
 
-def _build_select(builder: _Builder, select: exp.Select, positional: bool) -> Node:
-    _refuse_clauses(select, tuple(_UNSUPPORTED_CLAUSES))
-    for part in select.find_all(*_PARTS):
-        if part.parent_select is select and not (isinstance(part, exp.In) and not part.args.get("query")):
-            raise _refuse(next(name for kind, name in _PARTS.items() if isinstance(part, kind)), part)
-    for subquery in select.find_all(exp.Subquery):
-        if subquery.parent_select is select and not isinstance(subquery.parent, exp.From | exp.Join):
-            raise _refuse("a subquery in an expression", subquery)
-    source = select.args.get("from_")
-    if source is None:
-        raise _refuse("SELECT without FROM", select)
-    node = _build_source(builder, source.this)
-    for join in select.args.get("joins") or ():
-        node = _build_join(builder, node, join)
-    if where := select.args.get("where"):
-        node = Filter(node, _scalar(where.this))
-    if select.args.get("group") or any(_aggregates(item) for item in select.selects):
-        return _build_aggregate(node, select, positional)
-    if having := select.args.get("having"):
-        raise _refuse("HAVING without GROUP BY", having)
-    return Project(node, _outputs(select, {}, positional))
+def _common_or_other(
+    builder: Builder, sides: tuple[Project, ...], names: list[str], is_common: bool, is_distinct: bool
+) -> Node:
+    """INTERSECT and EXCEPT: how often each row is on either side, then the rows to keep, as often as SQL says."""
+    marks = [builder.fresh("side") for _ in sides]
+    marked = []
+    for number, side in enumerate(sides):
+        flags = [Item(mark, exp.Literal.number(int(place == number)), INTEGER) for place, mark in enumerate(marks)]
+        marked.append(added(side, flags))
+    union = UnionAll(tuple(marked), len(names) + len(marks))
+    calls = tuple(Call(f"_sum({mark})", "sum", mark, BIGINT) for mark in marks)
+    counted = Aggregate(union, tuple(names), (count_rows_call(), *calls))
+    left, right = (typed_column(call.name, BIGINT) for call in calls)
+    if is_common:
+        number: exp.Expr = exp.func("least", left, right)
+    else:
+        number = exp.Sub(this=left, expression=right)
+    if is_distinct:
+        zero = exp.Literal.number(0)
+        on_right = (
+            exp.GT(this=right.copy(), expression=zero) if is_common else exp.EQ(this=right.copy(), expression=zero)
+        )
+        kept: Node = Filter(counted, exp.and_(exp.GT(this=left.copy(), expression=zero.copy()), on_right, copy=False))
+    else:
+        series = exp.GenerateSeries(start=exp.cast(exp.Literal.number(1), "bigint"), end=number)
+        kept = Unnest(counted, series, Field(builder.fresh("copy"), BIGINT), builder.fresh("position"))
+    fields = counted.fields[: len(names)]
+    return Project(kept, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in fields))
 
 
-def _build_source(builder: _Builder, source: exp.Expr) -> Node:
-    if isinstance(source, exp.Table) and source.name in builder.tables and not isinstance(source.this, exp.Func):
-        builder.scans += 1
-        relation = builder.tables[source.name]
-        columns = [c.name for c in relation.visible] + [k for k in relation.key if not _is_visible(relation, k)]
-        return Scan(f"i{builder.scans - 1}", relation, source.alias, tuple(columns))
-    if isinstance(source, exp.Table) and source.name in builder.ctes:
-        return _under_alias(_build_query(builder, builder.ctes[source.name]), source.alias)
-    if isinstance(source, exp.Subquery) and not source.args.get("pivots"):
-        return _under_alias(_build_query(builder, source.this), source.alias)
-    raise _refuse(f"reading from {_written(source)}", source)
+# SELECT.
 
 
-def _is_visible(relation: Relation, name: str) -> bool:
-    return any(c.name == name for c in relation.visible)
+_UNSUPPORTED_CLAUSES = {"qualify": "QUALIFY", "locks": "FOR UPDATE", "sample": "TABLESAMPLE"}
 
 
-def _under_alias(node: Node, alias: str) -> Project:
-    return _rename(node, [f"{alias}.{f.name}" for f in node.fields], [f.type for f in node.fields])
+def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
+    for clause, name in _UNSUPPORTED_CLAUSES.items():
+        if select.args.get(clause):
+            raise refuse(name, select)
+    body = build_body(builder, select)
+    if body.correlated:
+        raise refuse("a correlated subquery in this place", select)
+    if not is_grouped(select):
+        return _outputs(builder, select, body.node, {}, positional)
+    sets = grouping_sets(select)
+    all_keys = list(dict.fromkeys(key for keys in sets for key in keys))
+    branches = []
+    for keys in sets:
+        # Each grouping set has rows of its own: plans share no nodes, so that every scan is one input.
+        node = body.node if len(branches) == 0 else build_body(builder, select).node
+        grouped = build_groups(select, node, keys, all_keys)
+        branches.append(_outputs(builder, select, grouped.node, grouped.replacements, positional, len(sets) == 1))
+    if len(branches) == 1:
+        return branches[0]
+    union = UnionAll(tuple(branches), len(branches[0].fields))
+    return _ordered_by_outputs(builder, union, select)
 
 
-def _build_join(builder: _Builder, left: Node, join: exp.Join) -> Node:
-    side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
-    if side or method or kind not in ("", "INNER", "CROSS"):
-        raise _refuse(" ".join(word for word in (method, side, kind, "JOIN") if word), join)
-    condition = join.args.get("on")
-    return Join(left, _build_source(builder, join.this), _scalar(condition) if condition is not None else None)
+def _outputs(
+    builder: Builder,
+    select: exp.Select,
+    node: Node,
+    replacements: dict[str, exp.Expr],
+    positional: bool,
+    is_whole: bool = True,
+) -> Node:
+    """HAVING and everything after it. Without `is_whole` the rows are one grouping set's, to be ordered later."""
+    having = select.args.get("having")
+    for part in conjuncts(having.this) if having is not None else ():
+        node = _having(builder, node, part, replacements)
+    order = select.args.get("order") if is_whole else None
+    names = [f"_{n}" if positional else item.alias_or_name for n, item in enumerate(select.selects)]
+    sources = [item.unalias() for item in select.selects]
+    sort_sources = [(o, _sort_source(o, select, names)) for o in (order.expressions if order is not None else ())]
+    on = _distinct_on(select, names)
+    parts = [
+        *sources,
+        *(s for _, s in sort_sources if isinstance(s, exp.Expr)),
+        *(s for s in on if isinstance(s, exp.Expr)),
+    ]
+    node, replacements = build_windows(builder, select, node, parts, replacements)
+    node, replacements = _series(builder, select, node, replacements)
 
+    def value(source: exp.Expr) -> exp.Expr:
+        nonlocal node
+        node, lifted = lift(builder, node, _replaced_outside(source, replacements))
+        return replaced(scalar(lifted), replacements)
 
-def _scalar(node: exp.Expr) -> exp.Expr:
-    """An expression over flat field names."""
-
-    def flatten(part: exp.Expr) -> exp.Expr:
-        if not isinstance(part, exp.Column):
-            return part
-        flat = column(f"{part.table}.{part.name}")
-        flat.type = part.type
-        return flat
-
-    return node.copy().transform(flatten)
-
-
-def _outputs(select: exp.Select, replacements: dict[str, exp.Expr], positional: bool) -> tuple[Item, ...]:
-    """The items of a SELECT list. Raises Error 42701 when two have one name."""
     items: list[Item] = []
-    for number, selected in enumerate(select.selects):
-        expression = selected.this if isinstance(selected, exp.Alias) else selected
-        name = f"_{number}" if positional else selected.alias_or_name
+    for name, source, selected in zip(names, sources, select.selects, strict=True):
         if any(item.name == name for item in items):
             raise Error(
                 f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN, position=position_of(selected)
             )
-        items.append(Item(name, _replace(_scalar(expression), replacements), type_of(expression)))
-    return tuple(items)
+        expression = value(source)
+        type_ = type_or_null(expression if isinstance(expression, exp.Column | exp.Cast) else source)
+        if type_ is None:
+            type_ = Type("character varying")
+            expression = exp.cast(expression, data_type(type_))
+            expression.meta["untyped"] = True
+        items.append(Item(name, expression, type_))
+    sorts: list[Order] = []
+    hidden: dict[str, Item] = {}
+
+    def sort_field(source: int | exp.Expr) -> str:
+        if isinstance(source, int):
+            return items[source].name
+        flat = value(source)
+        for item in items:
+            if item.expression == flat:
+                return item.name
+        type_ = type_of(flat if isinstance(flat, exp.Column) else source)
+        made = hidden.setdefault(text(flat), Item(builder.fresh("sort"), flat, type_))
+        return made.name
+
+    sorts = [order_of(sort_field(source), ordered) for ordered, source in sort_sources]
+    partition = tuple(sort_field(source) for source in on)
+    if is_grouped(select):
+        for item, selected in zip(items, select.selects, strict=True):
+            check_grouped(node, item.expression, selected)
+        for item in hidden.values():
+            check_grouped(node, item.expression, order or select)
+    result: Node = Project(node, (*items, *hidden.values()))
+    if partition:
+        result = TopN(result, partition, tuple(sorts), 1)
+    elif select.args.get("distinct") and is_whole:
+        if hidden:
+            raise Error(
+                "for SELECT DISTINCT, ORDER BY expressions must appear in select list", errors.INVALID_COLUMN_REFERENCE
+            )
+        result = _distinct(result)
+    if is_whole:
+        result = _limited(result, select, tuple(sorts))
+    if hidden:
+        result = Project(result, tuple(Item(i.name, typed_column(i.name, i.type), i.type) for i in items))
+    return result
 
 
-def _replace(node: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
-    """Swap whole sub-expressions, known by their SQL text."""
+def _having(builder: Builder, node: Node, part: exp.Expr, replacements: dict[str, exp.Expr]) -> Node:
+    condition = _replaced_outside(part, replacements)
+    if not part.find(exp.Query):
+        check_grouped(node, condition, part)
+    return keep_where(builder, node, condition)
+
+
+def _replaced_outside(source: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
+    """Swap aggregates and keys for their fields, in place of the qualified text; subqueries stay as they are."""
+    if not replacements or not source.find(exp.Query):
+        return replaced(scalar(source), replacements) if not source.find(exp.Query) else source
 
     def swap(part: exp.Expr) -> exp.Expr:
-        found = replacements.get(_text(part))
+        if isinstance(part, exp.Query) or part.find_ancestor(exp.Query) is not None:
+            return part
+        found = replacements.get(text(scalar(part)))
         return found.copy() if found is not None else part
 
-    return node.transform(swap) if replacements else node
+    return source.copy().transform(swap)
 
 
-def _text(node: exp.Expr) -> str:
-    return node.sql(dialect="postgres")
+def _sort_source(ordered: exp.Expr, select: exp.Select, names: list[str]) -> int | exp.Expr:
+    """What one ORDER BY item sorts by: the place of an output, or an expression of its own."""
+    by = ordered.this
+    if isinstance(by, exp.Literal) and by.is_int:
+        return int(by.name) - 1
+    if isinstance(by, exp.Column) and not by.table:
+        for place, item in enumerate(select.selects):
+            if item.alias_or_name == by.name:
+                return place
+    for place, item in enumerate(select.selects):
+        if item.unalias() == by:
+            return place
+    return by
 
 
-def _aggregates(node: exp.Expr) -> list[exp.Expr]:
-    """Aggregate calls, each with its FILTER clause if it has one."""
-    calls: list[exp.Expr] = []
-    for call in node.find_all(exp.AggFunc):
-        calls.append(call.parent if isinstance(call.parent, exp.Filter) else call)
-    return calls
+def _distinct_on(select: exp.Select, names: list[str]) -> list[int | exp.Expr]:
+    distinct = select.args.get("distinct")
+    on = distinct.args.get("on") if distinct is not None else None
+    if on is None:
+        return []
+    keys = on.expressions if isinstance(on, exp.Tuple) else [on.unnest()]
+    return [_sort_source(exp.Ordered(this=key.copy()), select, names) for key in keys]
 
 
-def _build_aggregate(node: Node, select: exp.Select, positional: bool) -> Node:
-    """Project the keys and arguments, aggregate them, compute what was asked from the state."""
-    group = select.args.get("group")
-    for clause in ("grouping_sets", "cube", "rollup", "all"):
-        if group is not None and group.args.get(clause):
-            raise _refuse(clause.replace("_", " ").upper(), group)
-    keys = list(group.expressions if group is not None else ())
-    having = select.args.get("having")
-    calls = [call for part in [*select.selects, *([having] if having else [])] for call in _aggregates(part)]
-
-    inputs: dict[str, Item] = {}
-    replacements: dict[str, exp.Expr] = {}
-    for key in keys:
-        scalar = _scalar(key)
-        name = scalar.name if isinstance(scalar, exp.Column) else _text(scalar)
-        inputs.setdefault(name, Item(name, scalar, type_of(key)))
-        replacements[_text(scalar)] = column(name)
-    key_names = tuple(dict.fromkeys(inputs))
-    state: dict[str, Call] = {}
-    for call in calls:
-        replacements[_text(_scalar(call))] = _state_of(call, inputs, state)
-    aggregate: Node = Aggregate(Project(node, tuple(inputs.values())), key_names, (count_rows_call(), *state.values()))
-    if having:
-        aggregate = Filter(aggregate, _replace(_scalar(having.this), replacements))
-    project = Project(aggregate, _outputs(select, replacements, positional))
-    _check_grouped(project, select)
-    return project
-
-
-def _check_grouped(project: Project, select: exp.Select) -> None:
-    available = {f.name for f in project.input.fields}
-    for item, source in zip(project.items, select.selects, strict=True):
-        for reference in item.expression.find_all(exp.Column):
-            if reference.name not in available:
-                raise Error(
-                    f'column "{reference.name}" must appear in the GROUP BY clause or be used in an aggregate function',
-                    errors.GROUPING_ERROR,
-                    position=position_of(source),
-                )
-
-
-def _state_of(call: exp.Expr, inputs: dict[str, Item], state: dict[str, Call]) -> exp.Expr:
-    """Add the calls an aggregate is computed from, and its argument; the expression that computes it."""
-    condition = None
-    if isinstance(call, exp.Filter):
-        condition = _scalar(call.expression.this)
-        call = call.this
-    if isinstance(call.this, exp.Distinct) or isinstance(call, exp.CountIf):
-        raise _refuse(f"{_written(call)}", call)
-    if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
-        if condition is None:
-            return column("_count")
-        return column(_add(state, "count", _argument(inputs, exp.true(), BOOLEAN, condition), BIGINT))
-    if call.expressions or not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
-        raise _refuse(f"the aggregate {_written(call)}", call)
-    type_ = type_of(call.this)
-    argument = _argument(inputs, _scalar(call.this), type_, condition)
-    match call:
-        case exp.Min() | exp.Max():
-            return column(_add(state, type(call).__name__.lower(), argument, type_))
-        case exp.Count():
-            return column(_add(state, "count", argument, BIGINT))
-    if not type_.is_numeric:
-        raise Error(
-            f"function {_written(call)} does not exist for type {type_}",
-            errors.UNDEFINED_FUNCTION,
-            position=position_of(call),
+def _series(
+    builder: Builder, select: exp.Select, node: Node, replacements: dict[str, exp.Expr]
+) -> tuple[Node, dict[str, exp.Expr]]:
+    """A set-returning function in the select list: a row for each of its elements."""
+    found = [
+        call
+        for item in select.selects
+        for call in item.find_all(exp.Explode, exp.ExplodingGenerateSeries, exp.Unnest)
+        if call.parent_select is select
+    ]
+    if not found:
+        return node, replacements
+    if len({text(call) for call in found}) > 1:
+        raise refuse(
+            "more than one set-returning function in a select list",
+            found[1],
+            "Put them into FROM, one after the other.",
         )
-    count = column(_add(state, "count", argument, BIGINT))
-    total = column(_add(state, "sum", argument, sum_type(type_)))
-    if isinstance(call, exp.Avg):
-        value: exp.Expr = exp.Div(
-            this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count.copy(), data_type(DOUBLE))
-        )
-    else:
-        value = total
-    return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), value)
+    call = found[0]
+    array = array_of(call)
+    assert array is not None
+    element = Field(builder.fresh("element"), element_type(array))
+    node = Unnest(node, replaced(scalar(array), replacements), element, builder.fresh("position"))
+    return node, replacements | {text(scalar(call)): typed_column(element.name, element.type)}
 
 
-def sum_type(type_: Type) -> Type:
-    """PostgreSQL's type of sum(x) (documentation, table "General-Purpose Aggregate Functions")."""
-    match type_.name:
-        case "smallint" | "integer":
-            return BIGINT
-        case "bigint":
-            return Type("numeric", 38, 0)
-        case "numeric":
-            return Type("numeric", 38, NUMERIC.scale or type_.scale if type_.precision is not None else 10)
-    return type_
+# ORDER BY with LIMIT.
 
 
-def _argument(inputs: dict[str, Item], expression: exp.Expr, type_: Type, condition: exp.Expr | None) -> str:
-    if condition is not None:
-        expression = exp.Case().when(condition, expression)
-    name = expression.name if isinstance(expression, exp.Column) else _text(expression)
-    inputs.setdefault(name, Item(name, expression, type_))
-    return name
+def _number(clause: exp.Expr | None) -> int | None:
+    """The constant of LIMIT or OFFSET."""
+    if clause is None:
+        return None
+    count = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.expression
+    if count is None:
+        return 1
+    if isinstance(count, exp.Null):
+        return None
+    bare = count.unnest()
+    if not (isinstance(bare, exp.Literal) and bare.is_int):
+        raise refuse("a LIMIT or OFFSET that is not a constant", clause)
+    return int(bare.name)
 
 
-def _add(state: dict[str, Call], function: str, argument: str, type_: Type) -> str:
-    name = f"_{function}({argument})"
-    state.setdefault(name, Call(name, function, argument, type_))
-    return name
+def _limited(node: Node, query: exp.Expr, sorts: tuple[Order, ...]) -> Node:
+    limit, offset = _number(query.args.get("limit")), _number(query.args.get("offset")) or 0
+    fetch = query.args.get("limit")
+    with_ties = isinstance(fetch, exp.Fetch) and bool(fetch.args.get("limit_options"))
+    if limit is None and not offset:
+        return node
+    if with_ties and "TIES" in text(fetch).upper():
+        raise refuse("WITH TIES", query, "Use rank() in a subquery and compare it.")
+    return TopN(node, (), sorts, limit, offset)
+
+
+def _ordered_by_outputs(builder: Builder, node: Node, query: exp.Expr) -> Node:
+    order = query.args.get("order")
+    sorts = []
+    names = {f.name for f in node.fields}
+    for ordered in order.expressions if order is not None else ():
+        by = ordered.this
+        if isinstance(by, exp.Literal) and by.is_int:
+            name = node.fields[int(by.name) - 1].name
+        elif isinstance(by, exp.Column) and by.name in names:
+            name = by.name
+        elif query.args.get("limit") or query.args.get("offset"):
+            raise refuse("ORDER BY with an expression after a set operation", by)
+        else:
+            continue
+        sorts.append(order_of(name, ordered))
+    return _limited(node, query, tuple(sorts))
+
+
+def _first_rows(builder: Builder, node: Node, query: exp.Expr, positional: bool) -> Node:
+    node = _ordered_by_outputs(builder, node, query)
+    if not positional:
+        return node
+    return renamed(node, [f"_{number}" for number in range(len(node.fields))], [f.type for f in node.fields])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from planner.dialects import for_duckdb, for_spark
+
 DUCKDB, SPARK = "duckdb", "spark"
 
 
 def to_sql(tree: exp.Expr, engine: str) -> str:
     """The text of a planner-made tree for `duckdb` or `spark`."""
-    return tree.transform(_for_engine, engine).sql(dialect=engine, identify=True)
+    own = for_spark if engine == SPARK else for_duckdb
+    return tree.transform(own).transform(_for_engine, engine).sql(dialect=engine, identify=True)
 
 
 def _for_engine(node: exp.Expr, engine: str) -> exp.Expr:

@@ -24,7 +24,7 @@ def explain_view(plan: StreamPlan, verbose: bool = False, incremental: bool = Fa
     )
     lines = [head, *_tree(plan.root, plan, verbose, "")]
     if verbose:
-        engine = "Spark only, because of " + plan.spark_only if plan.spark_only else "DuckDB or Spark, by size"
+        engine = "DuckDB only, because of " + plan.duckdb_only if plan.duckdb_only else "DuckDB or Spark, by size"
         lines += ["", f"backfill: {plan.strategy} ({plan.reason})", f"maintained on: {engine}"]
     if incremental:
         lines += ["", *_incremental(plan)]

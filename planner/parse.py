@@ -85,6 +85,8 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     reader.expect("AS")
     offset = reader.offset
     query = parse_tree(reader.sql, offset)
+    if isinstance(query, exp.Values):
+        query = exp.select("*").from_(query)
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
     _refuse_duplicates([option.name for option in options], "Duplicated option: {}")

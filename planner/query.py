@@ -12,6 +12,7 @@ from catalog.errors import Error
 from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
 from planner import pg_compat
+from planner.aggregates import canonical
 from planner.bind import Scope, data_type, resolve, resolve_readable
 from planner.statements import Name
 from planner.trees import column_type, name_of
@@ -51,6 +52,7 @@ def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] =
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
     tree = tree.copy()
     _name_outputs(tree)
+    tree = canonical(tree)
     parameters = infer_parameters(tree, environment, oids)
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
 

@@ -7,29 +7,41 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from catalog.types import INTEGER
 from planner.bind import data_type
+from planner.builder import columns_in, names_of, typed_column
 from planner.nodes import (
+    COUNT,
+    FULL,
+    INNER,
     Aggregate,
     Filter,
     Item,
     Join,
     Node,
+    OverWindow,
     Project,
     Scan,
+    TopN,
     UnionAll,
+    Unnest,
+    Values,
     branch_item,
     column,
+    conjuncts,
     transform,
+    walk,
     with_inputs,
 )
 
 
-def apply_rules(root: Node) -> Node:
+def apply_rules(root: Project) -> Project:
     """Run RULES over a plan."""
     for rule in RULES:
         rewritten = rule(root)
         visible = rewritten.fields[: len(root.fields)]
         assert [f.type for f in visible] == [f.type for f in root.fields], rule.__name__
+        assert isinstance(rewritten, Project)
         root = rewritten
     return root
 
@@ -37,12 +49,16 @@ def apply_rules(root: Node) -> Node:
 def push_filters(root: Node) -> Node:
     """Move conjuncts of a filter into the join below it, and from there to the side they are about.
 
-    `Filter(a = b AND c > 1, Join(L, R))` becomes `Join(L, Filter(c > 1, R), a = b)`.
+    `Filter(a = b AND c > 1, Join(L, R))` becomes `Join(L, Filter(c > 1, R), a = b)`. Past an outer, semi or anti
+    join goes only what is about its left side.
     """
 
     def push(node: Node) -> Node:
+        if isinstance(node, Filter) and isinstance(node.input, Filter):
+            both = exp.and_(*conjuncts(node.predicate), *conjuncts(node.input.predicate), copy=False)
+            return push(Filter(node.input.input, both))
         if isinstance(node, Filter) and isinstance(node.input, Join):
-            return _place(node.input, _conjuncts(node.predicate))
+            return _place(node.input, conjuncts(node.predicate))
         return node
 
     # Top down, because a pushed filter may meet the next join.
@@ -50,77 +66,215 @@ def push_filters(root: Node) -> Node:
     return with_inputs(pushed, tuple(push_filters(child) for child in pushed.inputs))
 
 
-def _place(join: Join, conjuncts: list[exp.Expr]) -> Join:
-    left_names = {f.name for f in join.left.fields}
-    right_names = {f.name for f in join.right.fields}
-    left, right, both = [], [], _conjuncts(join.condition) if join.condition is not None else []
-    for conjunct in conjuncts:
-        used = {reference.name for reference in conjunct.find_all(exp.Column)}
-        if used and used <= left_names:
-            left.append(conjunct)
-        elif used and used <= right_names:
-            right.append(conjunct)
+def _place(join: Join, parts: list[exp.Expr]) -> Node:
+    left_names, right_names = names_of(join.left), names_of(join.right)
+    left, right, both = [], [], []
+    for part in parts:
+        used = columns_in(part)
+        if used and used <= left_names and join.kind != FULL:
+            left.append(part)
+        elif used and used <= right_names and join.kind == INNER:
+            right.append(part)
         else:
-            both.append(conjunct)
-    return Join(_filtered(join.left, left), _filtered(join.right, right), exp.and_(*both, copy=False) if both else None)
+            both.append(part)
+    placed = replace(join, left=_filtered(join.left, left), right=_filtered(join.right, right))
+    if join.kind != INNER:
+        return _filtered(placed, both)
+    joined = [*join.conjuncts, *both]
+    return replace(placed, condition=exp.and_(*joined, copy=False) if joined else None)
 
 
-def _filtered(node: Node, conjuncts: list[exp.Expr]) -> Node:
-    return Filter(node, exp.and_(*conjuncts, copy=False)) if conjuncts else node
+def _filtered(node: Node, parts: list[exp.Expr]) -> Node:
+    return Filter(node, exp.and_(*parts, copy=False)) if parts else node
 
 
-def _conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
-    predicate = predicate.unnest()
-    return list(predicate.flatten()) if isinstance(predicate, exp.And) else [predicate]
+def connect_joins(root: Node) -> Node:
+    """Order the inputs of inner joins so that each meets one it has an equality with, where there is any.
+
+    `FROM a, b, c WHERE a.x = c.x AND b.y = c.y` joins a, c, b instead of starting with a cross product.
+    """
+    node = root
+    if isinstance(node, Join) and node.kind == INNER:
+        leaves, conditions = _flattened(node)
+        return _connected([connect_joins(leaf) for leaf in leaves], conditions)
+    return with_inputs(node, tuple(connect_joins(child) for child in node.inputs))
+
+
+def _flattened(node: Node) -> tuple[list[Node], list[exp.Expr]]:
+    if not (isinstance(node, Join) and node.kind == INNER):
+        return [node], []
+    left, left_conditions = _flattened(node.left)
+    right, right_conditions = _flattened(node.right)
+    return left + right, [*left_conditions, *right_conditions, *node.conjuncts]
+
+
+def _connected(leaves: list[Node], conditions: list[exp.Expr]) -> Node:
+    joined, *rest = leaves
+    while rest:
+        chosen = next((leaf for leaf in rest if _joined(joined, leaf, conditions).pairs), rest[0])
+        rest = [leaf for leaf in rest if leaf is not chosen]
+        made = _joined(joined, chosen, conditions)
+        conditions = [part for part in conditions if part not in made.conjuncts]
+        joined = made
+    return _filtered(joined, conditions)
+
+
+def _joined(left: Node, right: Node, conditions: list[exp.Expr]) -> Join:
+    names = names_of(left) | names_of(right)
+    parts = [part for part in conditions if columns_in(part) <= names]
+    return Join(left, right, exp.and_(*parts, copy=False) if parts else None)
+
+
+def limit_windows(root: Node) -> Node:
+    """`row_number() … <= n` over a window keeps only the first n rows of each partition below it.
+
+    RisingWave's OverWindowToTopNRule does the same for the group top-n pattern.
+    """
+
+    def limit(node: Node) -> Node:
+        if not (isinstance(node, Filter) and isinstance(node.input, Project | OverWindow)):
+            return node
+        window = node.input.input if isinstance(node.input, Project) else node.input
+        if not isinstance(window, OverWindow) or len(window.calls) != 1:
+            return node
+        call = window.calls[0]
+        if not isinstance(call.expression, exp.RowNumber) or not call.order:
+            return node
+        outer = node.input.passed_on.get(call.name) if isinstance(node.input, Project) else call.name
+        bound = _upper_bound(node.predicate, outer)
+        if bound is None:
+            return node
+        limited = replace(window, input=TopN(window.input, window.partition, call.order, bound))
+        below = replace(node.input, input=limited) if isinstance(node.input, Project) else limited
+        return replace(node, input=below)
+
+    return transform(root, limit)
+
+
+def _upper_bound(predicate: exp.Expr, name: str | None) -> int | None:
+    for part in conjuncts(predicate):
+        if not isinstance(part, exp.LTE | exp.LT | exp.EQ):
+            continue
+        left, right = part.this.unnest(), part.expression.unnest()
+        if isinstance(left, exp.Column) and left.name == name and isinstance(right, exp.Literal) and right.is_int:
+            return max(int(right.name) - isinstance(part, exp.LT), 0)
+    return None
 
 
 def prune_columns(root: Node) -> Node:
-    """Scan only the columns that something above reads, and the key."""
-    needed: set[str] = set()
+    """Compute and scan only what something above reads, and the key of scans."""
+    return _prune(root, names_of(root))
 
-    def note(node: Node) -> None:
-        match node:
-            case Filter():
-                needed.update(c.name for c in node.predicate.find_all(exp.Column))
-            case Project():
-                for item in node.items:
-                    needed.update(c.name for c in item.expression.find_all(exp.Column))
-            case Join(condition=condition) if condition is not None:
-                needed.update(c.name for c in condition.find_all(exp.Column))
-        for child in node.inputs:
-            note(child)
 
-    note(root)
-
-    def prune(node: Node) -> Node:
-        if not isinstance(node, Scan):
+def _prune(node: Node, needed: set[str]) -> Node:
+    match node:
+        case Scan():
+            kept = (n for n in node.columns if f"{node.alias}.{n}" in needed or n in node.relation.key)
+            return replace(node, columns=tuple(kept))
+        case Values():
             return node
-        kept = (name for name in node.columns if f"{node.alias}.{name}" in needed or name in node.relation.key)
-        return replace(node, columns=tuple(kept))
+        case Filter():
+            return replace(node, input=_prune(node.input, needed | columns_in(node.predicate)))
+        case Project():
+            # A relation has at least one column.
+            items = tuple(item for item in node.items if item.name in needed) or node.items[:1]
+            return Project(_prune(node.input, set().union(*(columns_in(i.expression) for i in items))), items)
+        case Unnest():
+            below = (needed - {node.element.name, node.position}) | columns_in(node.array)
+            return replace(node, input=_prune(node.input, below))
+        case Join():
+            below = needed | (columns_in(node.condition) if node.condition is not None else set())
+            return replace(node, left=_prune(node.left, below), right=_prune(node.right, below))
+        case UnionAll():
+            names = [f.name for f in node.fields]
+            kept_names = [name for name in names if name in needed] or names[:1]
+            branches = tuple(_prune(branch, set(kept_names)) for branch in node.branches)
+            return replace(node, branches=branches, width=len(kept_names))
+        case Aggregate():
+            calls = tuple(call for call in node.calls if call.name in needed or call.name == COUNT)
+            below = set(node.keys) | {call.argument for call in calls if call.argument is not None}
+            for call in calls:
+                below |= columns_in(call.expression) if call.expression is not None else set()
+            return replace(node, input=_prune(node.input, below), calls=calls)
+        case TopN():
+            below = needed | set(node.partition) | {order.name for order in node.order}
+            return replace(node, input=_prune(node.input, below))
+        case OverWindow():
+            windows = tuple(call for call in node.calls if call.name in needed)
+            if not windows:
+                return _prune(node.input, needed)
+            below = needed | set(node.partition)
+            for window in windows:
+                below |= columns_in(window.expression) | {order.name for order in window.order}
+            return replace(node, input=_prune(node.input, below - {w.name for w in windows}), calls=windows)
 
-    return transform(root, prune)
+
+def merge_projects(root: Node) -> Node:
+    """Two projections, one over the other, become one where either only picks and renames fields."""
+
+    def merge(node: Node) -> Node:
+        if not (isinstance(node, Project) and isinstance(node.input, Project)):
+            return node
+        inner = {item.name: item for item in node.input.items}
+        if all(item.source for item in node.items) or all(item.source for item in node.input.items):
+            items = (Item(i.name, _substituted(i, inner), i.type) for i in node.items)
+            return Project(node.input.input, tuple(items))
+        return node
+
+    return transform(root, merge)
+
+
+def _substituted(item: Item, inner: dict[str, Item]) -> exp.Expr:
+    if item.source is not None:
+        found = inner[item.source]
+        if found.type != item.type:
+            return exp.cast(found.expression.copy(), data_type(item.type))
+        return found.expression
+    return item.expression.transform(
+        lambda part: inner[part.name].expression.copy() if isinstance(part, exp.Column) else part
+    )
 
 
 def carry_keys(root: Node) -> Node:
-    """Let every projection pass on the stream key of its input, and every union tell its branches apart."""
+    """Let every projection pass on the stream key of its input, and every union tell its branches apart.
 
-    def carry(node: Node) -> Node:
-        match node:
-            case Project():
-                missing = [name for name in node.input.key if name not in node.passed_on]
-                return replace(node, items=node.items + _pass_on(node.input, missing))
-            case UnionAll():
-                return _key_branches(node)
-            case Join():
-                return replace(node, right=_apart_from(node.left, node.right))
-        return node
+    What is below an aggregate needs no key: its groups are one.
+    """
+    if isinstance(root, Aggregate):
+        below = root.input
+        if isinstance(below, UnionAll):
+            return replace(root, input=with_inputs(below, tuple(map(_carried_below, below.branches))))
+        return replace(root, input=_carried_below(below) if isinstance(below, Project) else carry_keys(below))
+    node = with_inputs(root, tuple(carry_keys(child) for child in root.inputs))
+    match node:
+        case Project():
+            missing = [name for name in node.input.key if name not in node.passed_on]
+            return replace(node, items=node.items + _pass_on(node.input, missing, {i.name for i in node.items}))
+        case UnionAll():
+            return _key_branches(node)
+        case Join():
+            left = node.left
+            if node.kind == FULL:
+                # Rows of either side alone have NULLs for the other's key: this tells them apart.
+                left = Project(
+                    left,
+                    (
+                        *(Item(f.name, column(f.name), f.type) for f in left.fields),
+                        Item(f"_left.{len(list(walk(node)))}", exp.Literal.number(1), INTEGER),
+                    ),
+                )
+                node = replace(node, marker=left.items[-1].name)
+            return replace(node, left=left, right=_apart_from(left, node.right))
+    return node
 
-    return transform(root, carry)
+
+def _carried_below(node: Node) -> Node:
+    return with_inputs(node, tuple(carry_keys(child) for child in node.inputs))
 
 
 def _apart_from(left: Node, right: Node) -> Node:
     """Rename the keys that both sides of a join carry: those of a CTE read twice. Nothing above names them."""
-    taken = {f.name for f in left.fields}
+    taken = names_of(left)
     if not any(f.name in taken for f in right.fields):
         return right
     items = []
@@ -132,54 +286,49 @@ def _apart_from(left: Node, right: Node) -> Node:
     return Project(right, tuple(items))
 
 
-def _pass_on(node: Node, names: list[str]) -> tuple[Item, ...]:
+def _pass_on(node: Node, names: list[str], taken: set[str]) -> tuple[Item, ...]:
     types = {f.name: f.type for f in node.fields}
-    return tuple(Item(name, column(name), types[name]) for name in dict.fromkeys(names))
+    items = []
+    for name in dict.fromkeys(names):
+        assert name not in taken, name
+        items.append(Item(name, column(name), types[name]))
+    return tuple(items)
 
 
 def _key_branches(union: UnionAll) -> UnionAll:
     keys = [
         (number, name, next(f.type for f in branch.fields if f.name == name))
         for number, branch in enumerate(union.branches)
-        for name in branch.key
+        for name in dict.fromkeys(branch.key)
     ]
     branches = []
     for number, branch in enumerate(union.branches):
         items = [Item(f.name, column(f.name), f.type) for f in branch.fields[: union.width]]
         items.append(branch_item(number))
         for owner, name, type_ in keys:
-            value = column(name) if owner == number else exp.cast(exp.null(), data_type(type_))
+            value = typed_column(name, type_) if owner == number else exp.cast(exp.null(), data_type(type_))
             items.append(Item(f"_key{owner}.{name}", value, type_))
         branches.append(Project(branch, tuple(items)))
     names = tuple(f.name for f in branches[0].fields[union.width :])
     return UnionAll(tuple(branches), union.width, names)
 
 
-def merge_projects(root: Node) -> Node:
-    """`Project(Project(x))` becomes one projection, where the outer one only picks and renames fields."""
-
-    def merge(node: Node) -> Node:
-        if isinstance(node, Project) and isinstance(node.input, Project) and all(i.source for i in node.items):
-            inner = {item.name: item for item in node.input.items}
-            return Project(
-                node.input.input,
-                tuple(Item(i.name, inner[i.source or ""].expression, i.type) for i in node.items),
-            )
-        return node
-
-    return transform(root, merge)
-
-
 def keep_state_in_view(root: Node) -> Node:
-    """A projection right over the topmost aggregate passes on all of its state, so the view is its own state."""
-    if isinstance(root, Project) and isinstance(root.input, Aggregate):
-        missing = [f.name for f in root.input.fields if f.name not in root.passed_on]
-        return replace(root, items=root.items + _pass_on(root.input, missing))
+    """A projection right over the topmost aggregate or top-n passes on all of its state, so the view is its state."""
+    if not isinstance(root, Project):
+        return root
+    below = root.input
+    if isinstance(below, Aggregate) or (isinstance(below, TopN) and below.limit is not None and not below.offset):
+        missing = [f.name for f in below.fields if f.name not in root.passed_on]
+        return replace(root, items=root.items + _pass_on(below, missing, {i.name for i in root.items}))
     return root
 
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     push_filters,
+    connect_joins,
+    merge_projects,
+    limit_windows,
     prune_columns,  # before keys are carried: it keeps the keys of scans by itself
     merge_projects,
     carry_keys,

@@ -12,7 +12,22 @@ from catalog.errors import Error
 from catalog.model import Catalog, Column
 from planner.bind import Scope, bind
 from planner.build import build
-from planner.nodes import Aggregate, Project, Scan, walk
+from planner.nodes import (
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    expressions,
+    walk,
+)
+from planner.now import reads_now
 from planner.portable import unproven
 from planner.rules import apply_rules
 
@@ -22,15 +37,20 @@ SNAPSHOT = "SnapshotBackfill"
 
 @dataclass(frozen=True)
 class State:
-    """What an aggregate keeps between epochs: one row a group, fields as columns.
+    """What an operator keeps between epochs, fields as columns: a row a group, or the first rows of each partition.
 
     `columns` maps each field to the stored column. With `in_view` the view's own table holds them.
     """
 
     name: str
-    node: Aggregate
+    node: Aggregate | TopN
     in_view: bool
     columns: tuple[tuple[str, str], ...]
+
+    @property
+    def operator(self) -> str:
+        """As RisingWave's names of internal tables end."""
+        return "hashagg" if isinstance(self.node, Aggregate) else "grouptopn" if self.node.partition else "topn"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +63,7 @@ class StreamPlan:
     states: tuple[State, ...]
     strategy: str
     reason: str
-    spark_only: str | None  # why DuckDB may not run it; None when both engines are proven equal
+    duckdb_only: str | None  # why Spark may not run it; None when both engines are proven equal
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -57,7 +77,12 @@ class StreamPlan:
     def key(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.root.key))
 
-    def state_of(self, node: Aggregate) -> State:
+    @cached_property
+    def reads_now(self) -> bool:
+        """Whether time alone changes the view."""
+        return any(reads_now(expression) for node in walk(self.root) for expression in expressions(node))
+
+    def state_of(self, node: Aggregate | TopN) -> State:
         return next(state for state in self.states if state.node == node)
 
 
@@ -67,8 +92,46 @@ def plan_view(query: exp.Query, names: tuple[str, ...], catalog: Catalog, scope:
     width = len(root.items)
     _check_names(root)
     planned = apply_rules(root)
-    assert isinstance(planned, Project)
-    return StreamPlan(planned, width, _states(planned), SNAPSHOT, "the only strategy so far", unproven(planned))
+    _check_time(planned)
+    _check_temporal_joins(planned, True)
+    reason = unproven(planned) or _unknown_to_spark(planned)
+    return StreamPlan(planned, width, _states(planned), SNAPSHOT, "the only strategy so far", reason)
+
+
+def _unknown_to_spark(root: Node) -> str | None:
+    """The first type in a plan that Spark cannot hold."""
+    for node in walk(root):
+        for field in node.fields:
+            if field.type.base.spark is None:
+                return f"the type {field.type}"
+    return None
+
+
+def _check_time(root: Node) -> None:
+    """Raise Error 0A000 where `now()` is something else than compared with in a filter."""
+    for node in walk(root):
+        if not isinstance(node, Filter) and any(reads_now(expression) for expression in expressions(node)):
+            raise Error(
+                "For streaming queries, `NOW()` function is only allowed in `WHERE`, `HAVING`, `ON` and `FROM`",
+                errors.FEATURE_NOT_SUPPORTED,
+                hint="Please use a temporal filter: compare a column with now() in WHERE.",
+            )
+
+
+def _check_temporal_joins(node: Node, is_linear: bool) -> None:
+    """A temporal join's result cannot be asked for again: nothing above it may need more than its changes."""
+    if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and not is_linear:
+        raise Error(
+            "a temporal join below an operator that looks its input up again is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Above a temporal join a view can filter, project, UNION ALL and aggregate with count and sum.",
+        )
+    keeps = isinstance(node, Filter | Project | UnionAll | Unnest) or (
+        isinstance(node, Aggregate) and all(call.is_linear for call in node.calls)
+    )
+    for number, child in enumerate(node.inputs):
+        is_stream = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and number == 0
+        _check_temporal_joins(child, is_linear and (keeps or is_stream))
 
 
 def _rename_outputs(root: Project, names: tuple[str, ...]) -> Project:
@@ -96,8 +159,11 @@ def _ordinal(number: int) -> str:
 
 def _states(root: Project) -> tuple[State, ...]:
     states = []
-    for number, node in enumerate(n for n in walk(root) if isinstance(n, Aggregate)):
-        in_view = root.input is node
+    for node in walk(root):
+        if not (isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)):
+            continue
+        in_view = root.input is node and not (isinstance(node, TopN) and node.offset)
         names = root.passed_on if in_view else {f.name: f.name for f in node.fields}
-        states.append(State(f"a{number}", node, in_view, tuple((f.name, names[f.name]) for f in node.fields)))
+        columns = tuple((f.name, names[f.name]) for f in node.fields)
+        states.append(State(f"s{len(states)}", node, in_view, columns))
     return tuple(states)

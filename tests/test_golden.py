@@ -81,7 +81,7 @@ def show_backfill(sql: str) -> str:
         lines.append(f"  whole: {to_sql(whole_query(made, fragment), SPARK)}")
         for driver in fragment.drivers:
             lines.append(f"  slice of {driver}: {to_sql(slice_query(made, fragment, driver), SPARK)}")
-        if fragment.aggregate is not None:
+        if fragment.end is not None:
             lines.append(f"  merge: {to_sql(merge_query(made, fragment), SPARK)}")
     return "\n".join(lines)
 

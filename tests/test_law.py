@@ -36,8 +36,14 @@ def run(client: Client, sql: str) -> list[tuple[object, ...]]:
 
 
 def as_bag(rows: list[tuple[object, ...]]) -> Counter[tuple[object, ...]]:
-    """Rows as a multiset. The values here are exact in binary, so sums are too."""
-    return Counter(rows)
+    """Rows as a multiset. Sums here are exact in binary; variances agree to 9 digits, whatever the order."""
+    return Counter(tuple(map(comparable, row)) for row in rows)
+
+
+def comparable(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(map(comparable, value))
+    return f"{value + 0.0:.9g}" if isinstance(value, float) else value
 
 
 def check(client: Client, views: dict[str, str], moment: str) -> None:

@@ -1,0 +1,36 @@
+"""What the delta compiler makes and an engine runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Step:
+    """`CREATE TEMPORARY relation name AS query`."""
+
+    name: str
+    query: exp.Select
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Bring a stored table up to date: delete the rows whose `key` is in `removed`, then insert `added`.
+
+    `state` names the internal table; None means the view itself. Without a key all rows go, if `removed` has any.
+    """
+
+    state: str | None
+    key: tuple[str, ...]
+    removed: exp.Select
+    added: exp.Select
+
+
+@dataclass(frozen=True)
+class DeltaProgram:
+    """Steps in order, then what they change. `view_changes` is left behind for the views that read this one."""
+
+    steps: tuple[Step, ...]
+    applies: tuple[Apply, ...]
