@@ -112,7 +112,7 @@ class Store:
         return row[0]
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Add a relation and its empty lake table. Raises Error 42710 when the name is taken."""
+        """Add a relation and, unless it is a view, its empty lake table. Raises Error 42710 when the name is taken."""
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
         if taken is not None:
             raise already_exists(taken)
@@ -140,7 +140,8 @@ class Store:
                 for position, column in enumerate(relation.columns, start=1)
             ],
         )
-        self.create_table(cursor, relation.lake_name, relation.stored)
+        if not relation.is_view:
+            self.create_table(cursor, relation.lake_name, relation.stored)
 
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
         """A lake table without a relation of its own, for the state of an operator."""

@@ -18,6 +18,7 @@ from catalog.model import Catalog, Relation
 from catalog.types import DOUBLE, NUMERIC, VARCHAR, Type, parse_type
 from planner.statements import Name
 from planner.trees import name_of, position_of
+from planner.views import reference
 
 
 @dataclass(frozen=True)
@@ -67,17 +68,7 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """Qualify and type a query over user relations."""
     tree = query.copy()
     tables: dict[str, Relation] = {}
-    for table in _base_tables(tree):
-        relation = resolve_readable(catalog, scope, name_of(table))
-        unique = f"r{relation.id}"
-        tables[unique] = relation
-        if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        renamed = exp.to_identifier(unique, quoted=True)
-        renamed.meta.update(table.this.meta)
-        table.set("this", renamed)
-        table.set("db", None)
-        table.set("catalog", None)
+    _resolve_tables(tree, catalog, scope, tables)
     schema = MappingSchema(
         {unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()},
         dialect="postgres",
@@ -91,6 +82,26 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     assert isinstance(tree, exp.Query)
     _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
+
+
+def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation]) -> None:
+    """Name the tables `r<id>`, after their relations, which `tables` gets; inline the views."""
+    for table in _base_tables(tree):
+        relation = resolve_readable(catalog, scope, name_of(table))
+        if relation.is_view:
+            subquery = reference(relation, table)
+            _resolve_tables(subquery.this, catalog, Scope(relation.database, relation.schema), tables)
+            table.replace(subquery)
+            continue
+        unique = f"r{relation.id}"
+        tables[unique] = relation
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        renamed = exp.to_identifier(unique, quoted=True)
+        renamed.meta.update(table.this.meta)
+        table.set("this", renamed)
+        table.set("db", None)
+        table.set("catalog", None)
 
 
 def _make_aliases_unique(tree: exp.Query) -> None:

@@ -24,6 +24,7 @@ from planner.statements import (
     ColumnDefinition,
     CreateMaterializedView,
     CreateTable,
+    CreateView,
     Deallocate,
     Delete,
     Drop,
@@ -64,13 +65,15 @@ def _create(reader: TokenReader) -> Statement:
         raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.accept("MATERIALIZED", "VIEW"):
         return _create_materialized_view(reader)
+    if reader.accept("VIEW"):
+        return _create_view(reader)
     if reader.accept("TABLE"):
         return _create_table(reader)
     kind = reader.peek()
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE and CREATE MATERIALIZED VIEW are.",
+        hint="CREATE TABLE, CREATE VIEW and CREATE MATERIALIZED VIEW are.",
         position=reader.offset + 1,
     )
 
@@ -88,11 +91,27 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
     _refuse_duplicates([option.name for option in options], "Duplicated option: {}")
-    listed = f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
-    head = f"CREATE MATERIALIZED VIEW {name.sql}{listed}"
+    head = f"CREATE MATERIALIZED VIEW {name.sql}{_column_list(columns)}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
     return CreateMaterializedView(name, columns, query, options, if_not_exists, definition)
+
+
+def _column_list(columns: tuple[str, ...]) -> str:
+    return f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
+
+
+def _create_view(reader: TokenReader) -> CreateView:
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
+    reader.expect("AS")
+    offset = reader.offset
+    query = parse_tree(reader.sql, offset)
+    if not isinstance(query, exp.Query | exp.Values):
+        raise syntax_error(reader.sql, offset)
+    definition = f"CREATE VIEW {name.sql}{_column_list(columns)} AS {reader.sql[offset:].strip()}"
+    return CreateView(name, columns, query, if_not_exists, definition)
 
 
 def _option(reader: TokenReader) -> Option:
@@ -165,6 +184,8 @@ def _drop(reader: TokenReader) -> Drop:
     reader.expect("DROP")
     if reader.accept("MATERIALIZED", "VIEW"):
         kind = "materialized view"
+    elif reader.accept("VIEW"):
+        kind = "view"
     elif reader.accept("TABLE"):
         kind = "table"
     else:

@@ -76,8 +76,17 @@ class CreateMaterializedView:
 
 
 @dataclass(frozen=True)
+class CreateView:
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query | exp.Values
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
 class Drop:
-    kind: str  # "table" or "materialized view"
+    kind: str  # as in `Relation.kind`
     names: tuple[Name, ...]
     if_exists: bool
     cascade: bool
@@ -127,7 +136,7 @@ class Show:
 
 @dataclass(frozen=True)
 class ShowCreate:
-    """SHOW CREATE TABLE or MATERIALIZED VIEW."""
+    """SHOW CREATE TABLE, VIEW or MATERIALIZED VIEW."""
 
     kind: str
     name: Name
@@ -191,6 +200,7 @@ Statement = (
     | Query
     | CreateTable
     | CreateMaterializedView
+    | CreateView
     | Drop
     | Insert
     | Update
