@@ -114,7 +114,10 @@ def _make_aliases_unique(tree: exp.Query) -> None:
                 unique += "_"
             seen.add(unique)
             if unique != name:
-                node.set("alias", exp.TableAlias(this=exp.to_identifier(unique, quoted=True)))
+                holder: exp.Expr = node  # of a subquery sqlglot names the query in it
+                while holder.alias != name and holder.parent is not None:
+                    holder = holder.parent
+                holder.args["alias"].set("this", exp.to_identifier(unique, quoted=True))
                 for column in scope.columns:
                     if column.table == name:
                         column.set("table", exp.to_identifier(unique, quoted=True))

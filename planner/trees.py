@@ -89,8 +89,9 @@ def is_cte(table: exp.Table) -> bool:
     own: exp.Expr | None = None  # the CTE last left on the way up
     while node is not None:
         with_ = node.args.get("with_")
+        is_recursive = with_ is not None and with_.args.get("recursive")
         for cte in with_.expressions if with_ is not None else ():
-            if cte is own and not with_.args.get("recursive"):
+            if cte is own and not is_recursive:
                 break
             if folded(cte.args["alias"].this) == name:
                 return True
