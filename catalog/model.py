@@ -24,6 +24,14 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Watermark:
+    """How far a table's rows may come late: those whose `column` is more than `delay_us` below the highest are dropped."""
+
+    column: str
+    delay_us: int
+
+
+@dataclass(frozen=True)
 class Relation:
     """A table, a materialized view or a view. Of a view nothing is stored: who reads it reads its query.
 
@@ -43,6 +51,8 @@ class Relation:
     created: bool
     upstreams: tuple[int, ...] = ()
     initialized_at: datetime | None = None
+    append_only: bool = False
+    watermark: Watermark | None = None
 
     @property
     def lake_name(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Job, Relation
+from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Job, Relation, Watermark
 from catalog.names import lake_name, lake_schema, quote, system_table
 from catalog.types import parse_type
 
@@ -63,14 +63,16 @@ class Store:
 
     def _load(self) -> Catalog:
         rows = self._cursor.execute(
-            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at "
+            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
+            "append_only, watermark_column, watermark_delay_us "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
         relations = tuple(
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
-                     tuple(upstreams), initialized_at)
-            for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at in rows
+                     tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None)
+            for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
+                column, delay in rows
         )  # fmt: skip
         schemas = self._cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
         parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
@@ -117,7 +119,10 @@ class Store:
         if taken is not None:
             raise already_exists(taken)
         cursor.execute(
-            f"INSERT INTO {system_table('relations')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?)",
+            f"INSERT INTO {system_table('relations')} "
+            "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, created_at, "
+            "append_only, watermark_column, watermark_delay_us) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -129,6 +134,9 @@ class Store:
                 list(relation.upstreams),
                 relation.created,
                 None,
+                relation.append_only,
+                relation.watermark.column if relation.watermark else None,
+                relation.watermark.delay_us if relation.watermark else None,
             ],
         )
         if relation.created:

@@ -93,7 +93,11 @@ def plan_source(
 def plan_write(
     tree: exp.Update | exp.Delete, target: Relation, environment: Environment, oids: tuple[int, ...] = ()
 ) -> Batch:
-    """An UPDATE or DELETE for DuckDB."""
+    """An UPDATE or DELETE for DuckDB. Raises Error 0A000 for a table that only grows."""
+    if target.append_only:
+        position = name_of(tree.this).position
+        message = "append-only table does not support update or delete"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
     tree = tree.copy()
     parameters = infer_parameters(tree, environment, oids)
     table = tree.this

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from catalog.model import Watermark
 from catalog.names import quote_if_needed
 from catalog.types import Type
 
@@ -54,6 +55,8 @@ class CreateTable:
     primary_key: tuple[str, ...]
     if_not_exists: bool
     definition: str
+    append_only: bool = False
+    watermark: Watermark | None = None
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ def create_table(session: Session, statement: CreateTable) -> Result:
             key=key or (ROW_ID,),
             definition=statement.definition,
             created=True,
+            append_only=statement.append_only,
+            watermark=statement.watermark,
         )
         store.create_relation(cursor, relation)
     return Result("CREATE_TABLE")

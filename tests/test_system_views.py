@@ -21,7 +21,8 @@ SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path":
 # The OIDs are those in the recorded statements: \d t asks for 16388, \d mv for 16414.
 ROWS = """
 INSERT INTO lake.sparkwave.schemas VALUES (1400, 'dev', 's2', 'root'), (1500, 'other', 'public', 'root');
-INSERT INTO lake.sparkwave.relations VALUES
+INSERT INTO lake.sparkwave.relations
+    (id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, created_at) VALUES
     (16388, 'dev', 'public', 't', 'table', 'CREATE TABLE t (...)', ['id'], [], true, 'root', now(), now()),
     (16397, 'dev', 'public', 'c', 'table', 'CREATE TABLE c (...)', ['_row_id'], [], true, 'root', now(), now()),
     (16414, 'dev', 'public', 'mv', 'materialized view',

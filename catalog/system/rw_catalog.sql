@@ -118,7 +118,7 @@ FROM pgc._databases;
 
 CREATE OR REPLACE VIEW rwc.rw_tables AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, definition,
-       false AS append_only, false AS refreshable, [owner || '=arwd/' || owner] AS acl, initialized_at, created_at,
+       append_only, false AS refreshable, [owner || '=arwd/' || owner] AS acl, initialized_at, created_at,
        NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version
 FROM pgc._relations WHERE kind = 'table' AND database = pgf.session_database();
 
