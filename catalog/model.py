@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Watermark:
-    """How far a table's rows may come late: those whose `column` is more than `delay_us` below the highest are dropped."""
+    """Rows are late, and dropped, whose `column` is more than `delay_us` below the highest stored one."""
 
     column: str
     delay_us: int

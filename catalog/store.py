@@ -120,8 +120,8 @@ class Store:
             raise already_exists(taken)
         cursor.execute(
             f"INSERT INTO {system_table('relations')} "
-            "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, created_at, "
-            "append_only, watermark_column, watermark_delay_us) "
+            "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
+            "created_at, append_only, watermark_column, watermark_delay_us) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?, ?, ?, ?)",
             [
                 relation.id,
