@@ -57,7 +57,7 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
     for column_name in key:
         if column_name not in names:
             raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
-    listed = ", ".join(part.sql(dialect="postgres") for part in schema.expressions)
+    listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
     return tuple(columns), tuple(key), listed
 
 
@@ -173,11 +173,22 @@ def _interval(reader: TokenReader) -> tuple[int, str]:
     return delay, f"INTERVAL '{text}' {unit.upper()}".strip()
 
 
+# Types whose maximum the lake's statistics have exactly.
+_ORDERED = ("timestamp", "date", "smallint", "integer", "bigint")
+
+
 def _check_watermark(watermark: Watermark, columns: tuple[ColumnDefinition, ...], added: _Additions) -> None:
     column = next((column for column in columns if column.name == watermark.column), None)
     if column is None:
         raise Error(
             f'column "{watermark.column}" does not exist', errors.UNDEFINED_COLUMN, position=added.watermark_position
+        )
+    if not column.type.name.startswith(_ORDERED):
+        raise Error(
+            f"a watermark on a column of type {column.type} is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Columns of timestamps, dates and integers can have one.",
+            position=added.watermark_position,
         )
     if watermark.delay_us and not column.type.name.startswith("timestamp"):
         raise Error(

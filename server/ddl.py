@@ -101,20 +101,19 @@ def create_view(session: Session, statement: CreateView) -> Result:
     existing = _existing(session, statement.name, "view", statement.if_not_exists)
     if existing is not None:
         return Result("CREATE_VIEW", notices=[existing])
-    environment = session.environment
-    batch = plan_query(statement.query, environment)
-    if batch.parameters:
-        raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
-    columns = _view_columns(statement, session.describe(batch))
     store = session.context.store
-    with store.change() as cursor:
+    with store.change() as cursor:  # planned in it, so that nothing it reads can be dropped meanwhile
+        environment = session.environment
+        batch = plan_query(statement.query, environment)
+        if batch.parameters:
+            raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
         relation = Relation(
             id=store.next_id(cursor),
             database=session.database,
             schema=_schema(session, statement.name),
             name=statement.name.name,
             kind="view",
-            columns=columns,
+            columns=_view_columns(statement, session.describe(batch)),
             key=(),
             definition=statement.definition,
             created=True,
