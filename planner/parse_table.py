@@ -183,7 +183,7 @@ def _check_watermark(watermark: Watermark, columns: tuple[ColumnDefinition, ...]
         raise Error(
             f'column "{watermark.column}" does not exist', errors.UNDEFINED_COLUMN, position=added.watermark_position
         )
-    if not column.type.name.startswith(_ORDERED):
+    if column.type.dimensions or not column.type.name.startswith(_ORDERED):
         raise Error(
             f"a watermark on a column of type {column.type} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
