@@ -47,6 +47,13 @@ MIGRATIONS: tuple[str, ...] = (
     INSERT INTO lake.sparkwave.schemas VALUES (1000, 'dev', 'public', 'root');
     CREATE SCHEMA lake."dev.public"
     """,
+    # Tables that only grow, and how far their rows may come late.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN append_only BOOLEAN;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN watermark_column VARCHAR;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN watermark_delay_us BIGINT;
+    UPDATE lake.sparkwave.relations SET append_only = false
+    """,
     """
     -- The time that goes with the snapshot, in microseconds: what now() is in views, and in one being created.
     ALTER TABLE lake.sparkwave.epoch ADD COLUMN time_us BIGINT;

@@ -24,9 +24,18 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Relation:
-    """A table or a materialized view.
+class Watermark:
+    """Rows are late, and dropped, whose `column` is more than `delay_us` below the highest stored one."""
 
+    column: str
+    delay_us: int
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, a materialized view or a view. Of a view nothing is stored: who reads it reads its query.
+
+    `upstreams` are the relations its query names, and for a materialized view those it reads through views as well.
     `key` names the stream key: the columns by which a change finds its row. For a table without a primary key it
     is `_row_id`, which is not stored: it is the lake's row id (bigint), kept through updates and compaction.
     """
@@ -35,13 +44,15 @@ class Relation:
     database: str
     schema: str
     name: str
-    kind: str  # "table" or "materialized view"
+    kind: str  # "table", "materialized view" or "view"
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     definition: str
     created: bool
     upstreams: tuple[int, ...] = ()
     initialized_at: datetime | None = None
+    append_only: bool = False
+    watermark: Watermark | None = None
 
     @property
     def lake_name(self) -> str:
@@ -63,6 +74,10 @@ class Relation:
     @property
     def is_table(self) -> bool:
         return self.kind == "table"
+
+    @property
+    def is_view(self) -> bool:
+        return self.kind == "view"
 
     @property
     def primary_key(self) -> tuple[str, ...]:

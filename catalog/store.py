@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Epoch, Job, Relation
+from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Epoch, Job, Relation, Watermark
 from catalog.names import lake_name, lake_schema, quote, system_table
 from catalog.types import parse_type
 
@@ -63,14 +63,16 @@ class Store:
 
     def _load(self) -> Catalog:
         rows = self._cursor.execute(
-            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at "
+            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
+            "append_only, watermark_column, watermark_delay_us "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
         relations = tuple(
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
-                     tuple(upstreams), initialized_at)
-            for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at in rows
+                     tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None)
+            for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
+                column, delay in rows
         )  # fmt: skip
         schemas = self._cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
         parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
@@ -112,12 +114,15 @@ class Store:
         return row[0]
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Add a relation and its empty lake table. Raises Error 42710 when the name is taken."""
+        """Add a relation and, unless it is a view, its empty lake table. Raises Error 42710 when the name is taken."""
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
         if taken is not None:
             raise already_exists(taken)
         cursor.execute(
-            f"INSERT INTO {system_table('relations')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?)",
+            f"INSERT INTO {system_table('relations')} "
+            "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
+            "created_at, append_only, watermark_column, watermark_delay_us) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -129,6 +134,9 @@ class Store:
                 list(relation.upstreams),
                 relation.created,
                 None,
+                relation.append_only,
+                relation.watermark.column if relation.watermark else None,
+                relation.watermark.delay_us if relation.watermark else None,
             ],
         )
         if relation.created:
@@ -140,7 +148,8 @@ class Store:
                 for position, column in enumerate(relation.columns, start=1)
             ],
         )
-        self.create_table(cursor, relation.lake_name, relation.stored)
+        if not relation.is_view:
+            self.create_table(cursor, relation.lake_name, relation.stored)
 
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
         """A lake table without a relation of its own, for the state of an operator."""

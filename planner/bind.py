@@ -20,6 +20,7 @@ from planner.aggregates import result_type
 from planner.statements import Name
 from planner.time_windows import SHIFTED, TUMBLE_START, prepare_from
 from planner.trees import name_of, position_of
+from planner.views import reference
 
 
 @dataclass(frozen=True)
@@ -69,17 +70,7 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """Qualify and type a query over user relations."""
     tree = prepare_from(query)
     tables: dict[str, Relation] = {}
-    for table in _base_tables(tree):
-        relation = resolve_readable(catalog, scope, name_of(table))
-        unique = f"r{relation.id}"
-        tables[unique] = relation
-        if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        renamed = exp.to_identifier(unique, quoted=True)
-        renamed.meta.update(table.this.meta)
-        table.set("this", renamed)
-        table.set("db", None)
-        table.set("catalog", None)
+    _resolve_tables(tree, catalog, scope, tables)
     schema = MappingSchema(
         {unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()},
         dialect="postgres",
@@ -95,6 +86,26 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     return BoundQuery(tree, tables)
 
 
+def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation]) -> None:
+    """Name the tables `r<id>`, after their relations, which `tables` gets; inline the views."""
+    for table in _base_tables(tree):
+        relation = resolve_readable(catalog, scope, name_of(table))
+        if relation.is_view:
+            subquery = reference(relation, table)
+            _resolve_tables(subquery.this, catalog, Scope(relation.database, relation.schema), tables)
+            table.replace(subquery)
+            continue
+        unique = f"r{relation.id}"
+        tables[unique] = relation
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        renamed = exp.to_identifier(unique, quoted=True)
+        renamed.meta.update(table.this.meta)
+        table.set("this", renamed)
+        table.set("db", None)
+        table.set("catalog", None)
+
+
 def _make_aliases_unique(tree: exp.Query) -> None:
     """Give each table and subquery an alias of its own in the whole query, so that flat field names never meet."""
     seen: set[str] = set()
@@ -105,7 +116,10 @@ def _make_aliases_unique(tree: exp.Query) -> None:
                 unique += "_"
             seen.add(unique)
             if unique != name:
-                node.set("alias", exp.TableAlias(this=exp.to_identifier(unique, quoted=True)))
+                holder: exp.Expr = node  # of a subquery sqlglot names the query in it
+                while holder.alias != name and holder.parent is not None:
+                    holder = holder.parent
+                holder.args["alias"].set("this", exp.to_identifier(unique, quoted=True))
                 for column in scope.columns:
                     if column.table == name:
                         column.set("table", exp.to_identifier(unique, quoted=True))

@@ -200,7 +200,7 @@ def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, pl
             place,
             f"Compare {', '.join(right.relation.key)} of {right.relation.name}.",
         )
-    if not all(getattr(scan.relation, "append_only", False) for scan in walk(left) if isinstance(scan, Scan)):
+    if not all(scan.relation.append_only for scan in walk(left) if isinstance(scan, Scan)):
         raise refuse(
             "a temporal join with a left side that is not append-only", place, "Create the table with APPEND ONLY."
         )

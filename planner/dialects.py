@@ -37,7 +37,9 @@ def _micros(number: exp.Expr) -> exp.Expr:
 _EPOCH = exp.cast(exp.Literal.string("1970-01-01"), "timestamp")
 _DUCKDB: _Builds = {
     # Windows are aligned to the epoch, not to time_bucket's own origin.
-    TUMBLE_START: lambda args: exp.Anonymous(this="time_bucket", expressions=[_micros(args[1]), args[0], _EPOCH.copy()]),
+    TUMBLE_START: lambda args: exp.Anonymous(
+        this="time_bucket", expressions=[_micros(args[1]), args[0], _EPOCH.copy()]
+    ),
     SHIFTED: lambda args: exp.Add(this=args[0], expression=_micros(args[1])),
 }
 

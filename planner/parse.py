@@ -20,10 +20,10 @@ from planner.parse_control import (
     parse_show,
     parse_wait,
 )
+from planner.parse_table import parse_create_table
 from planner.statements import (
-    ColumnDefinition,
     CreateMaterializedView,
-    CreateTable,
+    CreateView,
     Deallocate,
     Delete,
     Drop,
@@ -37,7 +37,7 @@ from planner.statements import (
     Update,
 )
 from planner.tokens import TokenReader, syntax_error
-from planner.trees import blank, column_type, folded, name_of, parse_tree, position_of, unsupported
+from planner.trees import blank, folded, name_of, parse_tree, unsupported
 
 
 def parse_statement(sql: str) -> Statement:
@@ -64,13 +64,15 @@ def _create(reader: TokenReader) -> Statement:
         raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.accept("MATERIALIZED", "VIEW"):
         return _create_materialized_view(reader)
+    if reader.accept("VIEW"):
+        return _create_view(reader)
     if reader.accept("TABLE"):
-        return _create_table(reader)
+        return parse_create_table(reader)
     kind = reader.peek()
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE and CREATE MATERIALIZED VIEW are.",
+        hint="CREATE TABLE, CREATE VIEW and CREATE MATERIALIZED VIEW are.",
         position=reader.offset + 1,
     )
 
@@ -90,11 +92,27 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
     _refuse_duplicates([option.name for option in options], "Duplicated option: {}")
-    listed = f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
-    head = f"CREATE MATERIALIZED VIEW {name.sql}{listed}"
+    head = f"CREATE MATERIALIZED VIEW {name.sql}{_column_list(columns)}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
     return CreateMaterializedView(name, columns, query, options, if_not_exists, definition)
+
+
+def _column_list(columns: tuple[str, ...]) -> str:
+    return f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
+
+
+def _create_view(reader: TokenReader) -> CreateView:
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
+    reader.expect("AS")
+    offset = reader.offset
+    query = parse_tree(reader.sql, offset)
+    if not isinstance(query, exp.Query | exp.Values):
+        raise syntax_error(reader.sql, offset)
+    definition = f"CREATE VIEW {name.sql}{_column_list(columns)} AS {reader.sql[offset:].strip()}"
+    return CreateView(name, columns, query, if_not_exists, definition)
 
 
 def _option(reader: TokenReader) -> Option:
@@ -110,63 +128,12 @@ def _refuse_duplicates(names: list[str], message: str) -> None:
             raise Error(message.format(name), errors.INVALID_PARAMETER_VALUE)
 
 
-def _create_table(reader: TokenReader) -> CreateTable:
-    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
-    name = reader.name()
-    tree = parse_tree(reader.sql)
-    schema = tree.this
-    if not isinstance(tree, exp.Create) or not isinstance(schema, exp.Schema) or tree.expression:
-        raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
-    columns: list[ColumnDefinition] = []
-    key: list[str] = []
-    for part in schema.expressions:
-        if isinstance(part, exp.ColumnDef):
-            column, is_key = _column_definition(part)
-            if key and is_key:
-                raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
-            columns.append(column)
-            key += [column.name] if is_key else []
-        elif isinstance(part, exp.PrimaryKey):
-            if key:
-                raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
-            key = [folded(identifier) for identifier in part.find_all(exp.Identifier)]
-        else:
-            raise unsupported(f"{part.sql(dialect='postgres')} in CREATE TABLE", part)
-    names = [column.name for column in columns]
-    for index, column_name in enumerate(names):
-        if column_name in names[:index]:
-            raise Error(f'column "{column_name}" specified more than once', errors.DUPLICATE_COLUMN)
-    for column_name in key:
-        if column_name not in names:
-            raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
-    definition = (
-        f"CREATE TABLE {name.sql} " + schema.sql(dialect="postgres")[len(schema.this.sql(dialect="postgres")) :].strip()
-    )
-    return CreateTable(name, tuple(columns), tuple(key), if_not_exists, definition)
-
-
-def _column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
-    name = folded(node.this)
-    if name in ("_row_id", "_rw_timestamp"):
-        raise Error(f'column name "{name}" conflicts with a system column name', errors.INVALID_COLUMN_DEFINITION)
-    if node.args.get("kind") is None:
-        raise Error(f'column "{name}" has no type', errors.SYNTAX_ERROR, position=position_of(node))
-    not_null = is_key = False
-    for constraint in node.args.get("constraints") or []:
-        match constraint.kind:
-            case exp.PrimaryKeyColumnConstraint():
-                is_key = not_null = True
-            case exp.NotNullColumnConstraint(args=args):
-                not_null = not_null or not args.get("allow_null")
-            case other:
-                raise unsupported(f"{other.sql(dialect='postgres')} in CREATE TABLE", node)
-    return ColumnDefinition(name, column_type(node.args["kind"]), not_null), is_key
-
-
 def _drop(reader: TokenReader) -> Drop:
     reader.expect("DROP")
     if reader.accept("MATERIALIZED", "VIEW"):
         kind = "materialized view"
+    elif reader.accept("VIEW"):
+        kind = "view"
     elif reader.accept("TABLE"):
         kind = "table"
     else:

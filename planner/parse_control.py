@@ -99,6 +99,8 @@ def parse_show(reader: TokenReader) -> Statement:
         return _show_list(reader, "MATERIALIZED VIEWS")
     if reader.accept("CREATE", "TABLE"):
         return ShowCreate("table", reader.name())
+    if reader.accept("CREATE", "VIEW"):
+        return ShowCreate("view", reader.name())
     if reader.accept("CREATE", "MATERIALIZED", "VIEW"):
         return ShowCreate("materialized view", reader.name())
     if reader.peek() in ("JOBS", "TABLES", "ALL", "PARAMETERS", "DATABASES", "SCHEMAS", "VIEWS", "CLUSTER"):

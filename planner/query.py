@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -14,8 +14,11 @@ from catalog.types import TEXT, Type, type_of_oid
 from planner import pg_compat
 from planner.aggregates import canonical
 from planner.bind import Scope, data_type, resolve, resolve_readable
+from planner.dialects import for_duckdb
 from planner.statements import Name
-from planner.trees import column_type, name_of
+from planner.time_windows import expand_windows
+from planner.trees import column_type, is_cte, name_of
+from planner.views import keep_arguments, reference
 
 # Types whose place a parameter takes when nothing tells more: LIMIT $1.
 _BIGINT = Type("bigint")
@@ -52,7 +55,7 @@ def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] =
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
     tree = tree.copy()
     _name_outputs(tree)
-    tree = canonical(tree)
+    tree = expand_windows(canonical(tree))
     parameters = infer_parameters(tree, environment, oids)
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
 
@@ -94,7 +97,11 @@ def plan_source(
 def plan_write(
     tree: exp.Update | exp.Delete, target: Relation, environment: Environment, oids: tuple[int, ...] = ()
 ) -> Batch:
-    """An UPDATE or DELETE for DuckDB."""
+    """An UPDATE or DELETE for DuckDB. Raises Error 0A000 for a table that only grows."""
+    if target.append_only:
+        position = name_of(tree.this).position
+        message = "append-only table does not support update or delete"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
     tree = tree.copy()
     parameters = infer_parameters(tree, environment, oids)
     table = tree.this
@@ -118,7 +125,7 @@ def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ..
             return node
         return exp.cast(node.copy(), data_type(parameters[number - 1]))
 
-    return rewritten.transform(typed).sql(dialect="duckdb")
+    return rewritten.transform(for_duckdb).transform(typed).sql(dialect="duckdb")
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:
@@ -141,18 +148,14 @@ def _bytea(literal: exp.Expr) -> exp.Expr:
 def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Tables of a statement that are not CTEs or functions."""
     for table in list(tree.find_all(exp.Table)):
-        if isinstance(table.this, exp.Identifier) and not (not table.db and _is_cte(table)):
+        if isinstance(table.this, exp.Identifier) and not is_cte(table):
             yield table
 
 
-def _is_cte(table: exp.Table) -> bool:
-    node: exp.Expr | None = table
-    while node is not None:
-        with_ = node.args.get("with_")
-        if with_ is not None and any(cte.alias == table.name for cte in with_.expressions):
-            return True
-        node = node.parent
-    return False
+def relations_read(tree: exp.Expr, environment: Environment) -> frozenset[int]:
+    """The user relations that a query names: of a view's own, none."""
+    found = (find_relation(name_of(table), environment) for table in base_tables(tree))
+    return frozenset(relation.id for relation in found if relation is not None)
 
 
 def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
@@ -162,9 +165,15 @@ def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
         relation = find_relation(name_of(table), environment)
         if relation is not None:
             _qualify_columns(tree, table)
-            new = _readable(relation, table.alias or table.name, table.args.get("alias"))
-            table.replace(new)
+            table.replace(_inlined(relation, table, environment) if relation.is_view else _readable(relation, table))
     return tree
+
+
+def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
+    """The query of a view, its own names resolved where the view is."""
+    subquery = reference(view, table)
+    _resolve_tables(subquery.this, replace(environment, scope=Scope(view.database, view.schema)))
+    return subquery
 
 
 def find_relation(name: Name, environment: Environment) -> Relation | None:
@@ -200,15 +209,16 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
         pending += [catalog.by_id[id_] for id_ in current.upstreams if id_ in catalog.by_id]
 
 
-def _readable(relation: Relation, name: str, alias: exp.TableAlias | None) -> exp.Expr:
-    table = _lake_table(relation, None)
-    if len(relation.visible) == len(relation.stored):
-        table.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
-        return table
-    columns = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.visible]
-    subquery = exp.select(*columns).from_(table).subquery()
-    subquery.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
-    return subquery
+def _readable(relation: Relation, table: exp.Table) -> exp.Expr:
+    """What a reference to a table or materialized view reads: its visible columns in the lake."""
+    stored: exp.Expr = _lake_table(relation, None)
+    if len(relation.visible) != len(relation.stored):
+        columns = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.visible]
+        stored = exp.select(*columns).from_(stored).subquery()
+    alias = table.args.get("alias")
+    stored.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+    keep_arguments(table, stored)
+    return stored
 
 
 def _lake_table(relation: Relation, alias: str | None) -> exp.Table:

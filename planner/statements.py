@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from catalog.model import Watermark
 from catalog.names import quote_if_needed
 from catalog.types import Type
 
@@ -54,6 +55,8 @@ class CreateTable:
     primary_key: tuple[str, ...]
     if_not_exists: bool
     definition: str
+    append_only: bool = False
+    watermark: Watermark | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,17 @@ class CreateMaterializedView:
 
 
 @dataclass(frozen=True)
+class CreateView:
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query | exp.Values
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
 class Drop:
-    kind: str  # "table" or "materialized view"
+    kind: str  # as in `Relation.kind`
     names: tuple[Name, ...]
     if_exists: bool
     cascade: bool
@@ -127,7 +139,7 @@ class Show:
 
 @dataclass(frozen=True)
 class ShowCreate:
-    """SHOW CREATE TABLE or MATERIALIZED VIEW."""
+    """SHOW CREATE TABLE, VIEW or MATERIALIZED VIEW."""
 
     kind: str
     name: Name
@@ -191,6 +203,7 @@ Statement = (
     | Query
     | CreateTable
     | CreateMaterializedView
+    | CreateView
     | Drop
     | Insert
     | Update

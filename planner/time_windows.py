@@ -26,18 +26,28 @@ _UNITS: dict[str, int] = {
 TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
 
 
+def expand_windows(tree: exp.Expr) -> exp.Expr:
+    """Put the query that it stands for in place of every TUMBLE and HOP, in the tree itself."""
+    for table in list(tree.find_all(exp.Table)):
+        if isinstance(table.this, exp.Anonymous) and table.this.name.upper() in ("TUMBLE", "HOP"):
+            windowed = _windowed(table, table.this)
+            for argument in ("joins", "laterals"):
+                windowed.set(argument, table.args.get(argument))
+            table.replace(windowed)
+    return tree
+
+
 def prepare_from(tree: exp.Query) -> exp.Query:
     """A copy where every TUMBLE and HOP is a subquery, a function's table alias names its column, and
     `FOR SYSTEM_TIME AS OF PROCTIME()` is a mark on its table."""
     copied = tree.copy()
-    for table in list(copied.find_all(exp.Table)):
+    expand_windows(copied)
+    for table in copied.find_all(exp.Table):
         version = table.args.get("version")
         if version is not None:
             _check_proctime(version, table)
             table.set("version", None)
             table.this.meta["temporal"] = True
-        if isinstance(table.this, exp.Anonymous) and table.this.name.upper() in ("TUMBLE", "HOP"):
-            table.replace(_windowed(table, table.this))
     for unnest in copied.find_all(exp.Unnest):
         _name_columns(unnest, unnest)
         if isinstance(unnest.parent, exp.Lateral):

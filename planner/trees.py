@@ -80,6 +80,26 @@ def name_of(table: exp.Expr) -> Name:
     return Name(part("catalog"), part("db"), name, position_of(table) or 1)
 
 
+def is_cte(table: exp.Table) -> bool:
+    """Whether a table's name means a CTE: of a query around it, and defined before it if it is in a CTE itself."""
+    if table.args.get("db") is not None:
+        return False
+    name = folded(table.this)
+    node: exp.Expr | None = table
+    own: exp.Expr | None = None  # the CTE last left on the way up
+    while node is not None:
+        with_ = node.args.get("with_")
+        is_recursive = with_ is not None and with_.args.get("recursive")
+        for cte in with_.expressions if with_ is not None else ():
+            if cte is own and not is_recursive:
+                break
+            if folded(cte.args["alias"].this) == name:
+                return True
+        own = node if isinstance(node, exp.CTE) else own
+        node = node.parent
+    return False
+
+
 def position_of(node: exp.Expr) -> int | None:
     """Where the node's first identifier starts, counted from 1; None when it has none."""
     starts = [found.meta["start"] for found in node.find_all(exp.Expr) if "start" in found.meta]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import INITIAL, ROW_ID, Column, Job, Relation, row_id_column
@@ -9,9 +11,10 @@ from catalog.store import already_exists
 from executor.groups import DEFAULT_GROUP
 from planner.bind import resolve
 from planner.explain import notices
-from planner.statements import CreateMaterializedView, CreateTable, Drop, Name, Option
+from planner.query import plan_query, relations_read
+from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name, Option
 from planner.stream import StreamPlan, plan_view
-from server.result import Notice, Result
+from server.result import Notice, Result, ResultColumn
 from server.session import Session
 
 DISABLED = (
@@ -39,6 +42,8 @@ def create_table(session: Session, statement: CreateTable) -> Result:
             key=key or (ROW_ID,),
             definition=statement.definition,
             created=True,
+            append_only=statement.append_only,
+            watermark=statement.watermark,
         )
         store.create_relation(cursor, relation)
     return Result("CREATE_TABLE")
@@ -59,7 +64,8 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     environment = session.environment
     plan = plan_view(statement.query, statement.columns, environment.catalog, environment.scope)
     is_background = session.flag("background_ddl")
-    relation = _view_relation(session, statement, plan)
+    upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
+    relation = _view_relation(session, statement, plan, upstreams)
     job = Job(0, INITIAL, is_background, is_serverless, DEFAULT_GROUP, plan.strategy)
     backfill = session.context.jobs.create(relation, plan, job)
     try:
@@ -73,7 +79,9 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     return Result("CREATE_MATERIALIZED_VIEW", notices=[Notice(text) for text in notices(statement.query)])
 
 
-def _view_relation(session: Session, statement: CreateMaterializedView, plan: StreamPlan) -> Relation:
+def _view_relation(
+    session: Session, statement: CreateMaterializedView, plan: StreamPlan, upstreams: Iterable[int]
+) -> Relation:
     return Relation(
         id=0,
         database=session.database,
@@ -84,8 +92,46 @@ def _view_relation(session: Session, statement: CreateMaterializedView, plan: St
         key=plan.key,
         definition=statement.definition,
         created=False,
-        upstreams=tuple(sorted({scan.relation.id for scan in plan.scans})),
+        upstreams=tuple(sorted(upstreams)),
     )
+
+
+def create_view(session: Session, statement: CreateView) -> Result:
+    """A view: a query under a name, with the columns it has now."""
+    existing = _existing(session, statement.name, "view", statement.if_not_exists)
+    if existing is not None:
+        return Result("CREATE_VIEW", notices=[existing])
+    store = session.context.store
+    with store.change() as cursor:  # planned in it, so that nothing it reads can be dropped meanwhile
+        environment = session.environment
+        batch = plan_query(statement.query, environment)
+        if batch.parameters:
+            raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
+        relation = Relation(
+            id=store.next_id(cursor),
+            database=session.database,
+            schema=_schema(session, statement.name),
+            name=statement.name.name,
+            kind="view",
+            columns=_view_columns(statement, session.describe(batch)),
+            key=(),
+            definition=statement.definition,
+            created=True,
+            upstreams=tuple(sorted(relations_read(statement.query, environment))),
+        )
+        store.create_relation(cursor, relation)
+    return Result("CREATE_VIEW")
+
+
+def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
+    """The outputs of a view's query under the names it declares. Raises Error 42601 or 42701."""
+    names = statement.columns or tuple(output.name for output in outputs)
+    if len(names) != len(outputs):
+        raise Error("view has different number of columns than the query's columns", errors.SYNTAX_ERROR)
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise Error(f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN)
+    return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))
 
 
 def _resolve_serverless(session: Session, options: tuple[Option, ...]) -> bool:

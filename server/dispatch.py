@@ -40,6 +40,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Explain: _plain(queries.explain),
     statements.CreateTable: _plain(ddl.create_table),
     statements.CreateMaterializedView: _plain(ddl.create_materialized_view),
+    statements.CreateView: _plain(ddl.create_view),
     statements.Drop: _plain(ddl.drop),
     statements.Show: _plain(show.show),
     statements.ShowCreate: _plain(show.show_create),
@@ -69,7 +70,8 @@ def _places(statement: Statement) -> Iterator[None]:
         yield
     except DuckDBError as raw:
         error = translate(raw)
-        tree = getattr(statement, "tree", None) or getattr(statement, "source", None)
+        trees = (getattr(statement, attribute, None) for attribute in ("tree", "source", "query"))
+        tree = next((tree for tree in trees if tree is not None), None)
         name = re.search(r'(?:column|name) "?(\w+)', error.message)
         if tree is not None and name is not None:
             error.position = locate(tree, name[1])

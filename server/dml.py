@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
-from catalog.model import Column, Relation
+from catalog.model import Column, Relation, Watermark
 from catalog.names import quote
 from planner.query import Batch, plan_source, plan_write, resolve_target
 from planner.statements import Delete, Insert, Update
@@ -25,7 +25,8 @@ def plan(session: Session, statement: Insert | Update | Delete, oids: tuple[int,
 
 
 def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Rows with a key that exists take the place of the stored ones, as in RisingWave."""
+    """As in RisingWave, rows with a key that exists take the place of the stored ones; in an append-only table they are
+    ignored."""
     target = resolve_target(statement.table, session.environment)
     columns = target_columns(target, statement.columns)
     batch = plan(session, statement, oids)
@@ -65,12 +66,39 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     count = _scalar(cursor, f"SELECT count(*) FROM {STAGED}")
     _check_not_null(cursor, target)
     with session.context.lake.table_transaction(cursor, target.lake_name):
-        if target.primary_key and _merge_needed(cursor, target):
+        if target.watermark is not None:
+            _drop_late(cursor, target, target.watermark)
+        if target.append_only:
+            _drop_repeated(cursor, target)
+            cursor.execute(f"INSERT INTO {target.lake_name} FROM {STAGED}")
+        elif target.primary_key and _merge_needed(cursor, target):
             _merge(cursor, target)
         else:
             cursor.execute(f"INSERT INTO {target.lake_name} FROM {STAGED}")
     _committed(session)
     return count
+
+
+def _drop_late(cursor: Cursor, target: Relation, watermark: Watermark) -> None:
+    """Leave the staged rows that are not below the watermark of the stored ones; none with NULL once there is one.
+
+    The lake's statistics know the maximum, so no rows are read for it.
+    """
+    column = quote(watermark.column)
+    delay = f" - to_microseconds({watermark.delay_us})" if watermark.delay_us else ""
+    cursor.execute(
+        f"DELETE FROM {STAGED} USING (SELECT max({column}){delay} AS watermark FROM {target.lake_name}) AS stored "
+        f"WHERE watermark IS NOT NULL AND coalesce({STAGED}.{column} < watermark, true)"
+    )
+
+
+def _drop_repeated(cursor: Cursor, target: Relation) -> None:
+    """Leave the first staged row of each key, and none whose key is stored."""
+    if target.primary_key:
+        key = ", ".join(map(quote, target.primary_key))
+        cursor.execute(f"DELETE FROM {STAGED} WHERE rowid NOT IN (SELECT min(rowid) FROM {STAGED} GROUP BY {key})")
+        stored = f"SELECT s.rowid FROM {STAGED} s SEMI JOIN {target.lake_name} USING ({key})"
+        cursor.execute(f"DELETE FROM {STAGED} WHERE rowid IN ({stored})")
 
 
 def _check_not_null(cursor: Cursor, target: Relation) -> None:

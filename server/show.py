@@ -48,13 +48,11 @@ def show(session: Session, statement: Show) -> Result:
 def _rows(session: Session, statement: Show) -> list[tuple[object, ...]]:
     catalog = session.context.store.catalog
     match statement.what:
-        case "TABLES" | "MATERIALIZED VIEWS":
-            kind = "table" if statement.what == "TABLES" else "materialized view"
+        case "TABLES" | "VIEWS" | "MATERIALIZED VIEWS":
+            kind = statement.what.removesuffix("S").lower()
             wanted = statement.schema or session.scope.schema
             found = [r for r in catalog.relations if r.kind == kind and r.created and r.schema == wanted]
             return [(relation.qualified_name,) for relation in sorted(found, key=lambda r: r.name)]
-        case "VIEWS":
-            return []
         case "DATABASES":
             return [(database,) for database in sorted({database for database, _ in catalog.schemas})]
         case "SCHEMAS":

@@ -28,11 +28,13 @@ def tables(module_server: Server) -> None:
         own.execute("CREATE TABLE t (k int PRIMARY KEY, v varchar NOT NULL, n int)")
         own.execute("INSERT INTO t VALUES (1, 'one', NULL), (2, 'two', 20)")
         own.execute("CREATE TABLE u (k int, b boolean, d date, x numeric(10,2))")
+        own.execute("CREATE TABLE log (k int PRIMARY KEY, at timestamp) APPEND ONLY")
+        own.execute("CREATE VIEW w AS SELECT k, v FROM t")
 
 
 @pytest.fixture
 def session(tables: None, connection: Connection) -> Iterator[Connection]:
-    """A session on a server with tables t and u; afterwards it still works and t has the rows it had."""
+    """A session on a server with some tables and a view; afterwards it still works and t has the rows it had."""
     relations = "SELECT name FROM rw_catalog.rw_relations ORDER BY name"
     before = connection.execute(relations).fetchall()
     yield connection
@@ -128,8 +130,52 @@ ERRORS = [
     ("DROP MATERIALIZED VIEW «nope»", "42704", "materialized view not found: nope"),
     ("DROP MATERIALIZED VIEW «t»", "42809", "Use `DROP TABLE` to drop a table."),
     ("DROP TABLE u, «nope»", "42704", "table not found: nope"),
+    # Append-only tables and watermarks.
+    ("UPDATE «log» SET at = NULL", "0A000", "append-only table does not support update or delete"),
+    ("DELETE FROM «log»", "0A000", "append-only table does not support update or delete"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR «at» AS at)", "0A000",
+     "Defining watermarks on table requires the table to be append only."),
+    ("CREATE TABLE x (a int, WATERMARK FOR «at» AS at) APPEND ONLY", "42703", 'column "at" does not exist'),
+    ("CREATE TABLE x (d date, WATERMARK FOR «d» AS d - INTERVAL '5' SECOND) APPEND ONLY", "42804",
+     "must be identical to the watermark column data type"),
+    ("CREATE TABLE x (v varchar, WATERMARK FOR «v» AS v) APPEND ONLY", "0A000", "type character varying"),
+    ("CREATE TABLE x (a int[], WATERMARK FOR «a» AS a) APPEND ONLY", "0A000", "type integer[]"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS «now»()) APPEND ONLY", "0A000", "its own column"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at «+» INTERVAL '1' DAY) APPEND ONLY", "42601", "syntax error"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at - INTERVAL «'1'» MONTH) APPEND ONLY", "22007", "1"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at - INTERVAL «'2 s ago'») APPEND ONLY", "22007", "2 s ago"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at «WITH» TTL) APPEND ONLY", "0A000", "WITH TTL"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at, «WATERMARK» FOR at AS at) APPEND ONLY", "0A000", "one"),
+    # Views.
+    ("CREATE VIEW «w» AS SELECT k FROM t", "42710", "view named w already exists"),
+    ("CREATE TABLE «w» (a int)", "42710", "view named w already exists"),
+    ("CREATE VIEW «t» AS SELECT 1 AS one", "42710", "table named t already exists"),
+    ("CREATE VIEW «nowhere».x AS SELECT k FROM t", "3F000", "nowhere"),
+    ("CREATE VIEW x AS SELECT * FROM «nope»", "42P01", "nope"),
+    ("CREATE VIEW x AS SELECT «nope» FROM t", "42703", 'column "nope" does not exist'),
+    ("CREATE VIEW x AS SELEC «1»", "42601", "1"),
+    ("CREATE VIEW x «SELECT» 1", "42601", "SELECT"),
+    ("CREATE VIEW x AS «DELETE» FROM t", "42601", "DELETE"),
+    ("CREATE VIEW x (a) AS SELECT k, v FROM t", "42601", "view has different number of columns"),
+    ("CREATE VIEW x AS SELECT k, k FROM t", "42701", 'column "k" specified more than once'),
+    ("CREATE VIEW x AS SELECT k FROM t WHERE k = $1", "42P02", "there is no parameter $1"),
+    ("CREATE OR «REPLACE» VIEW w AS SELECT 1", "0A000", "OR REPLACE"),
+    ("EXPLAIN «CREATE» VIEW x AS SELECT k FROM t", "0A000", "EXPLAIN"),
+    ("SELECT «nope» FROM w", "42703", "nope"),
+    ("INSERT INTO «w» VALUES (1, 'x')", "42809", 'cannot change view "w"'),
+    ("UPDATE «w» SET k = 1", "42809", 'cannot change view "w"'),
+    ("DELETE FROM «w»", "42809", 'cannot change view "w"'),
+    ("COPY «w» FROM STDIN", "42809", 'cannot change view "w"'),
+    ("DROP VIEW «nope»", "42704", "view not found: nope"),
+    ("DROP VIEW «t»", "42809", "Use `DROP TABLE` to drop a table."),
+    ("DROP TABLE «w»", "42809", "Use `DROP VIEW` to drop a view."),
+    ("DROP MATERIALIZED VIEW «w»", "42809", "Use `DROP VIEW` to drop a view."),
+    ("DROP TABLE t", "2BP01", "table used by 1 other objects."),
+    ("SHOW CREATE VIEW t", "42809", "is not a view"),
+    ("SHOW CREATE TABLE w", "42809", "is not a table"),
     # Materialized views.
     ("CREATE MATERIALIZED VIEW m AS SELECT DISTINCT «v» FROM t", "0A000", "DISTINCT"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT «nope» FROM w", "42703", "nope"),
     ("CREATE MATERIALIZED VIEW m AS SELECT «count»(DISTINCT v) AS n FROM t", "0A000", "DISTINCT"),
     ("CREATE MATERIALIZED VIEW m AS SELECT «k» FROM t LIMIT 1", "0A000", "LIMIT"),
     ("CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t LEFT JOIN «u» ON t.k = u.k", "0A000", "LEFT JOIN"),

@@ -112,6 +112,82 @@ def test_table_without_a_key_keeps_duplicates(connection: Connection) -> None:
     assert rows(connection, "SELECT * FROM bag") == [(2,)]
 
 
+# Append-only tables and watermarks.
+
+
+def test_append_only_table(connection: Connection) -> None:
+    """As in RisingWave, a row whose key is there already is ignored."""
+    connection.execute("CREATE TABLE grown (k int, j int, v varchar, PRIMARY KEY (k, j)) APPEND ONLY")
+    assert connection.execute("INSERT INTO grown VALUES (1, 1, 'a'), (1, 1, 'b'), (1, 2, 'c')").rowcount == 3
+    connection.execute("INSERT INTO grown VALUES (1, 2, 'd'), (2, 1, 'e')")
+    with connection.cursor() as cursor, cursor.copy("COPY grown FROM STDIN") as copy:
+        copy.write("2\t1\tf\n2\t2\tg\n")
+    assert rows(connection, "SELECT * FROM grown ORDER BY k, j") == [
+        (1, 1, "a"), (1, 2, "c"), (2, 1, "e"), (2, 2, "g"),
+    ]  # fmt: skip
+    assert rows(connection, "SELECT append_only FROM rw_catalog.rw_tables WHERE name = 'grown'") == [(True,)]
+    connection.execute("CREATE TABLE grown_bag (v int) APPEND ONLY")
+    connection.execute("INSERT INTO grown_bag VALUES (1), (1)")
+    assert rows(connection, "SELECT * FROM grown_bag") == [(1,), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "delay"),
+    [("timestamp", " - INTERVAL '5' SECOND"), ("timestamptz", " - INTERVAL '5 seconds'"), ("timestamp", "")],
+)
+def test_late_rows_are_dropped(connection: Connection, type_: str, delay: str) -> None:
+    """Rows below the watermark of the statements before; the statement's own rows do not count."""
+    connection.execute("DROP TABLE IF EXISTS late")
+    connection.execute(f"CREATE TABLE late (k int, at {type_}, WATERMARK FOR at AS at{delay}) APPEND ONLY")
+    connection.execute("INSERT INTO late VALUES (1, '2024-01-01 00:00:10'), (2, '2024-01-01 00:00:00'), (3, NULL)")
+    second = 5 if delay else 10
+    assert connection.execute(
+        f"INSERT INTO late VALUES (4, '2024-01-01 00:00:{second:02}'), (5, NULL), "
+        f"(6, '2024-01-01 00:00:{second - 1:02}.999999'), (7, '2024-01-01 00:01:00')"
+    ).rowcount == 4  # fmt: skip
+    assert rows(connection, "SELECT k FROM late ORDER BY k") == [(1,), (2,), (3,), (4,), (7,)]
+    with connection.cursor() as cursor, cursor.copy("COPY late FROM STDIN") as copy:
+        copy.write("8\t2024-01-01 00:00:54\n9\t2024-01-01 00:01:00\n")
+    assert rows(connection, "SELECT k FROM late WHERE k > 7") == [(9,)]
+
+
+def test_watermark_of_concurrent_writers(connection: Connection, module_server: Server) -> None:
+    """Each row was at or above the watermark when it came, whoever wrote at the same time."""
+    connection.execute("CREATE TABLE raced (k int, WATERMARK FOR k AS k) APPEND ONLY")
+
+    def write(first: int) -> None:
+        with module_server.connect() as own:
+            for k in range(first, first + 60, 3):
+                own.execute(f"INSERT INTO raced VALUES ({k})")
+
+    threads = [threading.Thread(target=write, args=(first,)) for first in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stored = [k for (k,) in rows(connection, "SELECT k FROM raced ORDER BY rowid")]
+    assert stored == sorted(stored)
+    assert 20 <= len(stored) <= 60
+
+
+def test_show_create_of_append_only_table_makes_the_same_table(connection: Connection) -> None:
+    connection.execute(
+        'CREATE TABLE clauses (WATERMARK FOR "At" AS "At" -- not "k"\n - INTERVAL \'1 hour\', k int PRIMARY KEY, '
+        '/* , */ "At" timestamp) APPEND ONLY'
+    )
+    [(_, definition)] = rows(connection, "SHOW CREATE TABLE clauses")
+    assert definition == (
+        'CREATE TABLE clauses (k INT PRIMARY KEY, "At" TIMESTAMP, '
+        'WATERMARK FOR "At" AS "At" - INTERVAL \'1 hour\') APPEND ONLY'
+    )
+    connection.execute("DROP TABLE clauses")
+    connection.execute(definition)
+    assert rows(connection, "SHOW CREATE TABLE clauses") == [("public.clauses", definition)]
+    connection.execute("INSERT INTO clauses VALUES (1, '2024-01-01 12:00:00')")
+    connection.execute("INSERT INTO clauses VALUES (2, '2024-01-01 10:59:59'), (3, '2024-01-01 11:00:00')")
+    assert rows(connection, "SELECT k FROM clauses ORDER BY k") == [(1,), (3,)]
+
+
 # Writes.
 
 

@@ -21,12 +21,15 @@ SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path":
 # The OIDs are those in the recorded statements: \d t asks for 16388, \d mv for 16414.
 ROWS = """
 INSERT INTO lake.sparkwave.schemas VALUES (1400, 'dev', 's2', 'root'), (1500, 'other', 'public', 'root');
-INSERT INTO lake.sparkwave.relations VALUES
+INSERT INTO lake.sparkwave.relations
+    (id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, created_at) VALUES
     (16388, 'dev', 'public', 't', 'table', 'CREATE TABLE t (...)', ['id'], [], true, 'root', now(), now()),
     (16397, 'dev', 'public', 'c', 'table', 'CREATE TABLE c (...)', ['_row_id'], [], true, 'root', now(), now()),
     (16414, 'dev', 'public', 'mv', 'materialized view',
      'CREATE MATERIALIZED VIEW "m as v" AS SELECT name, count(*) AS n FROM t GROUP BY name', ['name'], [16388], true,
      'root', now(), now()),
+    (16420, 'dev', 'public', 'pv', 'view', 'CREATE VIEW pv (i) AS SELECT id FROM t', [], [16388], true, 'root',
+     now(), now()),
     (16421, 'dev', 's2', 'u', 'table', 'CREATE TABLE s2.u (a INT)', ['_row_id'], [], true, 'postgres', now(), now()),
     (16430, 'other', 'public', 't', 'table', 'CREATE TABLE t (a INT)', ['_row_id'], [], true, 'root', now(), now());
 INSERT INTO lake.sparkwave.columns VALUES
@@ -34,7 +37,8 @@ INSERT INTO lake.sparkwave.columns VALUES
     (16388, 3, 'amt', 'numeric(10,2)', false, false), (16388, 4, 'tags', 'integer[]', false, false),
     (16388, 5, 'seen', 'timestamp without time zone', false, true), (16397, 1, '_row_id', 'bigint', true, false),
     (16397, 2, 'x', 'jsonb', false, false), (16414, 1, 'name', 'character varying', false, false),
-    (16414, 2, 'n', 'bigint', false, false), (16421, 1, 'a', 'integer', false, false);
+    (16414, 2, 'n', 'bigint', false, false), (16420, 1, 'i', 'integer', false, false),
+    (16421, 1, 'a', 'integer', false, false);
 INSERT INTO lake.sparkwave.nodes VALUES
     (1, 'risingwave-compute-0', '10.0.0.1', 5688, 'RUNNING', 'default', 4, 1024, now()),
     (7, 'risingwave-backfill-1', '10.0.0.2', 5689, 'RUNNING', 'backfill-1', 2, 512, now());
@@ -57,8 +61,9 @@ JOBS: dict[str, tuple[str, list[int], int, str | None]] = {
 
 def _insert_job(cursor: Cursor, id_: int, name: str, status: str, counts: list[int], finished: int) -> None:
     cursor.execute(
-        "INSERT INTO lake.sparkwave.relations VALUES "
-        "(?, 'dev', 'public', ?, 'materialized view', 'CREATE ...', ['id'], [16388], ?, 'root', now(), now())",
+        "INSERT INTO lake.sparkwave.relations "
+        "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, created_at) "
+        "VALUES (?, 'dev', 'public', ?, 'materialized view', 'CREATE ...', ['id'], [16388], ?, 'root', now(), now())",
         [id_, name, status == "CREATED"],
     )
     cursor.execute(
@@ -132,11 +137,12 @@ def test_every_recorded_query_runs(cursor: Cursor, file: str, known: set[int]) -
     ("number", "expected"),
     [
         (1, [("public", "c", "table", "root"), ("public", "done", "materialized view", "root"),
-             ("public", "mv", "materialized view", "root"), ("public", "t", "table", "root")]),  # \d
+             ("public", "mv", "materialized view", "root"), ("public", "pv", "view", "root"),
+             ("public", "t", "table", "root")]),  # \d
         (37, [("public", "c", "table", "root"), ("public", "t", "table", "root")]),  # \dt
         (39, [("s2", "u", "table", "postgres")]),  # \dt s2.*
         (43, [("public", "done", "materialized view", "root"), ("public", "mv", "materialized view", "root")]),  # \dm
-        (41, []),  # \dv
+        (41, [("public", "pv", "view", "root")]),  # \dv
         (54, []),  # \df
         (45, [("public", "mv_pkey", "index", "root", "mv"), ("public", "t_pkey", "index", "root", "t")]),  # \di
         (48, [("public", "root"), ("rw_catalog", "root"), ("s2", "root")]),  # \dn
@@ -195,6 +201,7 @@ def test_jdbc_metadata(cursor: Cursor) -> None:
         ("public", "mv", "MATERIALIZED VIEW"),
         ("public", "c", "TABLE"),
         ("public", "t", "TABLE"),
+        ("public", "pv", "VIEW"),
     ]
     columns = [(row[2], row[3], row[5], row[6], row[8]) for row in ask(cursor, JDBC[9])]
     assert columns[:3] == [("id", 23, -1, 4, 1), ("name", 1043, -1, -1, 2), ("amt", 1700, 655366, -1, 3)]
@@ -243,6 +250,9 @@ def test_progress_is_live(cursor: Cursor) -> None:
         ("SELECT data_type, numeric_precision, numeric_scale FROM information_schema.columns WHERE column_name = 'amt'",
          [("numeric", 10, 2)]),
         ("SELECT matviewname FROM pg_matviews WHERE schemaname ILIKE 'public' ORDER BY 1", [("done",), ("mv",)]),
+        ("SELECT viewname, definition FROM pg_views", [("pv", "SELECT id FROM t")]),
+        ("SELECT table_name, view_definition FROM information_schema.views", [("pv", "SELECT id FROM t")]),
+        ("SELECT name, relation_type FROM rw_relations WHERE name = 'pv'", [("pv", "view")]),
         ("SELECT column_name, ordinal_position FROM information_schema.key_column_usage", [("id", 1)]),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ SELECT if(database = 'dev', 1, min(id))::UINTEGER AS id, database AS name FROM p
 -- With the relations that are being created, which are visible in rw_materialized_views alone.
 CREATE OR REPLACE TABLE pgc._all_relations AS
 SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
-       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at
+       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only
 FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
 LEFT JOIN pgc._roles o ON o.name = r.owner;

@@ -12,10 +12,11 @@ FROM pgc.pg_namespace n;
 CREATE OR REPLACE VIEW infs.tables AS
 SELECT pgf.session_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
        CASE WHEN n.nspname IN ('pg_catalog', 'information_schema', 'rw_catalog') THEN 'SYSTEM TABLE'
-            WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' ELSE 'BASE TABLE' END AS table_type,
+            WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' WHEN c.relkind = 'v' THEN 'VIEW'
+            ELSE 'BASE TABLE' END AS table_type,
        NULL::VARCHAR AS self_referencing_column_name, NULL::VARCHAR AS reference_generation,
        NULL::VARCHAR AS user_defined_type_catalog, NULL::VARCHAR AS user_defined_type_schema,
-       NULL::VARCHAR AS user_defined_type_name, if(c.relkind = 'm', 'NO', 'YES') AS is_insertable_into,
+       NULL::VARCHAR AS user_defined_type_name, if(c.relkind = 'r', 'YES', 'NO') AS is_insertable_into,
        'NO' AS is_typed, NULL::VARCHAR AS commit_action
 FROM pgc.pg_class c JOIN pgc.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind <> 'i';
@@ -48,12 +49,12 @@ JOIN pgc._relations r ON r.id = c.relation_id
 LEFT JOIN pgc._all_types t ON t.oid = c.type_oid
 WHERE NOT c.is_hidden AND r.database = pgf.session_database();
 
--- There are no plain views; materialized views are in `tables`.
-CREATE OR REPLACE TABLE infs.views (
-    table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR, view_definition VARCHAR, check_option VARCHAR,
-    is_updatable VARCHAR, is_insertable_into VARCHAR, is_trigger_updatable VARCHAR, is_trigger_deletable VARCHAR,
-    is_trigger_insertable_into VARCHAR
-);
+-- Materialized views are only in `tables`.
+CREATE OR REPLACE VIEW infs.views AS
+SELECT pgf.session_database() AS table_catalog, schemaname AS table_schema, viewname AS table_name,
+       definition AS view_definition, 'NONE' AS check_option, 'NO' AS is_updatable, 'NO' AS is_insertable_into,
+       'NO' AS is_trigger_updatable, 'NO' AS is_trigger_deletable, 'NO' AS is_trigger_insertable_into
+FROM pgc.pg_views;
 
 CREATE OR REPLACE VIEW infs.table_constraints AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,

@@ -9,10 +9,11 @@ FROM pgc._namespaces WHERE database = pgf.session_database()
 UNION ALL
 SELECT id, name, 1, NULL FROM pgc._system_namespaces;
 
--- Tables, materialized views, their keys as indexes, and the system's relations.
+-- Tables, views, materialized views, their keys as indexes, and the system's relations.
 CREATE OR REPLACE VIEW pgc.pg_class AS
 WITH class AS (
-    SELECT id, name, schema_id, owner_id, if(kind = 'table', 'r', 'm') AS kind, 2 AS access_method,
+    SELECT id, name, schema_id, owner_id, CASE kind WHEN 'table' THEN 'r' WHEN 'view' THEN 'v' ELSE 'm' END AS kind,
+           if(kind = 'view', 0, 2) AS access_method,
            (SELECT count(*) FROM pgc._columns c WHERE c.relation_id = r.id AND NOT c.is_hidden) AS columns,
            EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index
     FROM pgc._relations r WHERE database = pgf.session_database()
@@ -35,7 +36,7 @@ SELECT id AS oid, name AS relname, schema_id AS relnamespace, 0::UINTEGER AS rel
        false AS relhasoids
 FROM class;
 
--- Visible columns of tables and materialized views, and of their indexes.
+-- Visible columns of tables and views, and of their indexes.
 CREATE OR REPLACE VIEW pgc.pg_attribute AS
 WITH attribute AS (
     SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null
@@ -171,7 +172,11 @@ CREATE OR REPLACE VIEW pgc.pg_matviews AS
 SELECT schema AS schemaname, name AS matviewname, owner AS matviewowner, NULL::VARCHAR AS tablespace,
        EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS hasindexes, true AS ispopulated,
        pgf.pg_get_viewdef(r.id) AS definition
-FROM pgc._relations r WHERE kind <> 'table' AND database = pgf.session_database();
+FROM pgc._relations r WHERE kind = 'materialized view' AND database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_views AS
+SELECT schema AS schemaname, name AS viewname, owner AS viewowner, pgf.pg_get_viewdef(r.id) AS definition
+FROM pgc._relations r WHERE kind = 'view' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_indexes AS
 SELECT schema AS schemaname, relation_name AS tablename, name AS indexname, NULL::VARCHAR AS tablespace,
@@ -198,6 +203,6 @@ SELECT r.id AS relid, r.schema AS schemaname, r.name AS relname, 0::BIGINT AS se
        NULL::TIMESTAMPTZ AS last_autoanalyze, 0::BIGINT AS vacuum_count, 0::BIGINT AS autovacuum_count,
        0::BIGINT AS analyze_count, 0::BIGINT AS autoanalyze_count
 FROM pgc._relations r LEFT JOIN pgf._size s ON s.__oid = r.id
-WHERE r.database = pgf.session_database();
+WHERE r.kind <> 'view' AND r.database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_stat_all_tables AS FROM pgc.pg_stat_user_tables;

@@ -36,9 +36,6 @@ CREATE OR REPLACE TABLE pgc.pg_policies (
 CREATE OR REPLACE TABLE pgc.pg_rules (
     schemaname VARCHAR, tablename VARCHAR, rulename VARCHAR, definition VARCHAR
 );
-CREATE OR REPLACE TABLE pgc.pg_views (
-    schemaname VARCHAR, viewname VARCHAR, viewowner VARCHAR, definition VARCHAR
-);
 CREATE OR REPLACE TABLE pgc.pg_statistic_ext (
     oid UINTEGER, stxrelid UINTEGER, stxname VARCHAR, stxnamespace UINTEGER, stxowner UINTEGER,
     stxstattarget INTEGER, stxkeys SMALLINT[], stxkind VARCHAR[], stxexprs VARCHAR

@@ -118,12 +118,18 @@ FROM pgc._databases;
 
 CREATE OR REPLACE VIEW rwc.rw_tables AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, definition,
-       false AS append_only, false AS refreshable, [owner || '=arwd/' || owner] AS acl, initialized_at, created_at,
+       append_only, false AS refreshable, [owner || '=arwd/' || owner] AS acl, initialized_at, created_at,
        NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version
 FROM pgc._relations WHERE kind = 'table' AND database = pgf.session_database();
 
+CREATE OR REPLACE VIEW rwc.rw_views AS
+SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, definition,
+       [owner || '=r/' || owner] AS acl
+FROM pgc._relations WHERE kind = 'view' AND database = pgf.session_database();
+
 CREATE OR REPLACE VIEW rwc.rw_relations AS
 SELECT id, name, 'table' AS relation_type, schema_id, owner, definition, acl FROM rwc.rw_tables
+UNION ALL SELECT id, name, 'view', schema_id, owner, definition, acl FROM rwc.rw_views
 UNION ALL SELECT id, name, 'materialized view', schema_id, owner, definition, acl FROM rwc.rw_materialized_views;
 
 CREATE OR REPLACE VIEW rwc.rw_columns AS
@@ -162,9 +168,6 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, 1::INTEGER AS o
 FROM pgc._system_relations;
 
 -- What does not exist here.
-CREATE OR REPLACE TABLE rwc.rw_views (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, definition VARCHAR, acl VARCHAR[]
-);
 CREATE OR REPLACE TABLE rwc.rw_sources (
     id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, connector VARCHAR, columns VARCHAR[],
     format VARCHAR, row_encode VARCHAR, append_only BOOLEAN, associated_table_id INTEGER, connection_id INTEGER,

@@ -1,0 +1,54 @@
+"""Databases that an earlier version made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from catalog import lake
+from catalog.lake import Lake
+from catalog.migrations import MIGRATIONS
+from catalog.model import Column, Relation, Watermark
+from catalog.store import Store
+from catalog.types import parse_type
+
+FIRST_VERSION = """
+INSERT INTO lake.sparkwave.relations VALUES
+    (2000, 'dev', 'public', 't', 'table', 'CREATE TABLE t (k INT)', ['k'], [], true, 'root', now(), now());
+INSERT INTO lake.sparkwave.columns VALUES (2000, 1, 'k', 'integer', false, true);
+CREATE TABLE lake."dev.public".t (k INTEGER)
+"""
+
+
+def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(lake, "MIGRATIONS", MIGRATIONS[:1])
+        old = Lake(tmp_path)
+        old.cursor().execute(FIRST_VERSION)
+        old.close()
+    for _ in range(2):
+        opened = Lake(tmp_path)
+        try:
+            store = Store(opened)
+            [relation] = [r for r in store.catalog.relations if r.id == 2000]
+            assert (relation.name, relation.append_only, relation.watermark) == ("t", False, None)
+        finally:
+            opened.close()
+
+
+def test_what_later_versions_added_is_kept(tmp_path: Path) -> None:
+    opened = Lake(tmp_path)
+    store = Store(opened)
+    column = Column("at", parse_type("timestamp"))
+    watermark = Watermark("at", 5_000_000)
+    made = Relation(
+        7, "dev", "public", "t", "table", (column,), ("at",), "", True, append_only=True, watermark=watermark
+    )
+    with store.change() as cursor:
+        store.create_relation(cursor, made)
+    opened.close()
+    opened = Lake(tmp_path)
+    [relation] = Store(opened).catalog.relations
+    opened.close()
+    assert (relation.append_only, relation.watermark) == (True, watermark)
