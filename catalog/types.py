@@ -168,6 +168,7 @@ DATE, TIMESTAMP, TIMESTAMPTZ = (
     Type("timestamp without time zone"),
     Type("timestamp with time zone"),
 )
+TIME, INTERVAL, JSONB, UUID = Type("time without time zone"), Type("interval"), Type("jsonb"), Type("uuid")
 
 _BY_OID = {base.oid: Type(name) for name, base in BASES.items()} | {
     base.array_oid: Type(name, dimensions=1) for name, base in BASES.items()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from planner.spelling import for_duckdb, for_spark
+
 DUCKDB, SPARK = "duckdb", "spark"
 
 
 def to_sql(tree: exp.Expr, engine: str) -> str:
     """The text of a planner-made tree for `duckdb` or `spark`."""
-    return tree.transform(_for_engine, engine).sql(dialect=engine, identify=True)
+    tree = tree.transform(_for_engine, engine)
+    spelled = for_duckdb(tree, lenient=True) if engine == DUCKDB else for_spark(tree)
+    return spelled.sql(dialect=engine, identify=True)
 
 
 def _for_engine(node: exp.Expr, engine: str) -> exp.Expr:
