@@ -23,5 +23,8 @@ def _for_engine(node: exp.Expr, engine: str) -> exp.Expr:
     # A division by zero in a view gives NULL, as in RisingWave's streams, instead of stopping the job.
     if isinstance(node, exp.Div) and not isinstance(node.expression, exp.Nullif | exp.Literal):
         divisor = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))
-        return exp.Div(this=node.this, expression=divisor, typed=node.args.get("typed"), safe=node.args.get("safe"))
+        divisor.type = node.expression.type
+        safe = exp.Div(this=node.this, expression=divisor, typed=node.args.get("typed"), safe=node.args.get("safe"))
+        safe.type = node.type
+        return safe
     return node

@@ -38,7 +38,7 @@ _PATTERNS: dict[str, str] = {
     "FMDay": "%A",
     "Dy": "%a",
 }
-_TOKEN = re.compile('"[^"]*"|' + "|".join(sorted(_PATTERNS, key=len, reverse=True)) + "|[A-Za-z]+|.", re.DOTALL)
+_TOKEN = re.compile('"[^"]*"|' + "|".join(sorted({*_PATTERNS, *map(str.lower, _PATTERNS)}, key=len, reverse=True)) + "|[A-Za-z]+|.", re.DOTALL)
 
 
 def strftime_format(pattern: exp.Expr) -> exp.Expr:

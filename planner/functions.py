@@ -69,7 +69,7 @@ F = Function
 
 FUNCTIONS: dict[str, Function] = {
     # Numbers.
-    "abs": F(first, SAME, SAME),
+    "abs": F(first, SAME, SAME, raises=True),
     "ceil": F(number_of_first, raises=True),
     "floor": F(number_of_first, raises=True),
     "round": F(number_of_first, raises=True),
@@ -82,19 +82,18 @@ FUNCTIONS: dict[str, Function] = {
     "log": F(number, raises=True),
     "log10": F(number_of_first, raises=True),
     "power": F(number, raises=True),
-    "mod": F(common),
     "div": F(NUMERIC, raises=True),
-    "gcd": F(common, SAME, raises=True),
-    "lcm": F(common, SAME, raises=True),
+    "gcd": F(common, raises=True),
+    "lcm": F(common, raises=True),
     "pi": F(DOUBLE, SAME),
     "degrees": F(DOUBLE, SAME),
     "radians": F(DOUBLE, SAME),
     **{
         name: F(DOUBLE, SAME)
-        for name in ("sin", "cos", "tan", "cot", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
+        for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
                      "acosh", "atanh")
     },
-    **{name: F(DOUBLE) for name in ("sind", "cosd", "tand")},
+    **{name: F(DOUBLE) for name in ("cot", "sind", "cosd", "tand")},
     # Text.
     "length": F(INTEGER),
     "octet_length": F(INTEGER),
@@ -152,9 +151,6 @@ FUNCTIONS: dict[str, Function] = {
     "to_char": F(VARCHAR, raises=True),
     "to_timestamp": F(TIMESTAMPTZ, raises=True),
     "to_date": F(DATE, raises=True),
-    "justify_hours": F(INTERVAL),
-    "justify_days": F(INTERVAL),
-    "justify_interval": F(INTERVAL),
     # jsonb.
     "jsonb_typeof": F(VARCHAR),
     "jsonb_array_length": F(INTEGER),
@@ -190,6 +186,7 @@ FUNCTIONS: dict[str, Function] = {
     # Operators that are not the same on DuckDB; `planner.operators` reads them as these.
     "subtract": F(subtraction),
     "divide": F(common),
+    "multiply": F(common),
     "to_text": F(VARCHAR),
     "text_out": F(VARCHAR),
     "any_true": F(BOOLEAN),

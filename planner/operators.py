@@ -192,5 +192,5 @@ def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
 # What `annotate_types` is told of scalar expressions; of the rest it knows itself.
 METADATA: dict[type[exp.Expr], Any] = {
     **Dialect.get_or_raise("postgres").EXPRESSION_METADATA,
-    **{kind: {"annotator": _annotate} for kind in (exp.Anonymous, exp.Trim, *_CALLS, *_RULES)},
+    **dict.fromkeys([exp.Anonymous, exp.Trim, *_CALLS, *_RULES], {"annotator": _annotate}),
 }

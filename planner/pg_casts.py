@@ -48,7 +48,7 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return call("regproc_in", node.this)
     items = array_items(node.this) if element != name else None
     if items is not None:
-        node.set("this", strings(items))
+        node.set("this", _list(items))
     if element not in TYPES:
         return node if items is not None else None
     node.set("to", exp.DataType.build(TYPES[element] + name[len(element) :], dialect="duckdb"))
@@ -87,13 +87,16 @@ def _is_regproc(value: exp.Expr) -> bool:
     return isinstance(value, exp.Column) and value.name.lower() in REGPROC_COLUMNS
 
 
-def array_items(value: exp.Expr) -> list[str] | None:
-    """The items of a literal such as '{a,"b c"}'; None for anything else."""
+def array_items(value: exp.Expr) -> list[str | None] | None:
+    """The items of a literal such as '{a,"b c",NULL}'; None for anything else."""
     text = value.unnest()
     if not text.is_string or not re.fullmatch(r"\{[^{}]*\}", text.name):
         return None
-    found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)', text.name)
-    return [re.sub(r"\\(.)", r"\1", quoted) if quoted else bare.strip() for quoted, bare in found]
+    found = re.findall(r'("(?:[^"\\]|\\.)*")|([^,{}"]+)', text.name)
+    return [
+        re.sub(r"\\(.)", r"\1", quoted[1:-1]) if quoted else None if bare.strip().upper() == "NULL" else bare.strip()
+        for quoted, bare in found
+    ]
 
 
 def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
@@ -108,7 +111,7 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
             return node
         items = array_items(side)
         if items is not None and isinstance(other, exp.Column) and other.name.lower() in ARRAY_COLUMNS:
-            side.replace(strings(items))
+            side.replace(_list(items))
             return node
     return None
 
@@ -140,10 +143,18 @@ def _items(array: exp.Expr) -> list[exp.Expr] | None:
     """The items of an array literal, in text or, with its cast's rule applied, in a list."""
     texts = array_items(array)
     if texts is not None:
-        return [exp.Literal.string(text) for text in texts]
+        return [_text_or_null(text) for text in texts]
     if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array):
         return array.this.expressions
     return None
+
+
+def _list(items: list[str | None]) -> exp.Expr:
+    return exp.Array(expressions=[_text_or_null(item) for item in items])
+
+
+def _text_or_null(text: str | None) -> exp.Expr:
+    return exp.null() if text is None else exp.Literal.string(text)
 
 
 def escaped(node: exp.Expr) -> exp.Expr:

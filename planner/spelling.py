@@ -77,8 +77,10 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return quantified
     if isinstance(node, exp.Like | exp.ILike):
         return escaped(node)
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
         return _arithmetic(node, lenient)
+    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
+        return _json_extract(node)
     call = as_call(node)
     if call is None:
         return None
@@ -98,17 +100,30 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if lenient and type_ is None:
         return None
     new = node
-    known = [type_of_part(part) for part in (node.this, node.expression)]
+    known = [type_of_part(part) for part in node.iter_expressions()]
     if isinstance(node, exp.Sub):
         is_plain = _is_number(node.this) or _is_number(node.expression)
         if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
             new = ours("subtract", node.this, node.expression)
+    elif isinstance(node, exp.Mul):
+        is_plain = _is_number(node.this) or _is_number(node.expression)
+        if not is_plain and (type_ is None or type_.name == "numeric"):
+            new = ours("multiply", node.this, node.expression)
     elif isinstance(node, exp.Div):
         is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
         # Without a type sqlglot writes the operator as it is; DuckDB's setting integer_division does the rest.
         new = exp.Div(this=node.this, expression=node.expression) if is_plain else ours("divide", *node.iter_expressions())
     overflows = type_ is not None and (type_.is_integer or type_.name == "numeric")
+    overflows = overflows and not (isinstance(node, exp.Neg) and _is_number(node.this))
     return _try(new, lenient and overflows) if new is not node or (lenient and overflows) else None
+
+
+def _json_extract(node: exp.Expr) -> exp.Expr:
+    """`->` and `->>` as functions: among arguments DuckDB takes an arrow for a lambda's."""
+    path = node.expression
+    if isinstance(path, exp.JSONPath):
+        path = sqlglot.parse_one(path.sql(dialect="duckdb"), read="duckdb")
+    return _call("json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string", node.this, path)
 
 
 def _is_number(node: exp.Expr) -> bool:
@@ -125,8 +140,9 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
     if isinstance(array, exp.Query):
         return None
     element = exp.to_identifier("_element")
-    one = type(node)(this=node.this.copy(), expression=exp.column(element.copy()))
-    each = _call("list_transform", array, exp.Lambda(this=escaped(one), expressions=[element]))
+    one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(element.copy()))
+    one = escaped(one) if isinstance(one, exp.Like | exp.ILike) else one
+    each = _call("list_transform", array, exp.Lambda(this=one, expressions=[element]))
     return ours("any_true" if is_any else "all_true", each)
 
 
@@ -161,7 +177,7 @@ _SAFE_NUMBERS = ("smallint", "integer", "bigint", "real", "double precision")
 def _is_safe(source: str, to: exp.DataType) -> bool:
     """Whether no value makes the cast fail."""
     target = sql_type(to)
-    if target is None or source == target.name or target.is_text:
+    if target is None or target.is_text or (source == target.name and target.precision is None):
         return True
     if source in _SAFE_NUMBERS and target.name in _SAFE_NUMBERS:
         return _SAFE_NUMBERS.index(source) < _SAFE_NUMBERS.index(target.name)

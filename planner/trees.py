@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokens import TokenType
 
 from catalog import errors
 from catalog.errors import Error
@@ -34,6 +35,14 @@ class Sparkwave(Postgres):
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
         }
+
+        def _parse_interval(self, *args: Any, **options: Any) -> exp.Expr | None:
+            """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
+            following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
+            if following is None or following.token_type != TokenType.STRING or ":" not in following.text:
+                return super()._parse_interval(*args, **options)
+            self._advance(2)
+            return exp.cast(exp.Literal.string(following.text), "interval")
 
 
 def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
