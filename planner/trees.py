@@ -36,6 +36,11 @@ class Sparkwave(Postgres):
             name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
         }
 
+        # An arrow among arguments is jsonb's.
+        LAMBDAS: ClassVar = {
+            token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
+        }
+
         def _parse_interval(self, *args: Any, **options: Any) -> exp.Expr | None:
             """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
             following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
