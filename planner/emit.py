@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.spelling import for_duckdb, for_spark
+from planner.spark_spelling import for_spark
+from planner.spelling import for_duckdb
 
 DUCKDB, SPARK = "duckdb", "spark"
 

@@ -1,6 +1,6 @@
-"""Postgres' scalar expressions as DuckDB and Spark spell them. Batch queries and views share these spellings.
+"""Postgres' scalar expressions as DuckDB spells them, the same for batch queries and views.
 
-Both functions rewrite a copy, from the leaves up. `lenient` is for views: where Postgres raises an error for a row,
+`lenient` is for views: where Postgres raises an error for a row,
 a view has NULL, as RisingWave's streams, instead of stopping for good.
 """
 
@@ -25,15 +25,10 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp
 
 def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
     """The tree with calls, casts and operators as DuckDB needs them; columns without a type keep plain operators."""
-    return _rewrite(tree, lambda node: _for_duckdb(node, lenient))
+    return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient))
 
 
-def for_spark(tree: exp.Expr) -> exp.Expr:
-    """The tree with the calls and operators proven on Spark in its terms."""
-    return _rewrite(tree, _for_spark)
-
-
-def _rewrite(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
+def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
     root = tree.copy()
     # The walk is breadth first from the root, so this is leaves first.
     for node in reversed(list(root.walk())):
@@ -105,6 +100,9 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         is_plain = _is_number(node.this) or _is_number(node.expression)
         if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
             new = ours("subtract", node.this, node.expression)
+    elif isinstance(node, exp.Mod):
+        if not _is_number(node.expression):
+            new = ours("modulo", node.this, node.expression)
     elif isinstance(node, exp.Mul):
         is_plain = _is_number(node.this) or _is_number(node.expression)
         if not is_plain and (type_ is None or type_.name == "numeric"):
@@ -277,24 +275,3 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "jsonb_extract_path": lambda arguments: ours("json_at", arguments[0], _keys(arguments)),
     "jsonb_extract_path_text": lambda arguments: ours("json_text_at", arguments[0], _keys(arguments)),
 }
-
-
-# Spark.
-
-_SPARK_TRIES: dict[type[exp.Expr], str] = {exp.Add: "try_add", exp.Sub: "try_subtract", exp.Mul: "try_multiply"}
-
-
-def _for_spark(node: exp.Expr) -> exp.Expr | None:
-    if type(node) in _SPARK_TRIES:
-        type_ = sql_type(node.type)
-        return _call(_SPARK_TRIES[type(node)], node.this, node.expression) if type_ and type_.is_integer else None
-    call = as_call(node)
-    if call is None or (form := FUNCTIONS[call[0]].spark) is None:
-        return None
-    name, arguments = call
-    if "(" not in form:
-        return _call(form or name, *arguments)
-    values = {f"_{number}": argument for number, argument in enumerate(arguments, start=1)}
-    return sqlglot.parse_one(form, read="spark").transform(
-        lambda part: values[part.name].copy() if isinstance(part, exp.Column) and part.name in values else part
-    )

@@ -49,6 +49,10 @@ CREATE OR REPLACE MACRO pg.multiply
     (x FLOAT, y FLOAT) AS x * y, (x DOUBLE, y DOUBLE) AS x * y,
     (x DECIMAL(38,10), y DECIMAL(38,10)) AS coalesce(TRY(x * y)::DECIMAL(38,10), (x::DOUBLE * y::DOUBLE)::DECIMAL(38,10)),
     (x, y) AS x * y;
+-- The least integer has no negation, so DuckDB fails to divide it by -1.
+CREATE OR REPLACE MACRO pg.modulo
+    (x SMALLINT, y SMALLINT) AS if(y = -1, 0::SMALLINT, x % y), (x INTEGER, y INTEGER) AS if(y = -1, 0, x % y),
+    (x BIGINT, y BIGINT) AS if(y = -1, 0::BIGINT, x % y), (x, y) AS x % y;
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
