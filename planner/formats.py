@@ -38,7 +38,10 @@ _PATTERNS: dict[str, str] = {
     "FMDay": "%A",
     "Dy": "%a",
 }
-_TOKEN = re.compile('"[^"]*"|' + "|".join(sorted({*_PATTERNS, *map(str.lower, _PATTERNS)}, key=len, reverse=True)) + "|[A-Za-z]+|.", re.DOTALL)
+_TOKEN = re.compile(
+    '"[^"]*"|' + "|".join(sorted({*_PATTERNS, *map(str.lower, _PATTERNS)}, key=len, reverse=True)) + "|[A-Za-z]+|.",
+    re.DOTALL,
+)
 
 
 def strftime_format(pattern: exp.Expr) -> exp.Expr:
@@ -53,6 +56,6 @@ def _part(token: str) -> str:
         return token[1:-1].replace("%", "%%")
     # Only names tell upper from lower case.
     known = _PATTERNS.get(token) or (_PATTERNS.get(token.upper()) if token.islower() else None)
-    if known is None and len(token) > 1 or token.isalpha() and known is None and token != "T":
+    if (known is None and len(token) > 1) or (token.isalpha() and known is None and token != "T"):
         raise Error(f'date pattern "{token}" is not supported', errors.FEATURE_NOT_SUPPORTED)
     return known or token.replace("%", "%%")

@@ -86,18 +86,22 @@ _CEIL = on(
     "CASE WHEN _1 > -1 AND _1 < 0 THEN -CAST(0 AS DOUBLE) WHEN _1 <> 0 AND abs(_1) < 4503599627370496"
     " THEN CAST(ceil(_1) AS DOUBLE) ELSE _1 END", _DOUBLE,
 )  # fmt: skip
-_FLOOR = on(
-    "CASE WHEN _1 <> 0 AND abs(_1) < 4503599627370496 THEN CAST(floor(_1) AS DOUBLE) ELSE _1 END", _DOUBLE
-)
+_FLOOR = on("CASE WHEN _1 <> 0 AND abs(_1) < 4503599627370496 THEN CAST(floor(_1) AS DOUBLE) ELSE _1 END", _DOUBLE)
 _AS_DOUBLE = on("CAST(_1 AS DOUBLE)", "smallint", _INT, _BIG)
 # Substring's bounds, in a width where they cannot overflow.
 _LENGTH = "CAST(least(2147483647, greatest(0, CAST(_3 AS BIGINT) + least(_2, 1) - 1)) AS INT)"
+_SUBSTRING = f"CASE WHEN _3 < 0 THEN NULL ELSE substring(_1, greatest(_2, 1), {_LENGTH}) END"
+_LEFT = "CASE WHEN _2 < 0 THEN substring(_1, 1, greatest(0, char_length(_1) + _2)) ELSE left(_1, _2) END"
+_RIGHT = (
+    "CASE WHEN _2 < 0 THEN substring(_1, CAST(least(2147483647, 1 - CAST(_2 AS BIGINT)) AS INT)) ELSE right(_1, _2) END"
+)
+_ABS = "CASE WHEN _1 < 0 THEN try_subtract(0, _1) ELSE abs(_1) END"
 
 F = Function
 
 FUNCTIONS: dict[str, Function] = {
     # Numbers.
-    "abs": F(first, SAME, spark=(on("CASE WHEN _1 < 0 THEN try_subtract(0, _1) ELSE abs(_1) END", _INT, _BIG), on("abs", _DOUBLE, _NUMERIC),), raises=True),
+    "abs": F(first, SAME, spark=(on(_ABS, _INT, _BIG), on("abs", _DOUBLE, _NUMERIC),), raises=True),
     "ceil": F(number_of_first, spark=(_CEIL, _AS_DOUBLE, on("ceil", _NUMERIC),), raises=True),
     "floor": F(number_of_first, spark=(_FLOOR, _AS_DOUBLE, on("floor", _NUMERIC),), raises=True),
     "round": F(number_of_first, spark=(on("rint", _DOUBLE), _AS_DOUBLE, on("round", _NUMERIC),), raises=True),
@@ -129,9 +133,9 @@ FUNCTIONS: dict[str, Function] = {
     "lower": F(VARCHAR, SAME, spark=(on(LOWER, _TEXT),)),
     "upper": F(VARCHAR, spark=(on(UPPER, _TEXT),)),
     "initcap": F(VARCHAR),
-    "substring": F(bytea_or_text, spark=(on("substring(_1, greatest(_2, 1))", _TEXT), on(f"substring(_1, greatest(_2, 1), {_LENGTH})", _TEXT),), raises=True),
-    "left": F(VARCHAR, SAME, spark=(on("CASE WHEN _2 < 0 THEN substring(_1, 1, greatest(0, char_length(_1) + _2)) ELSE left(_1, _2) END", _TEXT),), raises=True),
-    "right": F(VARCHAR, SAME, spark=(on("CASE WHEN _2 < 0 THEN substring(_1, CAST(least(2147483647, 1 - CAST(_2 AS BIGINT)) AS INT)) ELSE right(_1, _2) END", _TEXT),), raises=True),
+    "substring": F(bytea_or_text, spark=(on("substring(_1, greatest(_2, 1))", _TEXT), on(_SUBSTRING, _TEXT),), raises=True),
+    "left": F(VARCHAR, SAME, spark=(on(_LEFT, _TEXT),), raises=True),
+    "right": F(VARCHAR, SAME, spark=(on(_RIGHT, _TEXT),), raises=True),
     "lpad": F(VARCHAR, spark=(on("lpad", _TEXT),), raises=True),
     "rpad": F(VARCHAR, spark=(on("rpad", _TEXT),), raises=True),
     "btrim": F(VARCHAR, spark=(on("btrim", _TEXT),)),
@@ -153,7 +157,7 @@ FUNCTIONS: dict[str, Function] = {
     "encode": F(VARCHAR),
     "decode": F(BYTEA, raises=True),
     "to_hex": F(VARCHAR, spark=(on("lower(hex(_1))", _BIG),)),
-    "concat": F(VARCHAR),
+    "concat": F(VARCHAR, spark=(on("concat_ws", _TEXT, _INT),)),
     "concat_ws": F(VARCHAR, spark=(on("concat_ws", _TEXT),)),
     "quote_literal": F(VARCHAR),
     "quote_nullable": F(VARCHAR),
@@ -213,7 +217,7 @@ FUNCTIONS: dict[str, Function] = {
     "array_sum": F(sum_of_first, raises=True),
     "trim_array": F(first),
     # Operators that are not the same on DuckDB; `planner.operators` reads them as these.
-    "subtract": F(subtraction, spark=(on("datediff(_1, _2)", "date"),)),
+    "subtract": F(subtraction),
     "divide": F(common),
     "multiply": F(common),
     "to_text": F(VARCHAR),

@@ -36,7 +36,6 @@ from planner.result_types import (
     concatenation,
     first,
     multiplication,
-    number,
 )
 from planner.typed import data_type, sql_type
 
@@ -189,8 +188,10 @@ def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
     return node
 
 
+_ANNOTATED: dict[str, Any] = {"annotator": _annotate}
 # What `annotate_types` is told of scalar expressions; of the rest it knows itself.
 METADATA: dict[type[exp.Expr], Any] = {
     **Dialect.get_or_raise("postgres").EXPRESSION_METADATA,
-    **dict.fromkeys([exp.Anonymous, exp.Trim, *_CALLS, *_RULES], {"annotator": _annotate}),
+    **{kind: _ANNOTATED for kind in (exp.Anonymous, exp.Trim, *_CALLS)},
+    **{kind: _ANNOTATED for kind in _RULES},
 }

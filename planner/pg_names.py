@@ -84,8 +84,6 @@ FUNCTION_NODES: dict[type[exp.Expr], str] = {
     exp.CurrentSchemas: "current_schemas",
     exp.CurrentUser: "current_user",
     exp.SessionUser: "session_user",
-    exp.ArrayToString: "array_to_string",
-    exp.ArrayRemove: "array_remove",
 }
 # Keywords without parentheses that sqlglot reads as columns.
 KEYWORDS = frozenset({"user", "current_role"})

@@ -75,7 +75,9 @@ def _numbers(types: _Types, product: bool = False) -> bool:
     if any(type_ is None or not type_.is_numeric for type_ in types) or not _exact(types):
         return False
     if not any(type_ is not None and type_.name == "numeric" for type_ in types):
-        return len({type_ for type_ in types if type_ is not None and type_.name == "real"}) == 0 or len(set(types)) == 1
+        return (
+            len({type_ for type_ in types if type_ is not None and type_.name == "real"}) == 0 or len(set(types)) == 1
+        )
     if any(type_ is not None and type_.name in _FLOATS for type_ in types):
         return True
     known = [_digits(type_) for type_ in types]
@@ -124,6 +126,10 @@ def _one_text(types: _Types) -> bool:
     return all(type_ is None or type_.is_text for type_ in types)
 
 
+def _elements(types: _Types) -> bool:
+    return _alike(types) and not any(type_ is not None and type_.name == "numeric" for type_ in types)
+
+
 # Kinds of nodes, with what the types of their parts have to be.
 PORTABLE: dict[type[exp.Expr], Callable[[_Types], bool]] = {
     **dict.fromkeys(
@@ -144,6 +150,7 @@ PORTABLE: dict[type[exp.Expr], Callable[[_Types], bool]] = {
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot), _integers),
     exp.DPipe: _text,
     exp.Like: _one_text,
+    exp.Array: _elements,
 }  # fmt: skip
 
 # Casts, from a type to those it goes to alike. A numeric goes to a float only with few digits.
@@ -217,11 +224,19 @@ def _is_proven(node: exp.Expr) -> bool:
     call = as_call(node)
     if call is not None and call[0] in FUNCTIONS:
         return spark_form(*call) is not None and _has_constants(*call)
-    types = tuple(type_of_part(part) for part in node.iter_expressions())
+    types = tuple(_type(part) for part in node.iter_expressions())
     if isinstance(node, exp.Add | exp.Sub) and INTERVAL in types and not _is_simple_interval(node.expression):
         return False
     check = PORTABLE.get(type(node))
     return check is not None and check(types)
+
+
+def _type(part: exp.Expr) -> Known:
+    """The type of a part; of a constant with its own digits."""
+    if isinstance(part, exp.Literal) and not part.is_string and re.fullmatch(r"\d*\.\d+", part.name):
+        whole, fraction = part.name.split(".")
+        return Type("numeric", len(whole.lstrip("0")) + len(fraction), len(fraction))
+    return type_of_part(part)
 
 
 def _has_constants(name: str, arguments: list[exp.Expr]) -> bool:

@@ -138,7 +138,7 @@ def subtraction(types: tuple[Known, ...]) -> Known:
         return left if right == INTERVAL else INTERVAL
     if left == TIME:
         return INTERVAL if right == TIME else TIME
-    if JSONB == left or (left is not None and left.dimensions):
+    if left == JSONB or (left is not None and left.dimensions):
         return left
     return addition(types)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 
 import sqlglot
@@ -29,8 +28,14 @@ _TRIES: dict[type[exp.Expr], str] = {
 DATE_FIELDS: dict[str, str] = {
     "year": "year(_2)", "quarter": "quarter(_2)", "month": "month(_2)", "week": "weekofyear(_2)",
     "day": "dayofmonth(_2)", "dow": "dayofweek(_2) - 1", "isodow": "weekday(_2) + 1", "doy": "dayofyear(_2)",
+    "epoch": "datediff(_2, DATE '1970-01-01') * 86400L",
 }  # fmt: skip
-TIME_FIELDS: dict[str, str] = {"hour": "hour(_2)", "minute": "minute(_2)"}
+_OF_MINUTE = "pmod(unix_micros(CAST(_2 AS TIMESTAMP)), 60000000)"
+TIME_FIELDS: dict[str, str] = {
+    "hour": "hour(_2)", "minute": "minute(_2)", "second": f"{_OF_MINUTE} * 0.000001",
+    "milliseconds": f"{_OF_MINUTE} * 0.001", "microseconds": _OF_MINUTE,
+    "epoch": "unix_micros(CAST(_2 AS TIMESTAMP)) * 0.000001",
+}  # fmt: skip
 # Units that Spark's date_trunc has by the same name.
 UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 
@@ -55,6 +60,8 @@ def spark_form(name: str, arguments: list[exp.Expr]) -> str | None:
         if not is_proven or types[1] not in (DATE, TIMESTAMP, TIMESTAMPTZ):
             return None
         return "date_trunc(_1, _2)" if types[1] == TIMESTAMPTZ else "CAST(date_trunc(_1, _2) AS TIMESTAMP_NTZ)"
+    if name == "substring" and arguments[1].is_string:
+        return None  # a pattern
     for spelling in FUNCTIONS[name].spark:
         count = _count(spelling.form)
         if count not in (None, len(arguments)) or (texts[0] if first or types else "") not in spelling.types:
@@ -81,6 +88,9 @@ def _for_spark(node: exp.Expr) -> exp.Expr | None:
     form = spark_form(name, arguments)
     if form is None:
         return None
+    if name == "concat":
+        # Spark's own concat gives NULL for a NULL.
+        arguments.insert(0, exp.Literal.string(""))
     return fill(form, arguments) if "(" in form else exp.Anonymous(this=form, expressions=arguments)
 
 
@@ -117,7 +127,7 @@ def _arithmetic(node: exp.Expr) -> exp.Expr | None:
         return None
     new = fill(_TRIES[type(node)], arguments)
     if isinstance(node, exp.Div | exp.Neg) and type_.name != "bigint":
-        return exp.TryCast(this=new, to=exp.DataType.build(type_.spark(), dialect="spark"))
+        return _try_cast(new, exp.DataType.build(type_.spark(), dialect="spark"))
     return new
 
 
@@ -129,7 +139,8 @@ def _timestamp_first(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return node
 
 
-_Wrap = Callable[[exp.Expr], exp.Expr]
+def _try_cast(value: exp.Expr, to: exp.Expr) -> exp.Expr:
+    return exp.TryCast(this=value, to=to, safe=True)
 
 
 def _cast(node: exp.Cast) -> exp.Expr | None:
@@ -148,4 +159,4 @@ def _cast(node: exp.Cast) -> exp.Expr | None:
         value = exp.Anonymous(this="rint", expressions=[value])
     elif target.is_integer and source.name == "numeric":
         value = exp.Anonymous(this="round", expressions=[value])
-    return exp.TryCast(this=value, to=to)
+    return _try_cast(value, to)

@@ -110,7 +110,11 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     elif isinstance(node, exp.Div):
         is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
         # Without a type sqlglot writes the operator as it is; DuckDB's setting integer_division does the rest.
-        new = exp.Div(this=node.this, expression=node.expression) if is_plain else ours("divide", *node.iter_expressions())
+        new = (
+            exp.Div(this=node.this, expression=node.expression)
+            if is_plain
+            else ours("divide", *node.iter_expressions())
+        )
     overflows = type_ is not None and (type_.is_integer or type_.name == "numeric")
     overflows = overflows and not (isinstance(node, exp.Neg) and _is_number(node.this))
     return _try(new, lenient and overflows) if new is not node or (lenient and overflows) else None
@@ -132,7 +136,11 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
     """`x = ANY(array)` and ALL as a fold of what each element gives."""
     right = node.expression
     is_any = isinstance(right, exp.Any)
-    if not is_any and not isinstance(right, exp.All) and not (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"):
+    if (
+        not is_any
+        and not isinstance(right, exp.All)
+        and not (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL")
+    ):
         return None
     array = (right.expressions[0] if isinstance(right, exp.Anonymous) else right.this).unnest()
     if isinstance(array, exp.Query):
@@ -146,6 +154,8 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
 
 def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     value, to = node.this, node.args["to"]
+    if isinstance(value, exp.Null):
+        return None
     source = None if value.is_string else sql_type(value.type)
     items = array_items(value) if to.is_type(exp.DataType.Type.ARRAY) else None
     if items is not None:
@@ -154,7 +164,11 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if to.is_type(exp.DataType.Type.VARBINARY) and value.is_string:
         return bytea(value)
     if to.is_type(*exp.DataType.TEXT_TYPES):
-        plain = value.is_string or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
+        plain = (
+            value.is_string
+            or isinstance(value.unnest(), exp.Parameter)
+            or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
+        )
         text = node if plain else ours("to_text", value)
         return _call("left", text, to.expressions[0].this.copy()) if to.expressions else text
     if to.is_type(exp.DataType.Type.DECIMAL) and not to.expressions:
@@ -197,7 +211,9 @@ def _output_all(arguments: _Args) -> _Args:
 def _path(arguments: _Args) -> exp.Expr:
     """The keys of a jsonb path, given as `'{a,b}'` or an array."""
     items = array_items(arguments[1])
-    path = exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else arguments[1]
+    path = (
+        exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else arguments[1]
+    )
     return exp.cast(path, "VARCHAR[]", dialect="duckdb")
 
 
@@ -230,7 +246,9 @@ def _regexp_match(arguments: _Args) -> exp.Expr:
 
 
 def _substring(arguments: _Args) -> exp.Expr:
-    return _regexp_substr(arguments) if len(arguments) == 2 and arguments[1].is_string else ours("substring", *arguments)
+    return (
+        _regexp_substr(arguments) if len(arguments) == 2 and arguments[1].is_string else ours("substring", *arguments)
+    )
 
 
 def _format(arguments: _Args) -> exp.Expr:

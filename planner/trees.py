@@ -41,7 +41,7 @@ class Sparkwave(Postgres):
             token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
         }
 
-        def _parse_interval(self, *args: Any, **options: Any) -> exp.Expr | None:
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
             """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
             following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
             if following is None or following.token_type != TokenType.STRING or ":" not in following.text:

@@ -108,7 +108,8 @@ CREATE OR REPLACE MACRO pg.initcap(s) AS
                                    lambda w: pg.upper(w[1]) || lower(w[2:])), '');
 CREATE OR REPLACE MACRO pg.substring
     (s VARCHAR, n BIGINT) AS substring(s, greatest(n, 1)),
-    (s VARCHAR, n BIGINT, l BIGINT) AS substring(s, greatest(n, 1), greatest(0, l + least(n, 1) - 1)),
+    (s VARCHAR, n BIGINT, l BIGINT) AS
+        if(l < 0, NULL, substring(s, greatest(n, 1), greatest(0, l + least(n, 1) - 1))),
     (s BLOB, n BIGINT) AS unhex(substring(hex(s), 2 * greatest(n, 1) - 1)),
     (s BLOB, n BIGINT, l BIGINT) AS
         unhex(substring(hex(s), 2 * greatest(n, 1) - 1, 2 * greatest(0, l + least(n, 1) - 1)));
@@ -125,7 +126,7 @@ CREATE OR REPLACE MACRO pg.translate(s, a, b) AS translate(s, a, b);
 CREATE OR REPLACE MACRO pg.reverse(s) AS array_to_string(list_reverse(regexp_extract_all(s, '(?s:.)')), '');
 CREATE OR REPLACE MACRO pg.strpos(s, p) AS CASE WHEN p = '' THEN if(s IS NULL, NULL, 1) ELSE strpos(s, p)::INTEGER END;
 CREATE OR REPLACE MACRO pg.split_part(s, d, n) AS
-    CASE WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
+    CASE WHEN s IS NULL OR n = 0 THEN NULL WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
 CREATE OR REPLACE MACRO pg.overlay
     (s, r, n) AS substring(s, 1, n - 1) || r || substring(s, greatest(n + length(r), 1)),
     (s, r, n, l) AS substring(s, 1, n - 1) || r || substring(s, greatest(n + l, 1));
@@ -214,7 +215,7 @@ CREATE OR REPLACE MACRO pg.to_timestamp(x) AS to_timestamp(x::DOUBLE);
 CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS
     CASE json_type(j) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' WHEN 'VARCHAR' THEN 'string'
         WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE if(j IS NULL, NULL, 'number') END;
-CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS json_array_length(j)::INTEGER;
+CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS if(json_type(j) = 'ARRAY', json_array_length(j)::INTEGER, NULL);
 CREATE OR REPLACE MACRO pg._pointer(path) AS
     array_to_string(list_transform(path, lambda k: '/' || replace(replace(k::VARCHAR, '~', '~0'), '/', '~1')), '');
 CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
