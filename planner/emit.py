@@ -21,6 +21,9 @@ def _for_engine(node: exp.Expr, engine: str) -> exp.Expr:
     # In sqlglot's Spark dialect TIMESTAMP is the type with a time zone.
     if engine == SPARK and isinstance(node, exp.DataType) and node.this == exp.DataType.Type.TIMESTAMP:
         return exp.DataType(this=exp.DataType.Type.TIMESTAMPNTZ)
+    # Nor has it a TIME.
+    if engine == SPARK and isinstance(node, exp.DataType) and node.this == exp.DataType.Type.TIME:
+        return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="TIME(6)")
     # A division by zero in a view gives NULL, as in RisingWave's streams, instead of stopping the job.
     if isinstance(node, exp.Div) and not isinstance(node.expression, exp.Nullif | exp.Literal):
         divisor = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))

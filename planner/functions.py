@@ -90,6 +90,7 @@ _FLOOR = on("CASE WHEN _1 <> 0 AND abs(_1) < 4503599627370496 THEN CAST(floor(_1
 _AS_DOUBLE = on("CAST(_1 AS DOUBLE)", "smallint", _INT, _BIG)
 # Substring's bounds, in a width where they cannot overflow.
 _LENGTH = "CAST(least(2147483647, greatest(0, CAST(_3 AS BIGINT) + least(_2, 1) - 1)) AS INT)"
+_REST = "substring(_1, greatest(_2, 1))"
 _SUBSTRING = f"CASE WHEN _3 < 0 THEN NULL ELSE substring(_1, greatest(_2, 1), {_LENGTH}) END"
 _LEFT = "CASE WHEN _2 < 0 THEN substring(_1, 1, greatest(0, char_length(_1) + _2)) ELSE left(_1, _2) END"
 _RIGHT = (
@@ -133,7 +134,7 @@ FUNCTIONS: dict[str, Function] = {
     "lower": F(VARCHAR, SAME, spark=(on(LOWER, _TEXT),)),
     "upper": F(VARCHAR, spark=(on(UPPER, _TEXT),)),
     "initcap": F(VARCHAR),
-    "substring": F(bytea_or_text, spark=(on("substring(_1, greatest(_2, 1))", _TEXT), on(_SUBSTRING, _TEXT),), raises=True),
+    "substring": F(bytea_or_text, spark=(on(_REST, _TEXT), on(_SUBSTRING, _TEXT)), raises=True),
     "left": F(VARCHAR, SAME, spark=(on(_LEFT, _TEXT),), raises=True),
     "right": F(VARCHAR, SAME, spark=(on(_RIGHT, _TEXT),), raises=True),
     "lpad": F(VARCHAR, spark=(on("lpad", _TEXT),), raises=True),

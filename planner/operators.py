@@ -192,6 +192,6 @@ _ANNOTATED: dict[str, Any] = {"annotator": _annotate}
 # What `annotate_types` is told of scalar expressions; of the rest it knows itself.
 METADATA: dict[type[exp.Expr], Any] = {
     **Dialect.get_or_raise("postgres").EXPRESSION_METADATA,
-    **{kind: _ANNOTATED for kind in (exp.Anonymous, exp.Trim, *_CALLS)},
-    **{kind: _ANNOTATED for kind in _RULES},
+    **dict.fromkeys((exp.Anonymous, exp.Trim, *_CALLS), _ANNOTATED),
+    **dict.fromkeys(_RULES, _ANNOTATED),
 }
