@@ -143,7 +143,7 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
     ):
         return None
     array = (right.expressions[0] if isinstance(right, exp.Anonymous) else right.this).unnest()
-    if isinstance(array, exp.Query):
+    if isinstance(array, exp.Query | exp.Parameter):
         return None
     element = exp.to_identifier("_element")
     one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(element.copy()))

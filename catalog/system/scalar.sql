@@ -102,7 +102,7 @@ CREATE OR REPLACE MACRO pg.text_out(x BLOB) AS '\x' || lower(hex(x)), (x) AS CAS
 CREATE OR REPLACE MACRO pg.length(s VARCHAR) AS length(s)::INTEGER, (s BLOB) AS octet_length(s)::INTEGER;
 CREATE OR REPLACE MACRO pg.octet_length(s VARCHAR) AS strlen(s)::INTEGER, (s BLOB) AS octet_length(s)::INTEGER;
 CREATE OR REPLACE MACRO pg.bit_length(s VARCHAR) AS strlen(s)::INTEGER * 8, (s BLOB) AS octet_length(s)::INTEGER * 8;
-CREATE OR REPLACE MACRO pg.upper(s) AS replace(upper(replace(s, 'ß', chr(57344))), chr(57344), 'ß');
+CREATE OR REPLACE MACRO pg.upper(s) AS replace(upper(replace(s, 'ß', chr(1114109))), chr(1114109), 'ß');
 CREATE OR REPLACE MACRO pg.initcap(s) AS
     array_to_string(list_transform(regexp_extract_all(s, '[\pL\pN]+|[^\pL\pN]+'),
                                    lambda w: pg.upper(w[1]) || lower(w[2:])), '');
