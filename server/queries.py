@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import planner.explain
+from catalog.errors import Error
 from catalog.types import VARCHAR
-from planner.explain import explain_view
 from planner.query import Batch, plan_query, plan_source
-from planner.statements import CreateMaterializedView, Delete, Explain, Insert, Query, Update
-from planner.stream import plan_view
+from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
 from server import dml
 from server.result import Result
 from server.session import Session, rows_result
@@ -18,14 +18,17 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
 
 
 def explain(session: Session, statement: Explain) -> Result:
-    """The stream plan of a view, or DuckDB's plan of anything else. Nothing runs, nothing is provisioned."""
+    """The planner's plan of a statement; of a query that it has no operators for, DuckDB's. Nothing runs."""
     target = statement.statement
-    if isinstance(target, CreateMaterializedView):
-        environment = session.environment
-        plan = plan_view(target.query, target.columns, environment.catalog, environment.scope)
-        lines = explain_view(plan, statement.verbose, statement.incremental)
-    else:
-        lines = _duckdb_plan(session, _batch(session, target))
+    environment = session.environment
+    # Planning a batch statement as it would be run finds its errors.
+    batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
+    try:
+        lines = planner.explain.explain(statement, environment.catalog, environment.scope)
+    except Error:
+        if batch is None or statement.options.format != "text" or statement.options.type != "physical":
+            raise
+        lines = _duckdb_plan(session, batch)
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 
 

@@ -18,9 +18,9 @@ from planner.backfill import fragments, merge_query, slice_query, whole_query
 from planner.bind import Scope
 from planner.delta import compile_delta
 from planner.emit import DUCKDB, SPARK, to_sql
-from planner.explain import explain_view
+from planner.explain import explain, explain_view
 from planner.parse import parse_statement
-from planner.statements import CreateMaterializedView, Query
+from planner.statements import CreateMaterializedView, Explain, ExplainOptions, Query
 from planner.stream import StreamPlan, plan_view
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -56,7 +56,13 @@ def show_parse(sql: str) -> str:
 
 
 def show_plan(sql: str) -> str:
-    return "\n".join(explain_view(plan(sql), verbose=True))
+    return "\n".join(explain_view(plan(sql), ExplainOptions(verbose=True)))
+
+
+def show_explain(sql: str) -> str:
+    statement = parse_statement(sql)
+    assert isinstance(statement, Explain)
+    return "\n".join(explain(statement, CATALOG, Scope("dev")))
 
 
 def show_delta(sql: str) -> str:
@@ -91,6 +97,7 @@ LAYERS: dict[str, Callable[[str], str]] = {
     "plan": show_plan,
     "delta": show_delta,
     "backfill": show_backfill,
+    "explain": show_explain,
     "errors": show_plan,
 }
 
