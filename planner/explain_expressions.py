@@ -60,6 +60,16 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Paren: "",
 }
 
+_RANKING = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile)
+
+
+def is_constant(node: exp.Expr) -> bool:
+    """Whether it is printed as a value."""
+    inner = node.unnest()
+    if isinstance(inner, exp.Cast):
+        return is_constant(inner.this) and not inner.this.is_number
+    return isinstance(inner, exp.Literal | exp.Null | exp.Boolean | exp.Interval)
+
 
 def type_name(type_: Type) -> str:
     """RisingWave's name of a type in a plan."""
@@ -94,7 +104,8 @@ def show(node: exp.Expr, names: Mapping[str, str]) -> str:
         case exp.Neg():
             return f"Neg({each(node.this)})"
         case exp.Is():
-            return f"Is{node.expression.sql().title()}({each(node.this)})"
+            negated = "Not" if node.args.get("negate") else ""
+            return f"Is{negated}{node.expression.sql().title()}({each(node.this)})"
         case exp.Between(this=this):
             return f"(({each(this)} >= {each(node.args['low'])}) AND ({each(this)} <= {each(node.args['high'])}))"
         case exp.In() if not node.args.get("query"):
@@ -175,7 +186,7 @@ def _call(node: exp.Func, arguments: list[str]) -> str:
         name = node.name if is_aggregate(node) else node.name.title().replace("_", "")
     elif isinstance(node, exp.Count) and arguments == ["*"]:
         return "count"
-    elif is_aggregate(node):
+    elif is_aggregate(node) or isinstance(node, _RANKING):
         name = node.sql_name().lower()
     else:
         name = _FUNCTIONS.get(type(node), type(node).__name__)

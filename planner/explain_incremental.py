@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot import exp
 
 from planner.delta import Compiler, compile_delta
 from planner.emit import DUCKDB, to_sql
 from planner.explain_nodes import STREAM, Printer
+from planner.explain_sql import pretty, read_directly
 from planner.full import Keys, restricted
 from planner.nodes import (
     ANTI,
@@ -179,10 +179,10 @@ def _delta(plan: StreamPlan, node: Node, labels: dict[int, str]) -> Iterator[str
     changes = compiler.changes(node)
     for step in compiler.steps:
         yield f"{step.name} :="
-        yield from _pretty(step.query)
+        yield from pretty(read_directly(step.query))
     if changes is not None:
         yield f"{labels[id(node)]}_changes :="
-        yield from _pretty(changes)
+        yield from pretty(read_directly(changes))
     for apply in compiler.applies:
         yield from _apply(apply.state or "", apply.key, apply.removed, apply.added)
 
@@ -212,15 +212,9 @@ def _program(plan: StreamPlan) -> Iterator[str]:
     program = compile_delta(plan, changed)
     for step in program.steps:
         yield f"   {step.name} :="
-        yield from (f"   {line}" for line in _pretty(step.query))
+        yield from (f"   {line}" for line in pretty(step.query))
     for apply in program.applies:
         yield from (f"   {line}" for line in _apply(apply.state or "view", apply.key, apply.removed, apply.added))
-
-
-def _pretty(query: exp.Select) -> Iterator[str]:
-    """DuckDB's text of a step, as it runs, on several lines."""
-    printed = sqlglot.parse_one(to_sql(query, DUCKDB), dialect=DUCKDB).sql(DUCKDB, pretty=True)
-    yield from (f"  {line}" for line in printed.splitlines())
 
 
 def _apply(target: str, key: tuple[str, ...], removed: exp.Select, added: exp.Select) -> Iterator[str]:

@@ -9,7 +9,7 @@ from itertools import count
 from sqlglot import exp
 
 from planner.distribution import BROADCAST, UPSTREAM, Distribution, distribution, moves, view_move
-from planner.explain_expressions import show, show_all, show_order
+from planner.explain_expressions import is_constant, show, show_all, show_order
 from planner.nodes import (
     COUNT,
     INNER,
@@ -17,6 +17,7 @@ from planner.nodes import (
     TEMPORAL_LEFT,
     Aggregate,
     Call,
+    Field,
     Filter,
     Join,
     Node,
@@ -100,7 +101,7 @@ class Printer:
             case Scan():
                 return self._scan(node, wanted)
             case Values():
-                return self._values(node)
+                return self._values(node, wanted)
             case Filter():
                 return self._filter(node)
             case Project():
@@ -148,12 +149,19 @@ class Printer:
                 shown["distribution"] = there if set(node.key) <= set(fields) else "SomeShard"
         return self._node(node, "TableScan" if self.style == STREAM else "Scan", shown, []), names
 
-    def _values(self, node: Values) -> Named:
-        rows = [[show(value, {}) for value in row] for row in node.rows]
-        if self.style == STREAM and len(rows) > 1:
-            rows = [[*row, f"{number}:Int32"] for number, row in enumerate(rows, 1)]
-        shown = tuple(f"[{', '.join(row)}]" for row in rows)
+    def _values(self, node: Values, wanted: tuple[str, ...] | None) -> Named:
+        rows = [
+            {f.name: show(value, {}) for f, value in zip(node.columns, row, strict=True)}
+            | {node.number: f"{number}:Int32"}
+            for number, row in enumerate(node.rows, 1)
+        ]
+        chosen = wanted if wanted is not None else tuple(f.name for f in (*node.columns, *self._number(node)))
+        shown = tuple(f"[{', '.join(row[name] for name in chosen)}]" for row in rows)
         return self._node(node, "Values", {"rows": shown}, []), {f.name: f.name for f in node.fields}
+
+    def _number(self, node: Values) -> tuple[Field, ...]:
+        """The row number, where it is a key."""
+        return node.fields[-1:] if self.style == STREAM and len(node.rows) > 1 else ()
 
     # Rows in, rows out.
 
@@ -173,7 +181,7 @@ class Printer:
         chosen = [items[name] for name in wanted] if wanted is not None else list(node.items)
         sources = [item.source for item in chosen if item.source is not None]
         if len(sources) == len(chosen) == len(set(sources)) and not self.keep:
-            absorbs = isinstance(node.input, Scan | Join | Project)
+            absorbs = isinstance(node.input, Scan | Values | Join | Project)
             if absorbs or sources == [f.name for f in node.input.fields]:
                 child, names = self.of(node.input, tuple(sources) if absorbs else None)
                 # A name that is not picked may still be asked for: a key that only distributes.
@@ -182,7 +190,7 @@ class Printer:
         shown, outputs = [], {}
         for item in chosen:
             text = show(item.expression, names)
-            if not item.source and item.expression.find(exp.Column, exp.Func):
+            if not (item.source or is_constant(item.expression)):
                 outputs[item.name] = f"$expr{next(self.numbers)}"
                 text = f"{text} as {outputs[item.name]}"
             else:
@@ -360,5 +368,4 @@ def _window(call: WindowCall, partition: tuple[str, ...], names: Mapping[str, st
     else:
         parts.append(f"RANGE {_TO_HERE}" if call.order else "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
     shown = show(call.expression, names)
-    function = shown if shown.endswith((")", "nulls")) else f"{shown}()"
-    return f"{function} OVER({' '.join(parts)})"
+    return f"{shown} OVER({' '.join(parts)})"

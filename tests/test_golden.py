@@ -7,6 +7,7 @@ A file is a list of cases, each a `#` line that says what it shows, a statement,
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ CATALOG = Catalog(
         relation(1, "flights", "carrier varchar, month int, delay double precision, distance int"),
         relation(2, "airlines", "carrier varchar, name varchar", ("carrier",)),
         relation(3, "by_carrier", "carrier varchar, flights bigint", ("carrier",), "materialized view"),
+        replace(
+            relation(4, "clicks", "carrier varchar, at timestamp with time zone, tags varchar[]"), append_only=True
+        ),
+        replace(relation(5, "unready", "carrier varchar", ("carrier",), "materialized view"), created=False),
     ),
     schemas=frozenset({("dev", "public")}),
 )
