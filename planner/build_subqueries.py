@@ -49,7 +49,9 @@ def build_body(builder: Builder, select: exp.Select) -> Body:
     where = select.args.get("where")
     if where is None:
         return Body(node, ())
-    plain, later, correlated = [], [], []
+    plain: list[exp.Expr] = []
+    later: list[exp.Expr] = []
+    correlated: list[exp.Expr] = []
     available = names_of(node)
     for part in conjuncts(where.this):
         if _outer_columns(part, available):

@@ -306,7 +306,6 @@ class TopN(_SameRows):
     order: tuple[Order, ...]
     limit: int | None
     offset: int = 0
-    with_ties: bool = False
 
     @property
     def full_order(self) -> tuple[Order, ...]:

@@ -277,22 +277,23 @@ def _apart_from(left: Node, right: Node) -> Node:
     taken = names_of(left)
     if not any(f.name in taken for f in right.fields):
         return right
-    items = []
-    for f in right.fields:
-        name = f.name
-        while name in taken:
-            name += "_"
-        items.append(Item(name, column(f.name), f.type))
-    return Project(right, tuple(items))
+    return Project(right, tuple(Item(_free(f.name, taken), column(f.name), f.type) for f in right.fields))
 
 
 def _pass_on(node: Node, names: list[str], taken: set[str]) -> tuple[Item, ...]:
     types = {f.name: f.type for f in node.fields}
-    items = []
+    items: list[Item] = []
     for name in dict.fromkeys(names):
-        assert name not in taken, name
-        items.append(Item(name, column(name), types[name]))
+        output = _free(name, taken | {item.name for item in items})
+        items.append(Item(output, column(name), types[name]))
     return tuple(items)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _key_branches(union: UnionAll) -> UnionAll:

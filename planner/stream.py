@@ -158,7 +158,7 @@ def _ordinal(number: int) -> str:
 
 
 def _states(root: Project) -> tuple[State, ...]:
-    states = []
+    states: list[State] = []
     for node in walk(root):
         if not (isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)):
             continue
