@@ -14,6 +14,7 @@ from planner.bind import Scope
 from planner.distribution import by
 from planner.explain_batch import batch_operators, logical_operators, logical_steps
 from planner.explain_distsql import distsql
+from planner.explain_expressions import show
 from planner.explain_formats import FORMATS, text
 from planner.explain_incremental import decisions, incremental
 from planner.explain_nodes import Operator, materialize, show_distribution, view_operators
@@ -94,7 +95,7 @@ def _explained(statement: Explain, catalog: Catalog, scope: Scope) -> Iterator[s
 def _trace(query: exp.Expr, catalog: Catalog, scope: Scope, options: ExplainOptions) -> Iterator[str]:
     """The logical plan as built and after each rule that changed it."""
     for title, root in logical_steps(query, catalog, scope):
-        yield from (f"{title}:", "", *text(logical_operators(root, options.verbose)), "")
+        yield from (f"{title}:", "", *text(logical_operators(root, options.verbose, keeps_unused=True)), "")
 
 
 def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
@@ -126,7 +127,8 @@ def _table(statement: CreateTable) -> Operator:
     rows = Operator("StreamUnion", (("all", "true"),), (sent, Operator("StreamUpstreamSinkUnion")))
     mark = statement.watermark
     if mark is not None:
-        desc = f"Desc {{ column: {mark.column}, expr: ({mark.column} - '{mark.delay_us} microseconds':Interval) }}"
+        delay = show(exp.Interval(this=exp.Literal.string(f"{mark.delay_us / 1e6:g}"), unit=exp.Var(this="second")), {})
+        desc = f"Desc {{ column: {mark.column}, expr: ({mark.column} - {delay}) }}"
         rows = Operator(
             "StreamWatermarkFilter",
             (("watermark_descs", (desc,)), ("output_watermarks", (f"[{mark.column}]",))),

@@ -38,8 +38,9 @@ def logical_steps(query: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[t
         root = rewritten
 
 
-def logical_operators(root: Node, verbose: bool) -> Operator:
-    return Printer(LOGICAL, verbose, used=_used(root)).of(root)[0]
+def logical_operators(root: Node, verbose: bool, keeps_unused: bool = False) -> Operator:
+    """A plan in logical operators; `keeps_unused` also prints the columns that nothing reads."""
+    return Printer(LOGICAL, verbose, used=None if keeps_unused else _used(root)).of(root)[0]
 
 
 def batch_operators(

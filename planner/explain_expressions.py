@@ -51,13 +51,13 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 
-# Functions by RisingWave's name, where that is not sqlglot's.
+# Functions and operators by RisingWave's name, where that is not sqlglot's.
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.DPipe: "ConcatOp",
     exp.Explode: "Unnest",
     exp.ExplodingGenerateSeries: "GenerateSeries",
+    exp.GroupConcat: "string_agg",
     exp.TimestampTrunc: "DateTrunc",
-    exp.Paren: "",
 }
 
 _RANKING = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile)
@@ -67,7 +67,7 @@ def is_constant(node: exp.Expr) -> bool:
     """Whether it is printed as a value."""
     inner = node.unnest()
     if isinstance(inner, exp.Cast):
-        return is_constant(inner.this) and not inner.this.is_number
+        return isinstance(inner.this, exp.Literal | exp.Null)
     return isinstance(inner, exp.Literal | exp.Null | exp.Boolean | exp.Interval)
 
 
@@ -130,7 +130,9 @@ def show(node: exp.Expr, names: Mapping[str, str]) -> str:
             return f"{each(node.this)} within group({', '.join(map(each, node.expression.expressions))})"
         case exp.IgnoreNulls():
             return f"{each(node.this)} ignore nulls"
-        case exp.Func():
+        case exp.GroupConcat():
+            return _string_agg(node, names)
+        case exp.Func() | exp.Binary():
             return _call(node, [each(part) for part in node.iter_expressions()])
     return node.sql(dialect="postgres").replace('"', "")
 
@@ -162,8 +164,7 @@ def _constant(node: exp.Expr) -> str:
         case exp.Null():
             return "null:Varchar"
         case exp.Interval():
-            unit = node.args.get("unit")
-            return f"'{node.this.name}{' ' + unit.name if unit is not None else ''}':Interval"
+            return _interval(node)
         case exp.Literal() if node.is_string:
             return f"'{node.name}':Varchar"
         case exp.Literal() if node.is_int:
@@ -172,21 +173,39 @@ def _constant(node: exp.Expr) -> str:
 
 
 def _cast(node: exp.Cast, inner: str) -> str:
-    """A cast; of a constant text or NULL it is the constant."""
+    """A cast; of a constant it is the constant, with its type."""
     name = type_name(parse_type(node.to.sql(dialect="duckdb")))
-    if isinstance(node.this, exp.Null):
-        return f"null:{name}"
-    if isinstance(node.this, exp.Literal) and node.this.is_string:
-        return f"'{node.this.name}':{name}"
-    return f"{inner}::{name}"
+    return f"{inner.rpartition(':')[0]}:{name}" if is_constant(node) else f"{inner}::{name}"
 
 
-def _call(node: exp.Func, arguments: list[str]) -> str:
+_TIMES = {"HOUR": "{}:00:00", "MINUTE": "00:{}:00", "SECOND": "00:00:{}"}
+
+
+def _interval(node: exp.Interval) -> str:
+    unit = node.args.get("unit")
+    name, number = unit.name.upper().rstrip("S") if unit is not None else "", node.this.name
+    if name in _TIMES and number.isdigit() and int(number) < 60:
+        return f"'{_TIMES[name].format(number.zfill(2))}':Interval"
+    return f"'{number}{' ' + name.lower() if name else ''}{'s' if name and number != '1' else ''}':Interval"
+
+
+def _string_agg(node: exp.GroupConcat, names: Mapping[str, str]) -> str:
+    """Its ORDER BY stands after the separator."""
+    ordered = node.this if isinstance(node.this, exp.Order) else None
+    separator = node.args.get("separator")
+    parts = [show(ordered.this if ordered is not None else node.this, names)]
+    if separator is not None:
+        parts.append(show(separator, names))
+    order = f" order_by({', '.join(show(each, names) for each in ordered.expressions)})" if ordered is not None else ""
+    return f"string_agg({', '.join(parts)}{order})"
+
+
+def _call(node: exp.Expr, arguments: list[str]) -> str:
     if isinstance(node, exp.Anonymous):
         name = node.name if is_aggregate(node) else node.name.title().replace("_", "")
     elif isinstance(node, exp.Count) and arguments == ["*"]:
         return "count"
-    elif is_aggregate(node) or isinstance(node, _RANKING):
+    elif isinstance(node, (exp.AggFunc, *_RANKING)):
         name = node.sql_name().lower()
     else:
         name = _FUNCTIONS.get(type(node), type(node).__name__)
