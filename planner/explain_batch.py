@@ -58,7 +58,8 @@ def batch_operators(
         return _write("Insert", target, below, ("mapping", mapping))
     matching = exp.select("*").from_(statement.tree.this.copy())
     where = statement.tree.args.get("where")
-    below = _query(matching.where(where.this.copy()) if where is not None else matching, catalog, scope, verbose)
+    matching = matching.where(where.this.copy()) if where is not None else matching
+    below = _query(matching, catalog, scope, verbose, keeps_key=True)
     if isinstance(statement, Delete):
         return _write("Delete", target, below)
     new = {assignment.this.name: assignment.expression for assignment in statement.tree.expressions}
@@ -75,16 +76,18 @@ def _as_query(tree: exp.Expr) -> exp.Query:
     return tree if isinstance(tree, exp.Query) else exp.select("*").from_(tree.copy())
 
 
-def _query(tree: exp.Expr, catalog: Catalog, scope: Scope, verbose: bool) -> Operator:
+def _query(tree: exp.Expr, catalog: Catalog, scope: Scope, verbose: bool, keeps_key: bool = False) -> Operator:
+    """A query with its ORDER BY, in one place; with `keeps_key` the rows of `SELECT *` have their keys too."""
     query = _as_query(tree)
-    *_, (_, root) = logical_steps(query, catalog, scope)
+    *_, (_, output) = logical_steps(query, catalog, scope)
+    root = output.input if keeps_key else output
     printer = Printer(BATCH, verbose, used=_used(root))
     operator, names = printer.of(root)
-    order = show_order(_sorts(bind(query, catalog, scope), root, names), {})
+    order = show_order(_sorts(bind(query, catalog, scope), output, names), {})
     if order:
         operator = Operator("BatchSort", (("order", order),), (operator,), output=operator.output)
     if distribution(root).kind != SINGLE:
-        operator = exchange(BATCH, operator, root, names, Distribution(SINGLE))
+        operator = exchange(BATCH, operator, (), names, Distribution(SINGLE))
         fields = tuple((key, order if key == "order" else value) for key, value in operator.fields)
         operator = Operator(operator.name, fields, operator.children, output=operator.output)
     return operator

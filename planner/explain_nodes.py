@@ -89,12 +89,19 @@ class Printer:
     def of(self, node: Node, wanted: tuple[str, ...] | None = None) -> Named:
         """The operator of a node, with all below it; `wanted` are the fields above a projection that picks."""
         operator, names = self._made(node, wanted)
-        output = wanted if wanted is not None else tuple(f.name for f in node.fields)
+        output = wanted if wanted is not None else self.outputs(node)
         if operator.node is node:
             shown = tuple(names.get(name, name) for name in output)
             operator = replace(operator, output=shown, key=tuple(names.get(key, key) for key in node.key))
         self.made[id(node)] = operator
         return operator, names
+
+    def outputs(self, node: Node) -> tuple[str, ...]:
+        """The fields that the operator of a node is printed with: RisingWave's streams count a group's rows last."""
+        if not isinstance(node, Aggregate):
+            return tuple(f.name for f in node.fields)
+        last = (COUNT,) if self.style == STREAM or self.used is None or COUNT in self.used else ()
+        return (*node.keys, *(call.name for call in node.calls if call.name != COUNT), *last)
 
     def _made(self, node: Node, wanted: tuple[str, ...] | None) -> Named:
         match node:
@@ -129,7 +136,9 @@ class Printer:
         """An input, under the exchange that its rows go through on the way to this node."""
         child, names = self.of(node.inputs[number])
         move = moves(node)[number] if self.style != LOGICAL else None
-        return (exchange(self.style, child, node.inputs[number], names, move) if move is not None else child), names
+        return (
+            exchange(self.style, child, self.outputs(node.inputs[number]), names, move) if move is not None else child
+        ), names
 
     # Leaves.
 
@@ -182,7 +191,7 @@ class Printer:
         sources = [item.source for item in chosen if item.source is not None]
         if len(sources) == len(chosen) == len(set(sources)) and not self.keep:
             absorbs = isinstance(node.input, Scan | Values | Join | Project)
-            if absorbs or sources == [f.name for f in node.input.fields]:
+            if absorbs or tuple(sources) == self.outputs(node.input):
                 child, names = self.of(node.input, tuple(sources) if absorbs else None)
                 # A name that is not picked may still be asked for: a key that only distributes.
                 return child, {i.name: names.get(i.source, i.source) for i in node.items if i.source is not None}
@@ -244,12 +253,8 @@ class Printer:
     def _aggregate(self, node: Aggregate) -> Named:
         child, names = self._input(node)
         calls = {call.name: _call(call, names) for call in node.calls}
-        # RisingWave's streams count the rows of a group last.
-        listed = [calls[call.name] for call in node.calls if call.name != COUNT]
-        if COUNT in calls and (self.style == STREAM or self.used is None or COUNT in self.used):
-            listed.append("count")
         shown: dict[str, Text] = {"group_key": tuple(names.get(key, key) for key in node.keys)} if node.keys else {}
-        shown["aggs"] = tuple(listed)
+        shown["aggs"] = tuple(calls[name] for name in self.outputs(node) if name in calls)
         name = "Agg" if self.style == LOGICAL else "HashAgg" if node.keys else "SimpleAgg"
         groups = {key: names.get(key, key) for key in node.keys}
         return self._node(node, name, shown, [child], *self._flags(node.input)), groups | calls
@@ -273,10 +278,11 @@ class Printer:
         return self._node(node, "OverWindow", {"window_functions": calls}, [child]), names | added
 
 
-def exchange(style: str, child: Operator, node: Node, names: Mapping[str, str], to: Distribution) -> Operator:
-    """The rows of an operator on their way to another place."""
+def exchange(
+    style: str, child: Operator, places: tuple[str, ...], names: Mapping[str, str], to: Distribution
+) -> Operator:
+    """The rows of an operator, whose fields are `places`, on their way to somewhere else."""
     order: tuple[tuple[str, Text], ...] = (("order", ()),) if style == BATCH else ()
-    places = [f.name for f in node.fields]
     positions = tuple(
         str(places.index(key.name)) if isinstance(key, exp.Column) and key.name in places else show(key, names)
         for key in to.keys
@@ -301,7 +307,7 @@ def view_operators(plan: StreamPlan, verbose: bool = False) -> Operator:
     child, names = Printer(STREAM, verbose, plan.strategy).of(plan.root)
     move = view_move(plan.root)
     if move is not None:
-        child = exchange(STREAM, child, plan.root, names, move)
+        child = exchange(STREAM, child, tuple(f.name for f in plan.root.fields), names, move)
     columns = tuple(column.name + ("(hidden)" if column.is_hidden else "") for column in plan.columns)
     return materialize(columns, plan.key, "NoCheck", child)
 
@@ -349,7 +355,8 @@ def _call(call: Call, names: Mapping[str, str]) -> str:
     return f"{call.function}({names.get(call.argument, call.argument)})"
 
 
-# The frame of a call that gives none, by whether it is a ranking one or has an ORDER BY.
+_RANKING = (exp.RowNumber, exp.Rank, exp.DenseRank)
+_POSITIONS = (exp.Lag, exp.Lead, exp.Ntile, exp.PercentRank, exp.CumeDist)  # have no frame
 _TO_HERE = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
@@ -361,9 +368,9 @@ def _window(call: WindowCall, partition: tuple[str, ...], names: Mapping[str, st
         parts.append(f"ORDER BY {', '.join(show_order(call.order, names))}")
     if call.frame is not None:
         parts.append(call.frame.sql(dialect="postgres"))
-    elif isinstance(call.expression, exp.RowNumber | exp.Rank | exp.DenseRank):
+    elif isinstance(call.expression, _RANKING):
         parts.append(f"ROWS {_TO_HERE}")
-    else:
+    elif not isinstance(call.expression, _POSITIONS):
         parts.append(f"RANGE {_TO_HERE}" if call.order else "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
     shown = show(call.expression, names)
     return f"{shown} OVER({' '.join(parts)})"

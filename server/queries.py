@@ -5,7 +5,7 @@ from __future__ import annotations
 import planner.explain
 from catalog.errors import Error
 from catalog.types import VARCHAR
-from planner.query import Batch, plan_query, plan_source
+from planner.query import Batch, plan_query
 from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
 from server import dml
 from server.result import Result
@@ -36,9 +36,7 @@ def _batch(session: Session, target: Query | Insert | Update | Delete) -> Batch:
     match target:
         case Query(tree):
             return plan_query(tree, session.environment)
-        case Insert():
-            return plan_source(target.source, (), session.environment)
-        case Update() | Delete():
+        case Insert() | Update() | Delete():
             return dml.plan(session, target, ())
 
 
