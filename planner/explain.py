@@ -17,7 +17,8 @@ from planner.explain_distsql import distsql
 from planner.explain_expressions import show
 from planner.explain_formats import FORMATS, text
 from planner.explain_incremental import decisions, incremental
-from planner.explain_nodes import Operator, materialize, show_distribution, view_operators
+from planner.explain_nodes import view_operators
+from planner.explain_operators import Operator, materialize, show_distribution
 from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions
 from planner.stream import StreamPlan, plan_view
 

@@ -16,7 +16,8 @@ from planner.build_subqueries import order_of
 from planner.builder import columns_in, scalar
 from planner.distribution import SINGLE, Distribution, distribution
 from planner.explain_expressions import show, show_order
-from planner.explain_nodes import BATCH, LOGICAL, Operator, Printer, exchange
+from planner.explain_nodes import Printer
+from planner.explain_operators import BATCH, LOGICAL, Operator, exchange
 from planner.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
 from planner.rules import RULES, carry_keys, keep_state_in_view
 from planner.statements import Delete, Insert, Query, Update

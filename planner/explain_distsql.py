@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from catalog.types import Type
 from planner.explain_expressions import type_name
-from planner.explain_nodes import Operator
+from planner.explain_operators import Operator
 from planner.nodes import Aggregate, TopN
 from planner.stream import State, StreamPlan
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from xml.sax.saxutils import escape
 
-from planner.explain_nodes import Operator, Text
+from planner.explain_operators import Operator, Text
 
 
 def text(root: Operator) -> list[str]:

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from planner.delta import Compiler, compile_delta
 from planner.emit import DUCKDB, to_sql
-from planner.explain_nodes import STREAM, Printer
+from planner.explain_nodes import Printer
+from planner.explain_operators import STREAM
 from planner.explain_sql import pretty, read_directly
 from planner.full import Keys, restricted
 from planner.nodes import (
