@@ -30,7 +30,7 @@ def explain(statement: Explain, catalog: Catalog, scope: Scope) -> list[str]:
     planning raises is the last line instead.
     """
     options = statement.options
-    _check(statement)
+    check(statement)
     lines: list[str] = []
     try:
         for line in _explained(statement, catalog, scope):
@@ -42,7 +42,8 @@ def explain(statement: Explain, catalog: Catalog, scope: Scope) -> list[str]:
     return lines
 
 
-def _check(statement: Explain) -> None:
+def check(statement: Explain) -> None:
+    """Raise Error 0A000 for options that do not go together, or not with the statement."""
     options = statement.options
     is_view = isinstance(statement.statement, CreateMaterializedView)
     shown = options.format.upper()

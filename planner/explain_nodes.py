@@ -27,7 +27,6 @@ from planner.nodes import (
     TEMPORAL_LEFT,
     Aggregate,
     Call,
-    Field,
     Filter,
     Join,
     Node,
@@ -73,7 +72,11 @@ class Printer:
         return operator, names
 
     def outputs(self, node: Node) -> tuple[str, ...]:
-        """The fields that the operator of a node is printed with: RisingWave's streams count a group's rows last."""
+        """The fields that a node is printed with. RisingWave's streams count a group's rows last, and number constant
+        rows only where that is a key."""
+        if isinstance(node, Values):
+            is_key = self.style == STREAM and len(node.rows) > 1
+            return (*(f.name for f in node.columns), *((node.number,) if is_key else ()))
         if not isinstance(node, Aggregate):
             return tuple(f.name for f in node.fields)
         last = (COUNT,) if self.style == STREAM or self.used is None or COUNT in self.used else ()
@@ -140,13 +143,9 @@ class Printer:
             | {node.number: f"{number}:Int32"}
             for number, row in enumerate(node.rows, 1)
         ]
-        chosen = wanted if wanted is not None else tuple(f.name for f in (*node.columns, *self._number(node)))
+        chosen = wanted if wanted is not None else self.outputs(node)
         shown = tuple(f"[{', '.join(row[name] for name in chosen)}]" for row in rows)
         return self._node(node, "Values", {"rows": shown}, []), {f.name: f.name for f in node.fields}
-
-    def _number(self, node: Values) -> tuple[Field, ...]:
-        """The row number, where it is a key."""
-        return node.fields[-1:] if self.style == STREAM and len(node.rows) > 1 else ()
 
     # Rows in, rows out.
 
@@ -185,7 +184,7 @@ class Printer:
 
     def _unnest(self, node: Unnest) -> Named:
         child, names = self._input(node)
-        places = {f.name: f"${number}" for number, f in enumerate(node.input.fields)}
+        places = {name: f"${number}" for number, name in enumerate(self.outputs(node.input))}
         function = "" if isinstance(node.array, exp.GenerateSeries) else "Unnest"
 
         def call(over: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ from planner.statements import (
 from planner.tokens import TokenReader
 from planner.trees import blank
 
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # what a parenthesis begins that is no list of options
 _SWITCHES = frozenset({"verbose", "trace", "backfill", "incremental"})
 TYPES = ("logical", "physical", "distsql")
 FORMATS = ("text", "json", "xml", "yaml", "dot")
@@ -40,7 +41,7 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
             position=position,
         )
     options = ExplainOptions()
-    if reader.peek() == "(":
+    if reader.peek() == "(" and reader.peek(1) not in _QUERIES:
         for chosen in reader.parenthesised(lambda: _option(reader)):
             options = replace(options, **chosen)  # type: ignore[arg-type]
     if reader.accept("VERBOSE"):
@@ -68,8 +69,10 @@ def _option(reader: TokenReader) -> dict[str, bool | str]:
     position = reader.offset + 1
     word = reader.identifier()
     if word in _SWITCHES:
-        is_bare = reader.peek() in (",", ")")
-        return {word: is_bare or reader.value() not in ("false", "off", "0")}
+        is_off = reader.accept("FALSE") or reader.accept("OFF")
+        if not is_off:
+            _ = reader.accept("TRUE") or reader.accept("ON")
+        return {word: not is_off}
     if word in TYPES:
         return {"type": word}
     for name, known, complaint in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import planner.explain
 from catalog.errors import Error
+from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR
 from planner.query import Batch, plan_query
 from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
@@ -19,16 +20,22 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
 
 def explain(session: Session, statement: Explain) -> Result:
     """The planner's plan of a statement; of a query that it has no operators for, DuckDB's. Nothing runs."""
+    planner.explain.check(statement)
     target = statement.statement
     environment = session.environment
     # Planning a batch statement as it would be run finds its errors.
     batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
     try:
         lines = planner.explain.explain(statement, environment.catalog, environment.scope)
-    except Error:
+    except Error as refused:
         if batch is None or statement.options.format != "text" or statement.options.type != "physical":
             raise
-        lines = _duckdb_plan(session, batch)
+        try:
+            lines = _duckdb_plan(session, batch)
+        except DuckDBError as error:
+            if translate(error).sqlstate == refused.sqlstate:
+                raise refused from error  # the same fault, and the planner knows its place
+            raise
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 
 
@@ -42,5 +49,6 @@ def _batch(session: Session, target: Query | Insert | Update | Delete) -> Batch:
 
 def _duckdb_plan(session: Session, batch: Batch) -> list[str]:
     cursor = session.context.lake.cursor()
-    rows = cursor.execute(f"EXPLAIN {batch.sql}").fetchall()
+    with session.running(cursor):
+        rows = cursor.execute(f"EXPLAIN {batch.sql}").fetchall()
     return [line.rstrip() for _, text in rows for line in text.splitlines() if line.strip()]
