@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.nodes import (
+    DYNAMIC,
     FULL,
     TEMPORAL,
     TEMPORAL_LEFT,
@@ -99,10 +100,14 @@ def view_move(root: Project) -> Distribution | None:
 
 
 def _ends_in_join(node: Node) -> bool:
-    return _ends_in_join(node.input) if isinstance(node, Project) else isinstance(node, Join)
+    if isinstance(node, Project):
+        return _ends_in_join(node.input)
+    return isinstance(node, Join) and node.kind != DYNAMIC
 
 
 def _join_moves(node: Join) -> tuple[Distribution | None, ...]:
+    if node.kind == DYNAMIC:
+        return (None, Distribution(BROADCAST))  # its one row, to wherever the left side's are
     if not node.pairs:
         wanted = [Distribution(SINGLE), Distribution(SINGLE)]
     else:

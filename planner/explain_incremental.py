@@ -20,6 +20,7 @@ from planner.explain_sql import pretty, read_directly
 from planner.full import Keys, restricted
 from planner.nodes import (
     ANTI,
+    DYNAMIC,
     FULL,
     INNER,
     LEFT,
@@ -67,6 +68,9 @@ _JOINS: dict[str, Rule] = {
                "minus those that matched before", _LOOKS_UP),
     ANTI: Rule("ΔL without a match in new R; and for the keys in ΔR, the old left rows that have no match now, "
                "minus those that had none before", _LOOKS_UP),
+    DYNAMIC: Rule("ΔL for which the condition holds with the right side's row as it is now; and when that row changed, "
+                  "the old left rows for which the old and the new row give different answers",
+                  "none: the row is that of the operator on the right, and the left rows are looked up in the input"),
     TEMPORAL: Rule("ΔL ⋈ the right side as it is when the row arrives; changes of the right side change nothing",
                    "none: what was joined once is never taken back"),
     TEMPORAL_LEFT: Rule("ΔL ⋈ the right side as it is when the row arrives, or NULLs; changes of the right side "

@@ -22,6 +22,7 @@ from planner.explain_operators import (
 )
 from planner.nodes import (
     COUNT,
+    DYNAMIC,
     INNER,
     TEMPORAL,
     TEMPORAL_LEFT,
@@ -202,21 +203,23 @@ class Printer:
         right, right_names = self._input(node, 1)
         names = names | right_names
         is_temporal = node.kind in (TEMPORAL, TEMPORAL_LEFT)
-        shown: dict[str, Text] = {"type": node.kind.removeprefix("Temporal")}
+        is_dynamic = node.kind == DYNAMIC
+        shown: dict[str, Text] = {"type": INNER if is_dynamic else node.kind.removeprefix("Temporal")}
         if is_temporal:
             shown["append_only"] = "true"
         if self.style == LOGICAL:
             shown["on"] = show_all(node.condition, names)
         else:
-            shown["predicate"] = show_all(_equalities_first(node), names, (exp.EQ, exp.NullSafeEQ))
+            shown["predicate"] = show_all(_equalities_first(node), names, () if is_dynamic else _HASHED)
         if is_temporal:
             shown["nested_loop"] = "false"
         if self.verbose:
-            every = tuple(f.name for f in node.fields)
-            is_all = wanted is None or wanted == every
-            shown["output"] = "all" if is_all else tuple(names.get(name, name) for name in wanted or ())
-        kinds = {LOGICAL: "Join", BATCH: "HashJoin" if node.pairs else "NestedLoopJoin", STREAM: "HashJoin"}
-        name = "TemporalJoin" if is_temporal and self.style == STREAM else kinds[self.style]
+            chosen = wanted if wanted is not None else self.outputs(node)
+            is_all = chosen == self.outputs(node) and not is_dynamic
+            shown["output"] = "all" if is_all else tuple(names.get(name, name) for name in chosen)
+        name = _join_name(self.style, node)
+        if name == "DynamicFilter":
+            del shown["type"]
         flags = ("append_only",) if self.style == STREAM and not is_temporal and only_grows(node) else ()
         return self._node(node, name, shown, [left, right], *flags), names
 
@@ -277,6 +280,20 @@ def only_grows(node: Node) -> bool:
         case Aggregate() | TopN() | OverWindow():
             return False
     return all(map(only_grows, node.inputs))
+
+
+# What a join hashes by is printed without parentheses.
+_HASHED = (exp.EQ, exp.NullSafeEQ)
+
+
+def _join_name(style: str, node: Join) -> str:
+    if style == LOGICAL:
+        return "Join"
+    if style == BATCH:
+        return "HashJoin" if node.pairs else "NestedLoopJoin"
+    return {DYNAMIC: "DynamicFilter", TEMPORAL: "TemporalJoin", TEMPORAL_LEFT: "TemporalJoin"}.get(
+        node.kind, "HashJoin"
+    )
 
 
 def _equalities_first(node: Join) -> exp.Expr | None:

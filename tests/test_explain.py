@@ -14,9 +14,9 @@ from test_golden import shown
 
 from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
 from planner.bind import Scope
-from planner.distribution import HASH, SINGLE, distribution, moves
+from planner.distribution import BROADCAST, HASH, SINGLE, distribution, moves
 from planner.explain import explain
-from planner.nodes import Aggregate, Join, OverWindow, TopN, walk
+from planner.nodes import DYNAMIC, Aggregate, Join, OverWindow, TopN, walk
 from planner.parse import parse_statement
 from planner.statements import CreateMaterializedView, CreateTable, Explain
 from planner.stream import StreamPlan, plan_view
@@ -91,6 +91,8 @@ def test_rows_that_belong_together_are_in_one_place(seed: int) -> None:
             match node:
                 case Aggregate(keys=keys) | TopN(partition=keys) | OverWindow(partition=keys):
                     assert there[0].is_within(keys) if keys else there[0].kind == SINGLE, sql
+                case Join(kind=kind) if kind == DYNAMIC:
+                    assert there[1].kind == BROADCAST, sql
                 case Join() if node.pairs:
                     assert [place.kind for place in there] == [HASH, HASH], sql
                     pairs = {(one, other) for one, other, _ in node.pairs}
