@@ -43,6 +43,7 @@ from planner.nodes import (
     walk,
 )
 from planner.now import NOW, reads_now
+from planner.program import Apply
 from planner.stream import State, StreamPlan
 
 
@@ -177,18 +178,31 @@ class _OneLevel(Compiler):
         )
 
 
-def _delta(plan: StreamPlan, node: Node, labels: dict[int, str]) -> Iterator[str]:
-    """The SQL of an operator's changes when all its inputs have some."""
+@dataclass(frozen=True)
+class OperatorDelta:
+    """The SQL of one operator: relations in order, the last its changes if it has any, then what it stores."""
+
+    steps: tuple[tuple[str, exp.Expr], ...]
+    applies: tuple[Apply, ...]
+
+
+def operator_delta(plan: StreamPlan, node: Node, labels: dict[int, str]) -> OperatorDelta:
+    """What an operator does when all its inputs have changes. `labels` names nodes by their id."""
     changed = {scan.input for scan in plan.scans} | {NOW}
     compiler = _OneLevel(plan, frozenset(changed), top=node, labels=labels)
     changes = compiler.changes(node)
-    for step in compiler.steps:
-        yield f"{step.name} :="
-        yield from pretty(read_directly(step.query))
+    steps = [(step.name, read_directly(step.query)) for step in compiler.steps]
     if changes is not None:
-        yield f"{labels[id(node)]}_changes :="
-        yield from pretty(read_directly(changes))
-    for apply in compiler.applies:
+        steps.append((f"{labels[id(node)]}_changes", read_directly(changes)))
+    return OperatorDelta(tuple(steps), tuple(compiler.applies))
+
+
+def _delta(plan: StreamPlan, node: Node, labels: dict[int, str]) -> Iterator[str]:
+    delta = operator_delta(plan, node, labels)
+    for name, query in delta.steps:
+        yield f"{name} :="
+        yield from pretty(query)
+    for apply in delta.applies:
         yield from _apply(apply.state or "", apply.key, apply.removed, apply.added)
 
 
