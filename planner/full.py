@@ -42,7 +42,7 @@ class Keys:
     """A restriction to the rows whose expressions equal a row of a step.
 
     `parts` are expressions over the restricted node's fields, and whether NULL equals NULL; `columns` the step's
-    columns they are compared with, `k0`, `k1`, … by default. No parts restrict nothing.
+    columns they are compared with, `k0`, `k1`, … by default.
     """
 
     step: str
@@ -69,18 +69,25 @@ class Keys:
 
 
 def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) -> exp.Select:
-    """The rows that have a key of the step."""
-    if keys is None or not keys.parts:
+    """The rows that have a key of the step; without parts all rows, if the step has any."""
+    if keys is None:
         return below
-    matches = [
-        sql.same(column(name, "k"), expression.transform(_of_row), safe) for expression, safe, name in keys.compared
-    ]
+    fields = tuple(fields)
+    computed = {
+        f"_key{number}": expression
+        for number, (expression, _) in enumerate(keys.parts)
+        if not isinstance(expression, exp.Column)
+    }
+    if computed:
+        # Outside of EXISTS an expression is computed once, over columns whose types are known.
+        items = (exp.alias_(expression.copy(), name, quoted=True) for name, expression in computed.items())
+        below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s"))
+    matches = []
+    for number, (expression, safe, name) in enumerate(keys.compared):
+        own = f"_key{number}" if f"_key{number}" in computed else expression.name
+        matches.append(sql.same(column(name, "k"), column(own, "s"), safe))
     found = exp.select(exp.Literal.number(1)).from_(exp.alias_(exp.to_table(keys.step), "k")).where(*matches)
     return sql.over(below, fields).where(exp.Exists(this=found))
-
-
-def _of_row(part: exp.Expr) -> exp.Expr:
-    return column(part.name, "s") if isinstance(part, exp.Column) else part
 
 
 @dataclass(frozen=True)
