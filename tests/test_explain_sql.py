@@ -4,6 +4,7 @@ operator's old rows to its new ones."""
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -33,6 +34,7 @@ from planner.parse import parse_statement
 from planner.statements import CreateMaterializedView
 from planner.stream import StreamPlan, plan_view
 
+SCALAR = Path(__file__).parent.parent / "catalog" / "system" / "scalar.sql"
 SEEDS = 40
 ROWS = 8
 # A value of each column of `random_views.TABLES`.
@@ -128,6 +130,7 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
     labels: dict[int, str] = {}
     with duckdb.connect() as connection:
         connection.execute("SET integer_division = true")
+        connection.execute(f"CREATE SCHEMA pg; {SCALAR.read_text()}")
         fill(connection, random.Random(seed))
         for number, node in enumerate(walk(plan.root), 1):
             label = labels[id(node)] = f"n{number}"
