@@ -84,7 +84,7 @@ def _explained(statement: Explain, catalog: Catalog, scope: Scope) -> Iterator[s
             yield from FORMATS[options.format](logical_operators(root, options.verbose))
         return
     if isinstance(target, CreateMaterializedView):
-        plan = plan_view(target.query, target.columns, catalog, scope)
+        plan = plan_view(target, catalog, scope)
         if options.trace:
             yield from ("To Stream Plan:", "")
         yield from explain_view(plan, options)

@@ -50,7 +50,7 @@ def views(seed: int) -> list[tuple[str, Catalog, StreamPlan]]:
         sql = f"CREATE MATERIALIZED VIEW v{number} AS {generator.view(f'v{number}')}"
         statement = parse_statement(sql)
         assert isinstance(statement, CreateMaterializedView)
-        plan = plan_view(statement.query, (), catalog, SCOPE)
+        plan = plan_view(statement, catalog, SCOPE)
         made.append((sql, catalog, plan))
         view = Relation(
             100 + number, "dev", "public", f"v{number}", "materialized view", plan.columns, plan.key, sql, True

@@ -126,7 +126,7 @@ def make(connection: duckdb.DuckDBPyConnection, name: str, query: exp.Expr) -> N
 def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
     statement = parse_statement(f"CREATE MATERIALIZED VIEW v AS {Generator(seed).view('v')}")
     assert isinstance(statement, CreateMaterializedView)
-    plan = plan_view(statement.query, (), tables(), SCOPE)
+    plan = plan_view(statement, tables(), SCOPE)
     labels: dict[int, str] = {}
     with duckdb.connect() as connection:
         connection.execute("SET integer_division = true")

@@ -52,7 +52,7 @@ CATALOG = Catalog(
 def plan(sql: str, catalog: Catalog = CATALOG) -> StreamPlan:
     statement = parse_statement(sql)
     assert isinstance(statement, CreateMaterializedView)
-    return plan_view(statement.query, statement.columns, catalog, Scope("dev"))
+    return plan_view(statement, catalog, Scope("dev"))
 
 
 def plan_over(tables: tuple[str, ...], query: str) -> StreamPlan:
