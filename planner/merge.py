@@ -33,7 +33,7 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
     again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
     if again:
         _recompute(compiler, node, state, again)
-    compiler.add(f"{state.name}_merged", _merged(node, state, bool(again)))
+    compiler.add(f"{state.name}_merged", _merged(node, state, again))
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         compiler.applies.append(Apply(state.name, node.keys, names, alive(node, f"{state.name}_merged")))
@@ -67,19 +67,19 @@ def _delta_of(call: Call) -> exp.Expr:
     return sql.mergeable(call, arriving)
 
 
-def _merged(node: Aggregate, state: State, recomputes: bool) -> exp.Select:
+def _merged(node: Aggregate, state: State, recomputed: list[Call]) -> exp.Select:
     query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
     for call in node.calls:
-        query = query.select(exp.alias_(_merge_call(call, recomputes), call.name, quoted=True))
+        query = query.select(exp.alias_(_merge_call(call, call in recomputed), call.name, quoted=True))
     query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
     query = query.join(state_rows(state).subquery("s"), on=_same_group(node, "s", "d"), join_type="left")
-    if recomputes:
+    if recomputed:
         again = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
         query = query.join(again, on=_same_group(node, "r", "d"), join_type="left")
     return query
 
 
-def _merge_call(call: Call, recomputes: bool) -> exp.Expr:
+def _merge_call(call: Call, is_recomputed: bool) -> exp.Expr:
     if call.expression is not None:
         return column(call.name, "r")
     stored, arrived = column(call.name, "s"), column(call.name, "d")
@@ -96,7 +96,7 @@ def _merge_call(call: Call, recomputes: bool) -> exp.Expr:
             .when(comparison(this=stored.copy(), expression=arrived.copy()), stored.copy())
             .else_(arrived.copy())
         )
-    if call.is_linear or not recomputes:
+    if not is_recomputed:
         return merged
     return exp.Case().when(column("_lost", "d"), column(call.name, "r")).else_(merged)
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 
+from query_sets import copy, create_tables, queries
 from test_law import run
 
-from server.copy import CopyParser
 from server.dispatch import Client
 
-FOLDER = Path(__file__).parent / "queries" / "tpch"
-QUERIES = {file.stem: file.read_text() for file in sorted(FOLDER.glob("q*.sql"))}
+QUERIES = queries("tpch")
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 
 # What happens besides new and old orders: rows move between groups, in and out of filters and joins.
@@ -43,9 +40,7 @@ class Data:
 
     def load(self, client: Client) -> None:
         """Make the tables and fill them."""
-        for statement in (FOLDER / "tables.sql").read_text().split(";"):
-            if statement.strip():
-                run(client, statement)
+        create_tables(client, "tpch")
         for table in TABLES:
             if table not in ("orders", "lineitem"):
                 copy(client, table, self._lines[table])
@@ -75,13 +70,3 @@ def _lines(file: Path) -> list[bytes]:
 
 def _key(line: bytes) -> int:
     return int(line.partition(b",")[0])
-
-
-def copy(client: Client, table: str, lines: Iterable[bytes]) -> None:
-    """COPY rows in CSV into a table."""
-    sink = client.execute(client.prepare(f"COPY {table} FROM STDIN (FORMAT csv)", ()), ()).copy_in
-    assert sink is not None
-    parser = CopyParser([column.name for column in sink.columns], sink.options)
-    for batch in chain(parser.feed(b"".join(lines)), parser.finish()):
-        sink.write(batch)
-    sink.finish()
