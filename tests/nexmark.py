@@ -18,7 +18,7 @@ CHANNELS = ("apple", "Google", "Facebook", "baidu", "channel-1", "channel-2", "c
 FIRST_ID = 1000
 START = datetime(2024, 3, 31, 5, 59, 50)
 # Within a batch of events, and from one batch to the next: windows of seconds are full, and days pass.
-STEP, PAUSE = timedelta(milliseconds=100), timedelta(hours=5)
+STEP, PAUSE = timedelta(milliseconds=100), timedelta(hours=9)
 
 # On tables that are not append-only.
 CORRECTIONS = (
