@@ -9,6 +9,8 @@ from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 
+import pytest
+from _pytest.mark import ParameterSet
 from test_law import run
 
 from catalog.errors import Error
@@ -46,7 +48,7 @@ class Outcome:
 
     refused: str | None = None
     differences: list[str] = field(default_factory=list)
-    results: set[frozenset[tuple[tuple[object, ...], int]]] = field(default_factory=set)
+    results: set[frozenset[tuple[tuple[object, ...], int]]] = field(default_factory=set, repr=False)
 
     @property
     def has_followed(self) -> bool:
@@ -99,5 +101,16 @@ def _rounded(value: object) -> object:
 
 
 def types(client: Client, query: str) -> list[str]:
-    """The types of a query's columns as clients are told."""
-    return [str(column.type) for column in client.prepare(query, ()).columns or ()]
+    """The types of a query's columns as clients are told, without precision."""
+    return [column.type.name for column in client.prepare(query, ()).columns or ()]
+
+
+def known(names: Iterable[str], failures: Mapping[str, str]) -> list[ParameterSet]:
+    """Query names as a test's parameters, with those that are known to fail marked so."""
+    marks = {name: pytest.mark.xfail(strict=True, reason=reason) for name, reason in failures.items()}
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
+
+
+def wrong(outcomes: Mapping[str, Outcome], failures: Mapping[str, str]) -> dict[str, Outcome]:
+    """The queries that were refused or differ, other than those known to fail."""
+    return {name: o for name, o in outcomes.items() if name not in failures and (o.refused or o.differences)}

@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from query_sets import Outcome, maintain, types
+from query_sets import Outcome, known, maintain, types, wrong
 from test_law import opened, run
 from tpch import QUERIES, UPDATES, Data
 
 from server.dispatch import Client
 
-DIVIDED = pytest.mark.xfail(strict=True, reason="numeric / numeric is numeric in a view, double precision in a query")
 ON_SPARK = ("q01", "q03", "q13", "q21")
-# Their results stay as they are in a few epochs over few rows.
-STILL = {"q16", "q18", "q20"}
+ROUNDED = "planner: CASE … THEN numeric(38, 4) ELSE 0 END has the type of the column inside, numeric(15, 2)"
+VALUES_DIFFER = dict.fromkeys(("q08", "q14"), ROUNDED)
+TYPES_DIFFER = {
+    **dict.fromkeys(("q07", "q09"), "extract(year FROM …) is integer in a view, bigint in a query"),
+    **dict.fromkeys(("q08", "q14"), "numeric / numeric is numeric in a view, double precision in a query"),
+    "q12": "sum(integer) is bigint in a view, numeric in a query",
+}
 
 
 class Maintained(NamedTuple):
@@ -29,7 +33,7 @@ class Maintained(NamedTuple):
 def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Maintained]:
     """All views on DuckDB, taken through a few epochs."""
     directory = tmp_path_factory.mktemp("tpch")
-    data = Data(directory / "csv", "0.01", 10_000)
+    data = Data(directory / "csv", "0.01", 8_000)
     with opened(directory / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         data.load(client)
         yield Maintained(client, maintain(context, client, QUERIES, epochs(data, client)))
@@ -54,17 +58,15 @@ def epochs(data: Data, client: Client) -> dict[str, Callable[[], object]]:
     }
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", known(QUERIES, VALUES_DIFFER))
 def test_view_equals_its_query(maintained: Maintained, name: str) -> None:
     outcome = maintained.outcomes[name]
     assert outcome.refused is None
     assert not outcome.differences
-    assert outcome.has_followed or name in STILL
+    assert outcome.has_followed
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=DIVIDED if name in ("q08", "q14") else ()) for name in QUERIES]
-)
+@pytest.mark.parametrize("name", known(QUERIES, TYPES_DIFFER))
 def test_view_has_the_types_of_its_query(maintained: Maintained, name: str) -> None:
     assert types(maintained.client, f"SELECT * FROM {name}") == types(maintained.client, QUERIES[name])
 
@@ -87,6 +89,4 @@ def check(directory: Path, scale: str, loaded: int, views: dict[str, str], **par
     with opened(directory / "lake", **parameters) as (context, client):
         data.load(client)
         outcomes = maintain(context, client, views, epochs(data, client))
-    assert {name: (outcome.refused, outcome.differences) for name, outcome in outcomes.items()} == {
-        name: (None, []) for name in views
-    }
+    assert wrong(outcomes, VALUES_DIFFER) == {}

@@ -14,15 +14,20 @@ from server.dispatch import Client
 QUERIES = queries("tpch")
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 
-# What happens besides new and old orders: rows move between groups, in and out of filters and joins.
+# What happens besides new and old orders: rows move between groups, in and out of filters and joins, so that every
+# query's result changes.
 UPDATES = (
     "UPDATE customer SET c_acctbal = c_acctbal - 500, c_mktsegment = 'BUILDING' WHERE c_custkey % 50 = 1",
-    "UPDATE part SET p_brand = 'Brand#23', p_container = 'MED BOX', p_size = 15 WHERE p_partkey % 40 = 2",
-    "UPDATE supplier SET s_nationkey = s_nationkey % 24 + 1 WHERE s_suppkey % 10 = 3",
-    "UPDATE partsupp SET ps_supplycost = 1.25, ps_availqty = 1 WHERE ps_partkey % 30 = 4",
+    "UPDATE part SET p_brand = 'Brand#23', p_container = 'MED BOX', p_size = 15 WHERE p_partkey % 5 = 2",
+    "UPDATE part SET p_brand = 'Brand#12', p_container = 'SM BOX', p_size = 3 WHERE p_partkey % 5 = 3",
+    "UPDATE part SET p_type = 'ECONOMY ANODIZED STEEL', p_name = 'forest green' WHERE p_partkey % 5 = 4",
+    "UPDATE partsupp SET ps_supplycost = 1.25, ps_availqty = ps_availqty + 9000 WHERE ps_partkey % 30 = 4",
+    "UPDATE lineitem SET l_quantity = 60 WHERE l_orderkey % 20 = 4",
     "UPDATE orders SET o_orderstatus = 'F', o_comment = 'special requests' WHERE o_orderkey % 60 = 5",
+    "UPDATE supplier SET s_nationkey = s_nationkey % 24 + 1, s_comment = 'Customer Complaints' WHERE s_suppkey % 5 = 3",
+    "UPDATE nation SET n_name = 'SAUDI ARABIA' WHERE n_name = 'JAPAN'",
+    "UPDATE nation SET n_name = 'BRAZIL' WHERE n_name = 'GERMANY'",
     "DELETE FROM supplier WHERE s_suppkey % 25 = 7",
-    "UPDATE nation SET n_name = 'GERMANY' WHERE n_name = 'JAPAN'",
     "DELETE FROM customer WHERE c_custkey % 40 = 8",
 )
 
