@@ -99,5 +99,4 @@ class Generator:
 def create(client: Client, suffix: str = "") -> None:
     """The tables, and q13's side input, which never changes."""
     create_tables(client, "nexmark", suffix)
-    run(client, "CREATE TABLE side_input (key bigint PRIMARY KEY, value varchar)")
-    run(client, f"INSERT INTO side_input VALUES {', '.join(f'({n}, {chr(39)}v{n}{chr(39)})' for n in range(40))}")
+    run(client, "INSERT INTO side_input SELECT i, 'value ' || i FROM range(40) AS r (i)")

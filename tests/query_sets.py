@@ -22,14 +22,20 @@ FOLDER = Path(__file__).parent / "queries"
 
 
 def queries(folder: str) -> dict[str, str]:
-    return {file.stem: file.read_text() for file in sorted((FOLDER / folder).glob("q*.sql"))}
+    """The queries of a folder by name, in the order of their numbers."""
+    files = (FOLDER / folder).glob("q*.sql")
+    return {file.stem: file.read_text() for file in sorted(files, key=lambda file: int(file.stem[1:]))}
+
+
+def tables(folder: str, suffix: str = "") -> list[str]:
+    """The CREATE TABLEs of a folder's tables.sql; `suffix` goes after each."""
+    statements = (FOLDER / folder / "tables.sql").read_text().split(";")
+    return [statement + suffix for statement in statements if statement.strip()]
 
 
 def create_tables(client: Client, folder: str, suffix: str = "") -> None:
-    """Run the CREATE TABLEs of a folder's tables.sql."""
-    for statement in (FOLDER / folder / "tables.sql").read_text().split(";"):
-        if statement.strip():
-            run(client, statement + suffix)
+    for statement in tables(folder, suffix):
+        run(client, statement)
 
 
 def copy(client: Client, table: str, lines: Iterable[bytes]) -> None:

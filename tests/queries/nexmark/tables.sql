@@ -32,3 +32,5 @@ CREATE TABLE bid (
     p_time timestamp,
     extra varchar
 );
+
+CREATE TABLE side_input (key bigint PRIMARY KEY, value varchar);
