@@ -128,7 +128,8 @@ def result_type(call: exp.Expr, type_of: Callable[[exp.Expr], Type]) -> Type | N
         case exp.JSONArrayAgg() | exp.JSONBObjectAgg() | exp.JSONObjectAgg():
             return JSONB
         case exp.Mode() | exp.PercentileDisc():
-            return type_of(call.find(exp.Ordered).this) if call.find(exp.Ordered) else None
+            ordered = call.find(exp.Ordered)
+            return type_of(ordered.this) if ordered is not None else None
         case exp.Anonymous() if inner.name.lower() == "every":
             return BOOLEAN
         case exp.Anonymous() if _BY_NAME.get(inner.name.lower(), "").startswith("json"):

@@ -127,8 +127,8 @@ def _common_or_other(
     """INTERSECT and EXCEPT: how often each row is on either side, then the rows to keep, as often as SQL says."""
     marks = [builder.fresh("side") for _ in sides]
     marked = []
-    for number, side in enumerate(sides):
-        flags = [Item(mark, exp.Literal.number(int(place == number)), INTEGER) for place, mark in enumerate(marks)]
+    for side_number, side in enumerate(sides):
+        flags = [Item(mark, exp.Literal.number(int(place == side_number)), INTEGER) for place, mark in enumerate(marks)]
         marked.append(added(side, flags))
     union = UnionAll(tuple(marked), len(names) + len(marks))
     calls = tuple(Call(f"_sum({mark})", "sum", mark, BIGINT) for mark in marks)
@@ -168,7 +168,7 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
         return _outputs(builder, select, body.node, {}, positional)
     sets = grouping_sets(select)
     all_keys = list(dict.fromkeys(key for keys in sets for key in keys))
-    branches = []
+    branches: list[Node] = []
     for keys in sets:
         # Each grouping set has rows of its own: plans share no nodes, so that every scan is one input.
         node = body.node if len(branches) == 0 else build_body(builder, select).node
@@ -352,10 +352,10 @@ def _number(clause: exp.Expr | None) -> int | None:
 def _limited(node: Node, query: exp.Expr, sorts: tuple[Order, ...]) -> Node:
     limit, offset = _number(query.args.get("limit")), _number(query.args.get("offset")) or 0
     fetch = query.args.get("limit")
-    with_ties = isinstance(fetch, exp.Fetch) and bool(fetch.args.get("limit_options"))
     if limit is None and not offset:
         return node
-    if with_ties and "TIES" in text(fetch).upper():
+    options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
+    if options is not None and options.args.get("with_ties"):
         raise refuse("WITH TIES", query, "Use rank() in a subquery and compare it.")
     return TopN(node, (), sorts, limit, offset)
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, Type
+from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
 from planner.aggregates import aggregate_calls, argument, call_of, canonical, result_type, sum_type
 from planner.bind import data_type, type_of
 from planner.builder import Builder, columns_in, refuse, replaced, scalar, text, typed_column, written
@@ -104,7 +104,9 @@ def build_groups(select: exp.Select, node: Node, keys: list[exp.Expr], all_keys:
         for grouping in part.find_all(exp.Grouping):
             replacements[text(scalar(grouping))] = _grouping(grouping, keys)
     calls = (count_rows_call(), *state.calls.values())
-    return Grouped(Aggregate(Project(node, tuple(state.inputs.values())), key_names, calls), replacements)
+    # A relation has at least one column, also for a bare count(*).
+    items = tuple(state.inputs.values()) or (Item("_one", exp.Literal.number(1), INTEGER),)
+    return Grouped(Aggregate(Project(node, items), key_names, calls), replacements)
 
 
 def _grouping(grouping: exp.Grouping, keys: list[exp.Expr]) -> exp.Expr:

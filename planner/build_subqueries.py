@@ -32,6 +32,7 @@ from planner.nodes import (
     column,
     conjuncts,
     count_rows_call,
+    has_one_row,
 )
 
 
@@ -49,7 +50,9 @@ def build_body(builder: Builder, select: exp.Select) -> Body:
     where = select.args.get("where")
     if where is None:
         return Body(node, ())
-    plain, later, correlated = [], [], []
+    plain: list[exp.Expr] = []
+    later: list[exp.Expr] = []
+    correlated: list[exp.Expr] = []
     available = names_of(node)
     for part in conjuncts(where.this):
         if _outer_columns(part, available):
@@ -396,16 +399,6 @@ def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tup
     value = f"{alias}.value"
     single = Project(rows, (Item(value, column(name), type_),))
     return Join(node, single, None), typed_column(value, type_)
-
-
-def has_one_row(node: Node) -> bool:
-    """Whether a node always has exactly one row."""
-    match node:
-        case Aggregate(keys=keys):
-            return not keys
-        case Project(input=below):
-            return has_one_row(below)
-    return False
 
 
 def has_at_most_one_row(node: Node) -> bool:

@@ -5,6 +5,7 @@ rules are those of DBSP (Budiu et al., VLDB 2023, section 4):
 
     filter, project, union, unnest    the same over the changes
     inner join                        ΔL ⋈ new R  +  old L ⋈ ΔR
+    dynamic filter                    ΔL with the new row, and the old L rows for which the two rows differ
     left, semi, anti join             ΔL ⋈ new R  +  for the keys in ΔR: old L ⋈ new R  -  old L ⋈ old R
     full join                         as a left join, and the right rows without a match as an anti join
     aggregate, top-n                  for the groups touched: minus the stored rows, plus the merged ones
@@ -29,6 +30,7 @@ from planner.full import Keys, Rows, restricted
 from planner.merge import merge_first_rows, merge_groups
 from planner.nodes import (
     ANTI,
+    DYNAMIC,
     FULL,
     INNER,
     LEFT,
@@ -156,11 +158,31 @@ class Compiler:
             if right is not None:
                 terms.append(sql.join(node, self.full(node.left, "old"), right, WEIGHT))
             return sql.union(terms)
+        if node.kind == DYNAMIC:
+            return self._dynamic_filter(node, left, right)
         one_sided = Join(node.left, node.right, node.condition, LEFT) if node.kind == FULL else node
         terms = self._preserved(one_sided, left, right)
         if node.kind == FULL:
             terms += self._unmatched_right(node, left, right)
         return sql.union([sql.over(term, node.fields, WEIGHT) for term in terms])
+
+    def _dynamic_filter(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select:
+        terms = []
+        if left is not None:
+            terms.append(sql.join(node, left, self.full(node.right, "new"), WEIGHT))
+        if right is not None:
+            names = {f.name for f in node.right.fields}
+            before, after = (_with_row(node.condition or exp.true(), names, table) for table in ("o", "n"))
+            weight = exp.Case().when(after, exp.Literal.number(1)).else_(exp.Literal.number(-1))
+            flipped = exp.select(*(column(f.name, "s") for f in node.fields), exp.alias_(weight, WEIGHT))
+            flipped = flipped.from_(self.full(node.left, "old").subquery("s"))
+            # The step is empty when the row is what it was: then the left side need not be read.
+            moved = exp.select(exp.Literal.number(1)).distinct().from_(right.subquery("c"))
+            flipped = flipped.join(moved.subquery("m"), join_type="cross")
+            for table, version in (("o", "old"), ("n", "new")):
+                flipped = flipped.join(self.full(node.right, version).subquery(table), join_type="cross")
+            terms.append(flipped.where(exp.NEQ(this=before.copy(), expression=after.copy())))
+        return sql.union(terms)
 
     def _preserved(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
         """The changes of a join that is linear in its left side: left, semi, anti."""
@@ -238,6 +260,17 @@ class Compiler:
         return self.retracts or any(_replaces_rows(part) for part in walk(node))
 
 
+def _with_row(condition: exp.Expr, names: set[str], table: str) -> exp.Expr:
+    """Whether the condition holds with the right side's row in `table`."""
+
+    def qualify(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column):
+            return part
+        return column(part.name, table if part.name in names else "s")
+
+    return exp.func("coalesce", condition.transform(qualify), exp.false())
+
+
 def _replaced(removed: exp.Select, added: exp.Select, fields: tuple[Field, ...]) -> exp.Select:
     return sql.union([sql.weighted(removed, fields, -1), sql.weighted(added, fields, 1)])
 
@@ -246,7 +279,7 @@ def _replaces_rows(node: Node) -> bool:
     """Whether an operator takes rows back even when its input only grows."""
     match node:
         case Join(kind=kind):
-            return kind in (LEFT, FULL, SEMI, ANTI)
+            return kind in (LEFT, FULL, SEMI, ANTI, DYNAMIC)
         case Filter(predicate=predicate):
             return reads_now(predicate)
     return isinstance(node, Aggregate | TopN | OverWindow)

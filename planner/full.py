@@ -10,6 +10,7 @@ from sqlglot import exp
 from planner import sql
 from planner.nodes import (
     ANTI,
+    DYNAMIC,
     INNER,
     LEFT,
     SEMI,
@@ -33,7 +34,7 @@ from planner.now import at_time
 from planner.state import alive, state_rows
 from planner.stream import StreamPlan
 
-_LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, TEMPORAL_LEFT)
+_LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ class Keys:
     def mapped(self, mapped: Iterable[exp.Expr | None]) -> Keys | None:
         """The restriction on other expressions; parts that map to None are left out, None when all are."""
         kept = [((to, safe), name) for to, (_, safe, name) in zip(mapped, self.compared, strict=True) if to is not None]
-        return Keys(self.step, tuple(part for part, _ in kept), tuple(name for _, name in kept)) if kept else None
+        made = Keys(self.step, tuple(part for part, _ in kept), tuple(name for _, name in kept))
+        if made.compared == self.compared:
+            return self
+        return made if kept else None
 
     def within(self, names: Iterable[str]) -> Keys | None:
         """The parts that read only these fields."""
@@ -139,10 +143,8 @@ class Rows:
                 left_keys = left_keys or keys.mapped(back.get(e) for e, _ in keys.parts)
                 right_keys = own or right_keys
         rows = sql.join(node, self.of(node.left, left_keys), self.of(node.right, right_keys))
-        is_whole = keys is None or any(
-            side is not None and len(side.parts) == len(keys.parts) and side.mapped(e for e, _ in keys.parts) == side
-            for side in (left_keys, right_keys)
-        )
+        # What a side's own fields restrict whole needs no second look.
+        is_whole = keys is None or keys in (left_keys, right_keys)
         return rows if is_whole else restricted(rows, node.fields, keys)
 
     def _stored(self, node: Aggregate | TopN) -> exp.Select:

@@ -33,7 +33,7 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
     again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
     if again:
         _recompute(compiler, node, state, again)
-    compiler.add(f"{state.name}_merged", _merged(node, state, again))
+    compiler.add(f"{state.name}_merged", _merged(node, state, {call.name for call in again}))
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         compiler.applies.append(Apply(state.name, node.keys, names, alive(node, f"{state.name}_merged")))
@@ -67,15 +67,15 @@ def _delta_of(call: Call) -> exp.Expr:
     return sql.mergeable(call, arriving)
 
 
-def _merged(node: Aggregate, state: State, recomputed: list[Call]) -> exp.Select:
+def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
     query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
     for call in node.calls:
-        query = query.select(exp.alias_(_merge_call(call, call in recomputed), call.name, quoted=True))
+        query = query.select(exp.alias_(_merge_call(call, call.name in again), call.name, quoted=True))
     query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
     query = query.join(state_rows(state).subquery("s"), on=_same_group(node, "s", "d"), join_type="left")
-    if recomputed:
-        again = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
-        query = query.join(again, on=_same_group(node, "r", "d"), join_type="left")
+    if again:
+        recomputed = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
+        query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left")
     return query
 
 

@@ -170,17 +170,18 @@ class Unnest(_Unary):
         return (*self.input.key, self.position)
 
 
-INNER, LEFT, FULL, SEMI, ANTI, TEMPORAL, TEMPORAL_LEFT = (
-    "Inner", "LeftOuter", "FullOuter", "LeftSemi", "LeftAnti", "TemporalInner", "TemporalLeftOuter",
+INNER, LEFT, FULL, SEMI, ANTI, DYNAMIC, TEMPORAL, TEMPORAL_LEFT = (
+    "Inner", "LeftOuter", "FullOuter", "LeftSemi", "LeftAnti", "DynamicFilter", "TemporalInner", "TemporalLeftOuter",
 )  # fmt: skip
-_LEFT_ONLY = (SEMI, ANTI)
+_LEFT_ONLY = (SEMI, ANTI, DYNAMIC)
 
 
 @dataclass(frozen=True)
 class Join:
     """A join of one of RisingWave's types; no condition makes an inner one a cross product.
 
-    A right outer join is built as a left one with its sides swapped. A temporal join looks the right side up as it
+    A right outer join is built as a left one with its sides swapped. A dynamic filter keeps the left rows for which
+    the condition holds with the one row that its right side always has. A temporal join looks the right side up as it
     is when a left row arrives, and never takes a result back.
     """
 
@@ -306,7 +307,6 @@ class TopN(_SameRows):
     order: tuple[Order, ...]
     limit: int | None
     offset: int = 0
-    with_ties: bool = False
 
     @property
     def full_order(self) -> tuple[Order, ...]:
@@ -394,6 +394,16 @@ def expressions(node: Node) -> tuple[exp.Expr, ...]:
         case OverWindow(calls=calls):
             return tuple(call.expression for call in calls)
     return ()
+
+
+def has_one_row(node: Node) -> bool:
+    """Whether a node always has exactly one row."""
+    match node:
+        case Aggregate(keys=keys):
+            return not keys
+        case Project(input=below):
+            return has_one_row(below)
+    return False
 
 
 def conjuncts(predicate: exp.Expr) -> list[exp.Expr]:

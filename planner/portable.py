@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.nodes import Filter, Join, Node, Project, walk
-
 PORTABLE: frozenset[type[exp.Expr]] = frozenset(
     {
         exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg,
@@ -29,43 +27,23 @@ _WIDENING: dict[str, frozenset[str]] = {
 }
 
 
-def unproven(root: Node) -> str | None:
-    """The first expression of a plan that is not proven equal on both engines; None if all are."""
-    for node in walk(root):
-        match node:
-            case Filter(predicate=predicate):
-                expressions = [predicate]
-            case Join(condition=condition) if condition is not None:
-                expressions = [condition]
-            case Project(items=items):
-                expressions = [item.expression for item in items]
-            case _:
-                continue
-        for expression in expressions:
-            found = _unproven_part(expression)
-            if found is not None:
-                return found.sql(dialect="postgres")
-    return None
-
-
-def _unproven_part(expression: exp.Expr) -> exp.Expr | None:
+def unproven_part(expression: exp.Expr) -> exp.Expr | None:
+    """The first part of an expression that is not proven equal on both engines; None if all are."""
     if isinstance(expression, exp.Cast):
         inner = expression.this
         if isinstance(inner, exp.Null) or _is_state_as_double(expression):
             return None
         source = inner.type.this.value if inner.type is not None else ""
         widens = expression.to.this.value in _WIDENING.get(source, ())
-        return _unproven_part(inner) if widens else expression
+        return unproven_part(inner) if widens else expression
     if isinstance(expression, exp.Div):
         if all(isinstance(side.unnest(), exp.Cast) for side in (expression.this, expression.expression)):
-            return next(
-                (f for s in (expression.this, expression.expression) if (f := _unproven_part(s.unnest()))), None
-            )
+            return next((f for s in (expression.this, expression.expression) if (f := unproven_part(s.unnest()))), None)
         return expression
     if type(expression) not in PORTABLE:
         return expression
     for child in expression.iter_expressions():
-        if not isinstance(child, exp.DataType) and (found := _unproven_part(child)) is not None:
+        if not isinstance(child, exp.DataType) and (found := unproven_part(child)) is not None:
             return found
     return None
 

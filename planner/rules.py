@@ -12,6 +12,7 @@ from planner.bind import data_type
 from planner.builder import columns_in, names_of, typed_column
 from planner.nodes import (
     COUNT,
+    DYNAMIC,
     FULL,
     INNER,
     Aggregate,
@@ -29,6 +30,7 @@ from planner.nodes import (
     branch_item,
     column,
     conjuncts,
+    has_one_row,
     transform,
     walk,
     with_inputs,
@@ -73,7 +75,7 @@ def _place(join: Join, parts: list[exp.Expr]) -> Node:
         used = columns_in(part)
         if used and used <= left_names and join.kind != FULL:
             left.append(part)
-        elif used and used <= right_names and join.kind == INNER:
+        elif used and used <= right_names and join.kind == INNER and not has_one_row(join.right):
             right.append(part)
         else:
             both.append(part)
@@ -184,6 +186,9 @@ def _prune(node: Node, needed: set[str]) -> Node:
             return replace(node, input=_prune(node.input, below))
         case Join():
             below = needed | (columns_in(node.condition) if node.condition is not None else set())
+            if node.kind == INNER and node.condition is not None and has_one_row(node.right):
+                # Nothing but the condition reads the one row: no value of it is in the result.
+                node = node if needed & names_of(node.right) else replace(node, kind=DYNAMIC)
             return replace(node, left=_prune(node.left, below), right=_prune(node.right, below))
         case UnionAll():
             names = [f.name for f in node.fields]
@@ -277,22 +282,23 @@ def _apart_from(left: Node, right: Node) -> Node:
     taken = names_of(left)
     if not any(f.name in taken for f in right.fields):
         return right
-    items = []
-    for f in right.fields:
-        name = f.name
-        while name in taken:
-            name += "_"
-        items.append(Item(name, column(f.name), f.type))
-    return Project(right, tuple(items))
+    return Project(right, tuple(Item(_free(f.name, taken), column(f.name), f.type) for f in right.fields))
 
 
 def _pass_on(node: Node, names: list[str], taken: set[str]) -> tuple[Item, ...]:
     types = {f.name: f.type for f in node.fields}
-    items = []
+    items: list[Item] = []
     for name in dict.fromkeys(names):
-        assert name not in taken, name
-        items.append(Item(name, column(name), types[name]))
+        output = _free(name, taken | {item.name for item in items})
+        items.append(Item(output, column(name), types[name]))
     return tuple(items)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _key_branches(union: UnionAll) -> UnionAll:

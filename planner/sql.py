@@ -9,6 +9,7 @@ from sqlglot import exp
 from planner.bind import data_type
 from planner.nodes import (
     ANTI,
+    DYNAMIC,
     FULL,
     LEFT,
     SEMI,
@@ -81,6 +82,8 @@ def join(node: Join, left: exp.Select, right: exp.Select, *extra: str) -> exp.Se
     kind = _JOINS.get(node.kind)
     if node.condition is None:
         return query.join(right.subquery("r"), join_type="cross")
+    if node.kind == DYNAMIC:
+        return query.join(right.subquery("r"), join_type="cross").where(node.condition)
     if kind in ("semi", "anti"):
         exists = exp.Exists(this=exp.select(exp.Literal.number(1)).from_(right.subquery("r")).where(node.condition))
         return query.where(exists if kind == "semi" else exp.Not(this=exists))

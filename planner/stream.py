@@ -12,6 +12,7 @@ from catalog.errors import Error
 from catalog.model import Catalog, Column
 from planner.bind import Scope, bind
 from planner.build import build
+from planner.engines import duckdb_only
 from planner.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
@@ -28,7 +29,6 @@ from planner.nodes import (
     walk,
 )
 from planner.now import reads_now
-from planner.portable import unproven
 from planner.rules import apply_rules
 
 # RisingWave's name of the strategy, as EXPLAIN prints it.
@@ -94,17 +94,7 @@ def plan_view(query: exp.Query, names: tuple[str, ...], catalog: Catalog, scope:
     planned = apply_rules(root)
     _check_time(planned)
     _check_temporal_joins(planned, True)
-    reason = unproven(planned) or _unknown_to_spark(planned)
-    return StreamPlan(planned, width, _states(planned), SNAPSHOT, "the only strategy so far", reason)
-
-
-def _unknown_to_spark(root: Node) -> str | None:
-    """The first type in a plan that Spark cannot hold."""
-    for node in walk(root):
-        for field in node.fields:
-            if field.type.base.spark is None:
-                return f"the type {field.type}"
-    return None
+    return StreamPlan(planned, width, _states(planned), SNAPSHOT, "the only strategy so far", duckdb_only(planned))
 
 
 def _check_time(root: Node) -> None:
@@ -158,7 +148,7 @@ def _ordinal(number: int) -> str:
 
 
 def _states(root: Project) -> tuple[State, ...]:
-    states = []
+    states: list[State] = []
     for node in walk(root):
         if not (isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)):
             continue

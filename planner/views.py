@@ -52,14 +52,15 @@ def _definition(text: str, view_id: int) -> exp.Query:
     """The query of a definition, fit to be a subquery of any other."""
     statement = parse_statement(text)
     assert isinstance(statement, CreateView)
-    query = prepare_from(statement.query)
+    query = statement.query.copy()
     if isinstance(query, exp.Values):
         query.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True)))
         return exp.select("*").from_(query)
+    query = prepare_from(query)
     _rename_ctes(query, f"_view{view_id}_")
     if query.args.get("order") is not None:
         # ORDER BY may use the names of the outputs, which become the view's.
-        return exp.select("*").from_(query.subquery(exp.to_identifier("ordered", quoted=True), copy=False))
+        return exp.select("*").from_(query.subquery("ordered", copy=False))
     return query
 
 

@@ -191,7 +191,8 @@ class Generator:
         choices = {
             "text": (
                 ("min({})", "text"), ("max({})", "text"), ("count({})", "int"), ("count(DISTINCT {})", "int"),
-                ("string_agg({0}, ',' ORDER BY {0})", "text"), ("string_agg(DISTINCT {0}, '-' ORDER BY {0} DESC)", "text"),
+                ("string_agg({0}, ',' ORDER BY {0})", "text"),
+                ("string_agg(DISTINCT {0}, '-' ORDER BY {0} DESC)", "text"),
                 ("mode() WITHIN GROUP (ORDER BY {})", "text"),
             ),
             "bool": (("bool_and({})", "bool"), ("bool_or({})", "bool"), ("every({})", "bool"), ("count({})", "int")),
@@ -201,7 +202,8 @@ class Generator:
         }  # fmt: skip
         numeric = (
             ("sum({})", "int"), ("min({})", "int"), ("max({})", "int"), ("count({})", "int"), ("avg({})", "float"),
-            ("count(*)", "int"), ("count(DISTINCT {})", "int"), ("sum(DISTINCT {})", "int"), ("stddev_samp({})", "real"),
+            ("count(*)", "int"), ("count(DISTINCT {})", "int"), ("sum(DISTINCT {})", "int"),
+            ("stddev_samp({})", "real"),
             ("array_agg({0} ORDER BY {0})", "array"), ("array_agg(DISTINCT {0} ORDER BY {0} DESC)", "array"),
             ("percentile_cont(0.5) WITHIN GROUP (ORDER BY {})", "real"),
             ("percentile_disc(0.3) WITHIN GROUP (ORDER BY {})", "int"),
@@ -250,6 +252,7 @@ class Generator:
         partition = f"PARTITION BY {chosen[0]} " if self.random.random() < 0.8 else ""
         # Equal in all that the query shows: whichever comes first, the rows are the same.
         order = f"ORDER BY {', '.join(self._sort(c) for c in chosen)}"
+        whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
         value = self._of(plain, "int") if "int" in plain.values() else "1"
         shown = next((c for c in chosen if columns[c] == "int"), "1")
         calls = (
@@ -262,8 +265,7 @@ class Generator:
             (f"count(*) OVER ({partition}ORDER BY {chosen[-1]})", "int"),
             (f"max({shown}) OVER ({partition}{order} ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)", "int"),
             (f"first_value({shown}) OVER ({partition}{order})", "int"),
-            (f"nth_value({shown}, 2) OVER ({partition}{order} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
-             "int"),
+            (f"nth_value({shown}, 2) OVER ({partition}{order} {whole})", "int"),
         )  # fmt: skip
         for number, (call, kind) in enumerate(self.random.sample(calls, self.random.choice((1, 1, 2)))):
             items.append(f"{call} AS w{number}")
@@ -317,8 +319,8 @@ class Generator:
         if not ints:
             return inner, columns
         name = self.random.choice(ints)
-        query = f"WITH c AS ({inner}) SELECT p.{name} AS x, q.{ints[-1]} AS y FROM c AS p JOIN c AS q ON p.{name} = q.{name}"
-        return query, {"x": "int", "y": "int"}
+        joined = f"SELECT p.{name} AS x, q.{ints[-1]} AS y FROM c AS p JOIN c AS q ON p.{name} = q.{name}"
+        return f"WITH c AS ({inner}) {joined}", {"x": "int", "y": "int"}
 
     def _tumble(self) -> tuple[str, Columns]:
         source = self.random.choice([s for s in self.sources if "time" in s.columns.values()])

@@ -1,0 +1,45 @@
+"""Which engines may run a view: both, or DuckDB alone.
+
+The batch queries of clients run on DuckDB, so DuckDB's answer is what a view has to equal. Spark runs what is proven to
+give the same: `planner.portable` knows the scalar expressions, this module the aggregates, windows and types.
+`tests/test_engines.py` proves them.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.nodes import Aggregate, Call, Node, OverWindow, expressions, walk
+from planner.portable import unproven_part
+
+# Aggregates computed by an expression, without FILTER, ORDER BY or WITHIN GROUP.
+_AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max)
+_WINDOWS = (
+    exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue,
+    exp.Count, exp.Sum, exp.Min, exp.Max,
+)  # fmt: skip
+
+
+def duckdb_only(root: Node) -> str | None:
+    """What in a plan keeps it from Spark: an expression or a type; None when both engines may run it."""
+    for node in walk(root):
+        for field in node.fields:
+            if field.type.base.spark is None:
+                return f"the type {field.type}"
+        match node:
+            case Aggregate(calls=calls):
+                found = next((f for call in calls if (f := _unproven_call(call)) is not None), None)
+            case OverWindow(calls=windows):
+                found = next((w.expression for w in windows if not isinstance(w.expression, _WINDOWS)), None)
+            case _:
+                found = next((f for e in expressions(node) if (f := unproven_part(e)) is not None), None)
+        if found is not None:
+            return found.sql(dialect="postgres").replace('"', "")
+    return None
+
+
+def _unproven_call(call: Call) -> exp.Expr | None:
+    if call.expression is None:
+        return None
+    is_plain = isinstance(call.expression, _AGGREGATES) and not call.expression.find(exp.Order)
+    return None if is_plain else call.expression
