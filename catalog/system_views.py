@@ -21,13 +21,14 @@ SCHEMAS: dict[str, tuple[str, int]] = {
     "rw_catalog": ("rwc", 13001),
 }
 FUNCTION_SCHEMA = "pgf"
+SCALAR_SCHEMA = "pg"
 
 # Run in this order: a file uses what those before it define.
-_FILES = ("base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "information_schema", "rw_catalog")
+_FILES = ("scalar", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "information_schema", "rw_catalog")
 _SCRIPTS: dict[str, str] = {
     name: resources.files("catalog").joinpath("system", f"{name}.sql").read_text() for name in _FILES
 }
-_OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf)\.")
+_OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.")
 _DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.([a-z]\w*)", re.MULTILINE)
 
 
@@ -104,7 +105,7 @@ def _execute(cursor: Cursor, *scripts: str) -> None:
 
 def _fixed_tables() -> str:
     """The schemas, and the tables whose rows come from Python."""
-    schemas = (*(schema for schema, _ in SCHEMAS.values()), FUNCTION_SCHEMA)
+    schemas = (*(schema for schema, _ in SCHEMAS.values()), FUNCTION_SCHEMA, SCALAR_SCHEMA)
     types = ((name, base.oid, base.array_oid, base.length) for name, base in BASES.items())
     namespaces = ((oid, name) for name, (_, oid) in SCHEMAS.items())
     return "\n".join(

@@ -34,7 +34,7 @@ BASES: dict[str, Base] = {
     "text": Base(25, 1009, -1, "VARCHAR", "STRING"),
     "bytea": Base(17, 1001, -1, "BLOB", "BINARY"),
     "date": Base(1082, 1182, 4, "DATE", "DATE"),
-    "time without time zone": Base(1083, 1183, 8, "TIME", None),
+    "time without time zone": Base(1083, 1183, 8, "TIME", "TIME(6)"),
     "timestamp without time zone": Base(1114, 1115, 8, "TIMESTAMP", "TIMESTAMP_NTZ"),
     "timestamp with time zone": Base(1184, 1185, 8, "TIMESTAMPTZ", "TIMESTAMP"),
     "interval": Base(1186, 1187, 16, "INTERVAL", None),
@@ -168,6 +168,7 @@ DATE, TIMESTAMP, TIMESTAMPTZ = (
     Type("timestamp without time zone"),
     Type("timestamp with time zone"),
 )
+TIME, INTERVAL, JSONB, UUID = Type("time without time zone"), Type("interval"), Type("jsonb"), Type("uuid")
 
 _BY_OID = {base.oid: Type(name) for name, base in BASES.items()} | {
     base.array_oid: Type(name, dimensions=1) for name, base in BASES.items()

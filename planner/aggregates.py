@@ -10,9 +10,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, VARCHAR, Type
-
-JSONB = Type("jsonb")
+from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, JSONB, NUMERIC, VARCHAR, Type
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
 _BY_NAME: dict[str, str] = {
@@ -24,6 +22,30 @@ _BY_NAME: dict[str, str] = {
     "mode": "mode",
 }
 
+# Types that do not depend on the argument.
+_FIXED: dict[str, Type] = {
+    "count": BIGINT,
+    "approxdistinct": BIGINT,
+    "avg": DOUBLE,
+    "percentilecont": DOUBLE,
+    "logicaland": BOOLEAN,
+    "logicalor": BOOLEAN,
+    "bool_and": BOOLEAN,
+    "groupconcat": VARCHAR,
+    "jsonarrayagg": JSONB,
+    "jsonbobjectagg": JSONB,
+    "jsonobjectagg": JSONB,
+    "json_group_array": JSONB,
+    "json_group_object": JSONB,
+}
+_COUNTING: dict[type[exp.Expr], Type] = {
+    exp.RowNumber: BIGINT,
+    exp.Rank: BIGINT,
+    exp.DenseRank: BIGINT,
+    exp.PercentRank: DOUBLE,
+    exp.CumeDist: DOUBLE,
+    exp.Ntile: INTEGER,
+}
 _AVERAGES = frozenset({"stddev", "stddevpop", "stddevsamp", "variance", "variancepop", "corr", "covarpop", "covarsamp"})
 
 
@@ -32,6 +54,15 @@ def is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Grouping):
         return False
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME)
+
+
+# The nodes that `annotate_types` is to ask `result_type` about.
+TYPED_HERE: tuple[type[exp.Expr], ...] = (
+    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.ArrayAgg,
+    exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.FirstValue, exp.LastValue,
+    exp.ApproxDistinct, exp.WithinGroup, exp.Filter, exp.Window, exp.IgnoreNulls, exp.Lag, exp.Lead, exp.NthValue,
+    exp.JSONArrayAgg, exp.JSONBObjectAgg, exp.JSONObjectAgg, exp.AnyValue, *_COUNTING,
+)  # fmt: skip
 
 
 def aggregate_calls(tree: exp.Expr) -> list[exp.Expr]:
@@ -106,37 +137,33 @@ def _over(node: exp.Expr) -> exp.Expr | None:
     return parent
 
 
-def result_type(call: exp.Expr, type_of: Callable[[exp.Expr], Type]) -> Type | None:
-    """PostgreSQL's type of an aggregate call; None when it is not one. `type_of` types its argument."""
-    inner = _call_of(call)
+def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> Type | None:
+    """PostgreSQL's type of an aggregate or window call; None when it is not one, or its argument's is not known."""
+    if isinstance(node, exp.Window | exp.IgnoreNulls | exp.RespectNulls):
+        return result_type(node.this, type_of)
+    if type(node) in _COUNTING:
+        return _COUNTING[type(node)]
+    if isinstance(node, exp.Lag | exp.Lead | exp.NthValue):
+        return type_of(node.this)
+    inner = _call_of(node)
     if inner is None:
         return None
-    match inner:
-        case exp.Count() | exp.ApproxDistinct():
-            return BIGINT
-        case exp.Sum():
-            return sum_type(type_of(argument(inner)))
-        case exp.Avg() | exp.PercentileCont():
-            return DOUBLE
-        case exp.LogicalAnd() | exp.LogicalOr():
-            return BOOLEAN
-        case exp.GroupConcat():
-            return VARCHAR
-        case exp.ArrayAgg():
-            item = type_of(argument(inner))
-            return Type(item.name, item.precision, item.scale, item.dimensions + 1)
-        case exp.JSONArrayAgg() | exp.JSONBObjectAgg() | exp.JSONObjectAgg():
-            return JSONB
-        case exp.Mode() | exp.PercentileDisc():
-            ordered = call.find(exp.Ordered)
-            return type_of(ordered.this) if ordered is not None else None
-        case exp.Anonymous() if inner.name.lower() == "every":
-            return BOOLEAN
-        case exp.Anonymous() if _BY_NAME.get(inner.name.lower(), "").startswith("json"):
-            return JSONB
-    if inner.key in _AVERAGES or inner.key.startswith("regr"):
+    name = _BY_NAME.get(inner.name.lower(), "") if isinstance(inner, exp.Anonymous) else inner.key
+    if name in _FIXED:
+        return _FIXED[name]
+    if name in _AVERAGES or name.startswith("regr"):
         return DOUBLE
-    return type_of(argument(inner))
+    if isinstance(inner, exp.Mode | exp.PercentileDisc) or name == "mode":
+        ordered = node.find(exp.Ordered)
+        return type_of(ordered.this) if ordered is not None else None
+    found = type_of(argument(inner))
+    if found is None:
+        return None
+    if isinstance(inner, exp.Sum):
+        return sum_type(found)
+    if isinstance(inner, exp.ArrayAgg):
+        return Type(found.name, found.precision, found.scale, found.dimensions + 1)
+    return found
 
 
 def argument(call: exp.Expr) -> exp.Expr:

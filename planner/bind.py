@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -15,12 +16,15 @@ from sqlglot.schema import MappingSchema
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
-from catalog.types import DOUBLE, NUMERIC, VARCHAR, Type, parse_type
-from planner.aggregates import result_type
+from catalog.types import Type
+from planner.operators import METADATA
 from planner.statements import Name
-from planner.time_windows import SHIFTED, TUMBLE_START, prepare_from
+from planner.time_windows import prepare_from
 from planner.trees import name_of, position_of
+from planner.typed import data_type, sql_type
 from planner.views import reference
+
+__all__ = ["BoundQuery", "Scope", "bind", "data_type", "resolve", "resolve_readable", "type_of"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     )
     try:
         tree = qualify(tree, schema=schema, dialect="postgres")
-        tree = annotate_types(tree, schema=schema, dialect="postgres")
+        tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
     except (OptimizeError, SchemaError) as error:
         raise _qualify_error(str(error), query, tables) from error
     assert isinstance(tree, exp.Query)
@@ -134,44 +138,35 @@ def _base_tables(tree: exp.Expr) -> list[exp.Table]:
     return list({id(table): table for table in found}.values())
 
 
-def data_type(type_: Type) -> exp.DataType:
-    """sqlglot's form of one of our types."""
-    return exp.DataType.build(type_.duckdb(), dialect="duckdb")
+def retype(select: exp.Select, types: Mapping[str, Type]) -> None:
+    """Give the columns `table.name` of a query these types, and what is computed from them the types that follow."""
+    changed = False
+    for column in select.find_all(exp.Column):
+        found = types.get(f"{column.table}.{column.name}")
+        if found is None or sql_type(column.type) == found:
+            continue
+        changed = True
+        column.type = data_type(found)
+        node = column.parent
+        while node is not None and node is not select:
+            node.type = None
+            node = node.parent
+    if changed:
+        for part in select.iter_expressions():
+            annotate_types(part, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)
 
 
 def type_of(node: exp.Expr) -> Type:
-    """Our type of an annotated expression. Raises Error 42804 when it cannot be told."""
-    if isinstance(node, exp.Cast):
-        return _from_sqlglot(node.to, node)
-    if isinstance(node, exp.Paren | exp.Alias):
-        return type_of(node.this)
-    if isinstance(node, exp.Anonymous) and node.name in (TUMBLE_START, SHIFTED):
-        return type_of(node.expressions[0])
-    if (aggregate := result_type(node, type_of)) is not None:
-        return aggregate
-    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
-        return type_of(node.this)
-    found = _from_sqlglot(node.type, node)
-    # The scale of an arithmetic result is not the operands': give it room instead of rounding to theirs.
-    arithmetic = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod)
-    return NUMERIC if arithmetic and found.name == "numeric" else found
-
-
-def _from_sqlglot(kind: exp.DataType | None, node: exp.Expr) -> Type:
-    if kind is None or kind.this in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+    """Our type of an annotated expression; that of a lone string literal is varchar. Raises Error 42804 if unknown."""
+    found = sql_type(node.this.type if isinstance(node, exp.Alias) else node.type)
+    if found is None:
         raise Error(
             f"cannot tell the type of {node.sql(dialect='postgres')}",
             errors.DATATYPE_MISMATCH,
             hint="Add a cast.",
             position=position_of(node),
         )
-    if kind.this == exp.DataType.Type.BIGDECIMAL:
-        return NUMERIC
-    if kind.this == exp.DataType.Type.DOUBLE:
-        return DOUBLE
-    if kind.this in exp.DataType.TEXT_TYPES:
-        return VARCHAR
-    return parse_type(kind.sql(dialect="duckdb"))
+    return found
 
 
 _UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved|Unknown column: (\w+)")

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.types import BIGINT, BOOLEAN
 from planner.aggregates import aggregate_calls
-from planner.bind import data_type, type_of
+from planner.bind import data_type, retype, type_of
 from planner.build_from import build_from, outer_join
 from planner.builder import Builder, columns_in, names_of, refuse, scalar, typed_column
 from planner.nodes import (
@@ -46,7 +46,7 @@ class Body:
 
 def build_body(builder: Builder, select: exp.Select) -> Body:
     node = build_from(builder, select)
-    _type_columns(select, node)
+    retype(select, {f.name: f.type for f in node.fields})
     where = select.args.get("where")
     if where is None:
         return Body(node, ())
@@ -67,15 +67,6 @@ def build_body(builder: Builder, select: exp.Select) -> Body:
     for part in later:
         node = keep_where(builder, node, part)
     return Body(node, tuple(scalar(part) for part in correlated))
-
-
-def _type_columns(select: exp.Select, node: Node) -> None:
-    """Give the columns of a query, and those of subqueries that mean its rows, the types of the fields they name."""
-    types = {f.name: f.type for f in node.fields}
-    for reference in select.find_all(exp.Column):
-        found = types.get(f"{reference.table}.{reference.name}")
-        if found is not None:
-            reference.type = data_type(found)
 
 
 def _outer_columns(part: exp.Expr, available: set[str]) -> bool:

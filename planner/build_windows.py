@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog.types import BIGINT, DOUBLE, INTEGER, Type
 from planner.aggregates import is_aggregate, result_type
 from planner.bind import type_of
 from planner.build_subqueries import order_of
 from planner.builder import Builder, added, refuse, replaced, scalar, text, typed_column, written
 from planner.nodes import Item, Node, OverWindow, WindowCall, column
-
-_COUNTING: dict[type[exp.Expr], Type] = {
-    exp.RowNumber: BIGINT,
-    exp.Rank: BIGINT,
-    exp.DenseRank: BIGINT,
-    exp.PercentRank: DOUBLE,
-    exp.CumeDist: DOUBLE,
-    exp.Ntile: INTEGER,
-}
-_PICKING = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 
 
 def build_windows(
@@ -51,7 +40,7 @@ def build_windows(
         partition = tuple(dict.fromkeys(field(key) for key in full.args.get("partition_by") or ()))
         order = full.args.get("order")
         sorts = tuple(order_of(field(o.this), o) for o in (order.expressions if order is not None else ()))
-        type_ = _type(full.this)
+        type_ = result_type(full, type_of)
         if type_ is None:
             raise refuse(f"the window function {written(full.this)}", window)
         call = _over_fields(full.this, field)
@@ -74,16 +63,6 @@ def _named(window: exp.Window, select: exp.Select) -> exp.Window:
             full.set("this", window.this.copy())
             return full
     return window
-
-
-def _type(call: exp.Expr) -> Type | None:
-    inner = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
-    if isinstance(inner, _PICKING):
-        return type_of(inner.this)
-    for kind, type_ in _COUNTING.items():
-        if isinstance(inner, kind):
-            return type_
-    return result_type(call, type_of)
 
 
 def _over_fields(call: exp.Expr, field: object) -> exp.Expr:

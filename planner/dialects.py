@@ -1,65 +1,17 @@
-"""What the planner's own SQL has that the engines spell differently: positions of unnested elements, the epoch's time
-and windows of time."""
+"""What the planner's own SQL has that Spark spells differently: positions of unnested elements, the epoch's time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
-
-from planner.time_windows import SHIFTED, TUMBLE_START
-
-
-def for_duckdb(node: exp.Expr) -> exp.Expr:
-    """A node of a planner-made tree in DuckDB's terms."""
-    return _called(node, _DUCKDB, for_duckdb)
 
 
 def for_spark(node: exp.Expr) -> exp.Expr:
     """A node of a planner-made tree in Spark's terms."""
     if isinstance(node, exp.Select):
         return _lateral_view(node)
-    return _called(node, _SPARK, for_spark)
-
-
-_Builds = dict[str, Callable[[list[exp.Expr]], exp.Expr]]
-
-
-def _called(node: exp.Expr, builds: _Builds, each: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    build = builds.get(node.name) if isinstance(node, exp.Anonymous) else None
-    return node if build is None else build([argument.transform(each) for argument in node.expressions])
-
-
-def _micros(number: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="to_microseconds", expressions=[number])
-
-
-_EPOCH = exp.cast(exp.Literal.string("1970-01-01"), "timestamp")
-_DUCKDB: _Builds = {
-    # Windows are aligned to the epoch, not to time_bucket's own origin.
-    TUMBLE_START: lambda args: exp.Anonymous(
-        this="time_bucket", expressions=[_micros(args[1]), args[0], _EPOCH.copy()]
-    ),
-    SHIFTED: lambda args: exp.Add(this=args[0], expression=_micros(args[1])),
-}
-
-
-def _spark_tumble(args: list[exp.Expr]) -> exp.Expr:
-    time, size = args
-    micros = exp.Anonymous(this="unix_micros", expressions=[exp.cast(time, "timestamptz")])
-    into = exp.Anonymous(this="pmod", expressions=[micros, size])
-    return _spark_shift([time.copy(), exp.Neg(this=into)])
-
-
-def _spark_shift(args: list[exp.Expr]) -> exp.Expr:
-    return exp.Anonymous(this="timestampadd", expressions=[exp.Var(this="MICROSECOND"), args[1], args[0]])
-
-
-_SPARK: _Builds = {
-    "getvariable": lambda args: exp.column(args[0].name),
-    TUMBLE_START: _spark_tumble,
-    SHIFTED: _spark_shift,
-}
+    if isinstance(node, exp.Anonymous) and node.name == "getvariable":
+        return exp.column(node.expressions[0].name)
+    return node
 
 
 def _lateral_view(select: exp.Select) -> exp.Select:

@@ -72,16 +72,23 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
     """The rows that have a key of the step."""
     if keys is None or not keys.parts:
         return below
-    matches = [
-        sql.same(column(name, "k"), expression.transform(_of_row), safe) for expression, safe, name in keys.compared
-    ]
-    # DuckDB skips row groups for a SEMI JOIN; for EXISTS it compares null-safely and reads all.
+    fields = tuple(fields)
+    computed = {
+        f"_key{number}": expression
+        for number, (expression, _) in enumerate(keys.parts)
+        if not isinstance(expression, exp.Column)
+    }
+    if computed:
+        # Outside of the join an expression is computed once, over columns whose types are known.
+        items = (exp.alias_(expression.copy(), name, quoted=True) for name, expression in computed.items())
+        below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s"))
+    matches = []
+    for number, (expression, safe, name) in enumerate(keys.compared):
+        own = f"_key{number}" if f"_key{number}" in computed else expression.name
+        matches.append(sql.same(column(name, "k"), column(own, "s"), safe))
+    # With EXISTS instead, DuckDB compares null-safely and reads all row groups.
     step = exp.alias_(exp.to_table(keys.step), "k")
     return sql.over(below, fields).join(step, on=exp.and_(*matches, copy=False), join_type="semi")
-
-
-def _of_row(part: exp.Expr) -> exp.Expr:
-    return column(part.name, "s") if isinstance(part, exp.Column) else part
 
 
 @dataclass(frozen=True)

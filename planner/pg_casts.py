@@ -24,9 +24,9 @@ _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "!~": lambda left, right: exp.Not(this=exp.RegexpLike(this=left, expression=right)),
     "~*": lambda left, right: exp.RegexpILike(this=left, expression=right),
     "!~*": lambda left, right: exp.Not(this=exp.RegexpILike(this=left, expression=right)),
-    "~~": lambda left, right: _escaped(exp.Like(this=left, expression=right)),
-    "!~~": lambda left, right: exp.Not(this=_escaped(exp.Like(this=left, expression=right))),
-    "~~*": lambda left, right: _escaped(exp.ILike(this=left, expression=right)),
+    "~~": lambda left, right: escaped(exp.Like(this=left, expression=right)),
+    "!~~": lambda left, right: exp.Not(this=escaped(exp.Like(this=left, expression=right))),
+    "~~*": lambda left, right: escaped(exp.ILike(this=left, expression=right)),
     "=": lambda left, right: exp.EQ(this=left, expression=right),
     "<>": lambda left, right: exp.NEQ(this=left, expression=right),
     "<": lambda left, right: exp.LT(this=left, expression=right),
@@ -46,9 +46,9 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return _reg_cast(node, REG_TYPES[name], context)
     if name in OID_TYPES and _is_regproc(node.this):
         return call("regproc_in", node.this)
-    items = _array_items(node.this) if element != name else None
+    items = array_items(node.this) if element != name else None
     if items is not None:
-        node.set("this", strings(items))
+        node.set("this", _list(items))
     if element not in TYPES:
         return node if items is not None else None
     node.set("to", exp.DataType.build(TYPES[element] + name[len(element) :], dialect="duckdb"))
@@ -87,13 +87,16 @@ def _is_regproc(value: exp.Expr) -> bool:
     return isinstance(value, exp.Column) and value.name.lower() in REGPROC_COLUMNS
 
 
-def _array_items(value: exp.Expr) -> list[str] | None:
-    """The items of a literal such as '{a,"b c"}'; None for anything else."""
+def array_items(value: exp.Expr) -> list[str | None] | None:
+    """The items of a literal such as '{a,"b c",NULL}'; None for anything else."""
     text = value.unnest()
     if not text.is_string or not re.fullmatch(r"\{[^{}]*\}", text.name):
         return None
-    found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)', text.name)
-    return [re.sub(r"\\(.)", r"\1", quoted) if quoted else bare.strip() for quoted, bare in found]
+    found = re.findall(r'("(?:[^"\\]|\\.)*")|([^,{}"]+)', text.name)
+    return [
+        re.sub(r"\\(.)", r"\1", quoted[1:-1]) if quoted else None if bare.strip().upper() == "NULL" else bare.strip()
+        for quoted, bare in found
+    ]
 
 
 def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
@@ -106,9 +109,9 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
         if _is_regproc(side) and not other.is_string and not _is_text(other):
             side.replace(call("regproc_in", side.copy()))
             return node
-        items = _array_items(side)
+        items = array_items(side)
         if items is not None and isinstance(other, exp.Column) and other.name.lower() in ARRAY_COLUMNS:
-            side.replace(strings(items))
+            side.replace(_list(items))
             return node
     return None
 
@@ -121,7 +124,9 @@ def _any(node: exp.Binary, context: Context) -> exp.Expr | None:
     items = _items(array)
     if items is not None:
         return exp.In(this=node.this, expressions=items) if items else exp.false()
+    # In a join's condition, where NULL is as good as false, this is what DuckDB can hash.
     is_list = isinstance(array, exp.Column | exp.Dot | exp.Array)
+    is_list = is_list and isinstance(node.find_ancestor(exp.Join, exp.Query), exp.Join)
     return exp.Anonymous(this="list_contains", expressions=[array, node.this]) if is_list else None
 
 
@@ -136,15 +141,23 @@ def _all(node: exp.Binary) -> exp.Expr | None:
 
 def _items(array: exp.Expr) -> list[exp.Expr] | None:
     """The items of an array literal, in text or, with its cast's rule applied, in a list."""
-    texts = _array_items(array)
+    texts = array_items(array)
     if texts is not None:
-        return [exp.Literal.string(text) for text in texts]
+        return [_text_or_null(text) for text in texts]
     if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array):
         return array.this.expressions
     return None
 
 
-def _escaped(node: exp.Expr) -> exp.Expr:
+def _list(items: list[str | None]) -> exp.Expr:
+    return exp.Array(expressions=[_text_or_null(item) for item in items])
+
+
+def _text_or_null(text: str | None) -> exp.Expr:
+    return exp.null() if text is None else exp.Literal.string(text)
+
+
+def escaped(node: exp.Expr) -> exp.Expr:
     """LIKE with PostgreSQL's default escape character, which DuckDB does not have."""
     pattern = node.expression
     has_none = pattern.is_string and "\\" not in pattern.name
@@ -154,7 +167,7 @@ def _escaped(node: exp.Expr) -> exp.Expr:
 
 
 def rewrite_like(node: exp.Expr, context: Context) -> exp.Expr | None:
-    new = _escaped(node)
+    new = escaped(node)
     return None if new is node else new
 
 

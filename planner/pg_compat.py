@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from planner.operators import as_call
 from planner.pg_casts import rewrite_cast, rewrite_comparison, rewrite_like, rewrite_operator
 from planner.pg_names import (
     FUNCTION_NODES,
@@ -216,7 +217,7 @@ _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
 
 
 def _function(node: exp.Func, context: Context) -> exp.Expr | None:
-    if isinstance(node.parent, exp.Table):
+    if isinstance(node.parent, exp.Table) or as_call(node) is not None:
         return None
     name = FUNCTION_NODES.get(type(node)) or node.name.lower()
     args = list(node.expressions) if isinstance(node, exp.Anonymous) else list(node.iter_expressions())

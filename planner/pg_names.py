@@ -84,8 +84,6 @@ FUNCTION_NODES: dict[type[exp.Expr], str] = {
     exp.CurrentSchemas: "current_schemas",
     exp.CurrentUser: "current_user",
     exp.SessionUser: "session_user",
-    exp.ArrayToString: "array_to_string",
-    exp.ArrayRemove: "array_remove",
 }
 # Keywords without parentheses that sqlglot reads as columns.
 KEYWORDS = frozenset({"user", "current_role"})
@@ -94,10 +92,7 @@ KEYWORDS = frozenset({"user", "current_role"})
 RENAMED: dict[str, str] = {
     "json_build_object": "json_object",
     "json_build_array": "json_array",
-    "jsonb_build_object": "json_object",
-    "jsonb_build_array": "json_array",
     "row_to_json": "to_json",
-    "to_jsonb": "to_json",
 }
 
 # Names of types in pg_type, where SQL has another one; a cast of a constant gets this name.

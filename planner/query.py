@@ -14,7 +14,7 @@ from catalog.types import TEXT, Type, type_of_oid
 from planner import pg_compat
 from planner.aggregates import canonical
 from planner.bind import Scope, data_type, resolve, resolve_readable
-from planner.dialects import for_duckdb
+from planner.spelling import for_duckdb
 from planner.statements import Name
 from planner.time_windows import expand_windows
 from planner.trees import column_type, is_cte, name_of
@@ -114,8 +114,6 @@ def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ..
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings)
 
     def typed(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Cast) and node.to.is_type(exp.DataType.Type.VARBINARY) and node.this.is_string:
-            return _bytea(node.this)
         if isinstance(node, exp.Div | exp.Mod) and not (
             isinstance(node.expression, exp.Literal) and node.expression.name != "0"
         ):
@@ -125,7 +123,7 @@ def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ..
             return node
         return exp.cast(node.copy(), data_type(parameters[number - 1]))
 
-    return rewritten.transform(for_duckdb).transform(typed).sql(dialect="duckdb")
+    return for_duckdb(rewritten.transform(typed), lenient=False).sql(dialect="duckdb")
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:
@@ -135,14 +133,6 @@ def _checked_division(node: exp.Binary) -> exp.Expr:
     checked = exp.Case().when(exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0)), raised).else_(divisor)
     node.set("expression", checked)
     return node
-
-
-def _bytea(literal: exp.Expr) -> exp.Expr:
-    """A bytea literal: hex after `\\x`, or the text's bytes. DuckDB has other escapes."""
-    text = literal.name
-    if text.startswith("\\x"):
-        return exp.func("from_hex", exp.Literal.string(text[2:]))
-    return exp.Anonymous(this="encode", expressions=[literal.copy()])
 
 
 def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:

@@ -21,8 +21,8 @@ _UNITS: dict[str, int] = {
     "DAY": 86_400_000_000,
     "WEEK": 7 * 86_400_000_000,
 }
-# Scalar functions of our own, see planner.functions: the start of the window of `size` µs that a time falls into,
-# and a time some µs later.
+# Functions of our own in planner.functions: the start of the window of some µs that a time falls into, and a time
+# some µs later.
 TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
 
 

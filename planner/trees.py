@@ -3,26 +3,58 @@
 from __future__ import annotations
 
 import logging
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokens import TokenType
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type, parse_type
+from planner.functions import ALIASES, FUNCTIONS
 from planner.statements import Name
 from planner.tokens import syntax_error
 
 # sqlglot warns on its own logger before it falls back to exp.Command, which we turn into an error.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
+# Calls that sqlglot reads by a grammar of their own.
+_GRAMMAR = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
+_KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
+
+
+class Sparkwave(Postgres):
+    """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written."""
+
+    class Parser(PostgresParser):
+        FUNCTIONS: ClassVar = {name: build for name, build in PostgresParser.FUNCTIONS.items() if name not in _KEPT}
+        FUNCTION_PARSERS: ClassVar = {
+            name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
+        }
+
+        # An arrow among arguments is jsonb's.
+        LAMBDAS: ClassVar = {
+            token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
+        }
+
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
+            """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
+            following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
+            if following is None or following.token_type != TokenType.STRING or ":" not in following.text:
+                return super()._parse_interval(*args, **options)
+            self._advance(2)
+            return exp.cast(exp.Literal.string(following.text), "interval")
+
 
 def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
-        tree = sqlglot.parse_one(padded, read="postgres")
+        tree = sqlglot.parse_one(padded, read=Sparkwave)
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:

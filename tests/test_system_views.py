@@ -14,6 +14,8 @@ from catalog import system_views
 from catalog.lake import Cursor, DuckDBError, Lake
 from planner import pg_compat
 from planner.pg_names import FUNCTIONS, SCHEMAS, output_name
+from planner.spelling import for_duckdb
+from planner.trees import parse_tree
 
 RECORDED = Path(__file__).parent / "client_queries"
 SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path": '"$user", public', "jit": "on"}
@@ -94,8 +96,8 @@ def cursor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cursor]:
 
 
 def rewritten(sql: str, session: dict[str, str] = SESSION) -> str:
-    tree = sqlglot.parse_one(pg_compat.prepare_text(sql), read="postgres")
-    return pg_compat.rewrite(tree, system_views.is_system, session).sql("duckdb")
+    tree = pg_compat.rewrite(parse_tree(pg_compat.prepare_text(sql)), system_views.is_system, session)
+    return for_duckdb(tree, lenient=False).sql("duckdb")
 
 
 def ask(cursor: Cursor, sql: str) -> list[tuple]:
@@ -323,7 +325,9 @@ def test_output_names(cursor: Cursor) -> None:
 
 def test_user_relations_stay() -> None:
     assert rewritten("SELECT a FROM t WHERE b = '{c}'") == "SELECT a FROM t WHERE b = '{c}'"
-    assert rewritten("SELECT age(a, b), user FROM t") == 'SELECT AGE(a, b) AS "age", \'root\' AS "user" FROM t'
+    assert (
+        rewritten("SELECT age(a, b), user FROM t") == 'SELECT memory.pg.age(a, b) AS "age", \'root\' AS "user" FROM t'
+    )
     assert rewritten("WITH pg_class AS (SELECT 1 AS a) SELECT a FROM pg_class") == (
         "WITH pg_class AS (SELECT 1 AS a) SELECT a FROM pg_class"
     )

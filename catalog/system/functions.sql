@@ -179,11 +179,6 @@ CREATE OR REPLACE MACRO pgf.inet_client_addr() AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.inet_client_port() AS NULL::INTEGER;
 
 -- Arrays: PostgreSQL's bounds start at 1 and are NULL when there is nothing; int2vector's start at 0.
-CREATE OR REPLACE MACRO pgf.array_upper(a, d) AS if(d = 1, nullif(len(a), 0), NULL)::INTEGER;
-CREATE OR REPLACE MACRO pgf.array_lower(a, d) AS if(d = 1 AND len(a) > 0, 1, NULL)::INTEGER;
-CREATE OR REPLACE MACRO pgf.array_remove(a, e) AS list_filter(a, lambda __e: __e IS DISTINCT FROM e);
 CREATE OR REPLACE MACRO pgf.vector_element(a, n) AS a[n + 1];
-CREATE OR REPLACE MACRO pgf.array_to_string(a, s) AS array_to_string(a::VARCHAR[], s),
-    (a, s, n) AS array_to_string(list_transform(a::VARCHAR[], lambda __e: coalesce(__e, n)), s);
 CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS
     unnest(list_transform(a, lambda __x, __i: {'x': __x, 'n': __i::INTEGER}));

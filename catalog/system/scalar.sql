@@ -1,0 +1,262 @@
+-- Postgres' scalar functions where DuckDB's of the same name differ or are missing; planner/functions.py sends calls
+-- here. A macro is chosen by the number of arguments and, where they are given, by their types. A numeric argument is
+-- declared DECIMAL(38,10), the form an unconstrained numeric is stored in. None calls error(), so that TRY can hold it.
+
+-- Numbers. Results of float functions over numeric are numeric, as in Postgres.
+CREATE OR REPLACE MACRO pg.round
+    (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS round_even(x, 0), (x DECIMAL(38,10)) AS round(x)::DECIMAL(38,10),
+    (x DECIMAL(38,10), n) AS round(x, n);
+CREATE OR REPLACE MACRO pg.trunc
+    (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS trunc(x), (x DECIMAL(38,10)) AS trunc(x)::DECIMAL(38,10),
+    (x DECIMAL(38,10), n) AS trunc(x, n);
+CREATE OR REPLACE MACRO pg.ceil
+    (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS ceil(x), (x DECIMAL(38,10)) AS ceil(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.floor
+    (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS floor(x), (x DECIMAL(38,10)) AS floor(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.sign
+    (x BIGINT) AS sign(x)::DOUBLE, (x DOUBLE) AS CASE WHEN isnan(x) THEN 0 ELSE sign(x)::DOUBLE END,
+    (x DECIMAL(38,10)) AS sign(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.sqrt
+    (x BIGINT) AS sqrt(x::DOUBLE), (x DOUBLE) AS sqrt(x), (x DECIMAL(38,10)) AS sqrt(x::DOUBLE)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.exp
+    (x BIGINT) AS exp(x::DOUBLE), (x DOUBLE) AS exp(x), (x DECIMAL(38,10)) AS exp(x::DOUBLE)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.ln
+    (x BIGINT) AS ln(x::DOUBLE), (x DOUBLE) AS ln(x), (x DECIMAL(38,10)) AS ln(x::DOUBLE)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.log10
+    (x BIGINT) AS log10(x::DOUBLE), (x DOUBLE) AS log10(x),
+    (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.log
+    (x BIGINT) AS log10(x::DOUBLE), (x DOUBLE) AS log10(x), (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10),
+    (b, x) AS (ln(x::DOUBLE) / ln(b::DOUBLE))::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.power
+    (x BIGINT, y BIGINT) AS pow(x::DOUBLE, y::DOUBLE), (x DOUBLE, y DOUBLE) AS pow(x, y),
+    (x DECIMAL(38,10), y DECIMAL(38,10)) AS pow(x::DOUBLE, y::DOUBLE)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.div(x, y) AS trunc(x::DECIMAL(38,10) / y)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x BIGINT, y BIGINT) AS gcd(x, y)::BIGINT;
+CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT;
+CREATE OR REPLACE MACRO pg.cot(x) AS if(x = 0, 'Infinity'::DOUBLE, cot(x));
+CREATE OR REPLACE MACRO pg.sind(x) AS sin(radians(x));
+CREATE OR REPLACE MACRO pg.cosd(x) AS cos(radians(x));
+CREATE OR REPLACE MACRO pg.tand(x) AS tan(radians(x));
+CREATE OR REPLACE MACRO pg.divide
+    (x SMALLINT, y SMALLINT) AS x // y, (x INTEGER, y INTEGER) AS x // y, (x BIGINT, y BIGINT) AS x // y,
+    (x FLOAT, y FLOAT) AS x / y, (x DOUBLE, y DOUBLE) AS x / y,
+    (x DECIMAL(38,10), y DECIMAL(38,10)) AS (x::DOUBLE / y::DOUBLE)::DECIMAL(38,10),
+    (x INTERVAL, y DOUBLE) AS x * (1 / y);
+-- DuckDB keeps a product in 18 digits where both factors fit them.
+CREATE OR REPLACE MACRO pg.multiply
+    (x SMALLINT, y SMALLINT) AS x * y, (x INTEGER, y INTEGER) AS x * y, (x BIGINT, y BIGINT) AS x * y,
+    (x FLOAT, y FLOAT) AS x * y, (x DOUBLE, y DOUBLE) AS x * y,
+    (x DECIMAL(38,10), y DECIMAL(38,10)) AS coalesce(TRY(x * y)::DECIMAL(38,10), (x::DOUBLE * y::DOUBLE)::DECIMAL(38,10)),
+    (x, y) AS x * y;
+-- The least integer has no negation, so DuckDB fails to divide it by -1.
+CREATE OR REPLACE MACRO pg.modulo
+    (x SMALLINT, y SMALLINT) AS if(y = -1, 0::SMALLINT, x % y), (x INTEGER, y INTEGER) AS if(y = -1, 0, x % y),
+    (x BIGINT, y BIGINT) AS if(y = -1, 0::BIGINT, x % y), (x, y) AS x % y;
+CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
+
+-- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
+CREATE OR REPLACE MACRO pg._float_text(s, digits) AS
+    CASE WHEN s IN ('inf', '-inf', 'nan') THEN replace(replace(s, 'inf', 'Infinity'), 'nan', 'NaN')
+         WHEN contains(s, 'e') THEN s
+         WHEN length(ltrim(split_part(s, '.', 1), '-')) > digits THEN
+              regexp_replace(regexp_replace(
+                  regexp_replace(s, '^(-?[0-9])([0-9]*)\.0$', '\1.\2'), '0+$', ''), '\.$', '')
+              || 'e+' || lpad((length(ltrim(split_part(s, '.', 1), '-')) - 1)::VARCHAR, 2, '0')
+         ELSE regexp_replace(s, '\.0$', '') END;
+CREATE OR REPLACE MACRO pg._signed(n, unit, before) AS
+    CASE WHEN n = 0 THEN NULL ELSE if(n > 0 AND before < 0, '+', '') || n || ' ' || unit || if(n = 1, '', 's') END;
+CREATE OR REPLACE MACRO pg._clock(us, before) AS
+    CASE WHEN us < 0 THEN '-' WHEN us > 0 AND before < 0 THEN '+' ELSE '' END
+    || lpad((abs(us) // 3600000000)::VARCHAR, greatest(2, length((abs(us) // 3600000000)::VARCHAR))::INTEGER, '0')
+    || strftime(make_timestamp(abs(us) % 3600000000), ':%M:%S')
+    || if(us % 1000000 = 0, '', rtrim('.' || lpad((abs(us) % 1000000)::VARCHAR, 6, '0'), '0'));
+CREATE OR REPLACE MACRO pg._micros(x) AS
+    datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('us', x);
+CREATE OR REPLACE MACRO pg._interval_text(x) AS
+    CASE WHEN x IS NULL THEN NULL ELSE
+    concat_ws(' ', pg._signed(datepart('year', x), 'year', 0),
+              pg._signed(datepart('month', x), 'mon', datepart('year', x)),
+              pg._signed(datepart('day', x), 'day', coalesce(nullif(datepart('month', x), 0), datepart('year', x))),
+              CASE WHEN pg._micros(x) <> 0
+                        OR (datepart('year', x) = 0 AND datepart('month', x) = 0 AND datepart('day', x) = 0)
+                   THEN pg._clock(pg._micros(x), coalesce(nullif(datepart('day', x), 0),
+                                                          nullif(datepart('month', x), 0), datepart('year', x))) END) END;
+CREATE OR REPLACE MACRO pg._list_text(a) AS
+    CASE WHEN a IS NULL THEN NULL ELSE '{' || coalesce(array_to_string(list_transform(a, lambda e: CASE
+        WHEN e IS NULL THEN 'NULL'
+        WHEN regexp_matches(e, '^$|[{}",\\\s]|^(?i:null)$')
+        THEN '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"' ELSE e END), ','), '') || '}' END;
+CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
+    CASE
+        WHEN typeof(x) = 'DOUBLE' THEN pg._float_text(x::VARCHAR, 15)
+        WHEN typeof(x) = 'FLOAT' THEN pg._float_text(x::VARCHAR, 6)
+        WHEN typeof(x) = 'DECIMAL(38,10)' THEN rtrim(rtrim(x::VARCHAR, '0'), '.')
+        WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(try_cast(x::VARCHAR AS INTERVAL))
+        WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
+        ELSE x::VARCHAR END;
+-- As the value prints, which for a boolean is not its cast.
+CREATE OR REPLACE MACRO pg.text_out(x BLOB) AS '\x' || lower(hex(x)), (x) AS CASE typeof(x) WHEN 'BOOLEAN' THEN left(x::VARCHAR, 1) ELSE pg.to_text(x) END;
+
+-- Text functions. Positions count characters from 1.
+CREATE OR REPLACE MACRO pg.length(s VARCHAR) AS length(s)::INTEGER, (s BLOB) AS octet_length(s)::INTEGER;
+CREATE OR REPLACE MACRO pg.octet_length(s VARCHAR) AS strlen(s)::INTEGER, (s BLOB) AS octet_length(s)::INTEGER;
+CREATE OR REPLACE MACRO pg.bit_length(s VARCHAR) AS strlen(s)::INTEGER * 8, (s BLOB) AS octet_length(s)::INTEGER * 8;
+CREATE OR REPLACE MACRO pg.upper(s) AS replace(upper(replace(s, 'ß', chr(1114109))), chr(1114109), 'ß');
+CREATE OR REPLACE MACRO pg.initcap(s) AS
+    array_to_string(list_transform(regexp_extract_all(s, '[\pL\pN]+|[^\pL\pN]+'),
+                                   lambda w: pg.upper(w[1]) || lower(w[2:])), '');
+CREATE OR REPLACE MACRO pg.substring
+    (s VARCHAR, n BIGINT) AS substring(s, greatest(n, 1)),
+    (s VARCHAR, n BIGINT, l BIGINT) AS
+        if(l < 0, NULL, substring(s, greatest(n, 1), greatest(0, l + least(n, 1) - 1))),
+    (s BLOB, n BIGINT) AS unhex(substring(hex(s), 2 * greatest(n, 1) - 1)),
+    (s BLOB, n BIGINT, l BIGINT) AS
+        unhex(substring(hex(s), 2 * greatest(n, 1) - 1, 2 * greatest(0, l + least(n, 1) - 1)));
+CREATE OR REPLACE MACRO pg.lpad
+    (s, n) AS lpad(s, greatest(n, 0)::INTEGER, ' '),
+    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, greatest(n, 0)::INTEGER, f) END;
+CREATE OR REPLACE MACRO pg.rpad
+    (s, n) AS rpad(s, greatest(n, 0)::INTEGER, ' '),
+    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, greatest(n, 0)::INTEGER, f) END;
+CREATE OR REPLACE MACRO pg.btrim(s) AS trim(s, ' '), (s, c) AS trim(s, c);
+CREATE OR REPLACE MACRO pg.ltrim(s) AS ltrim(s, ' '), (s, c) AS ltrim(s, c);
+CREATE OR REPLACE MACRO pg.rtrim(s) AS rtrim(s, ' '), (s, c) AS rtrim(s, c);
+CREATE OR REPLACE MACRO pg.translate(s, a, b) AS translate(s, a, b);
+CREATE OR REPLACE MACRO pg.reverse(s) AS array_to_string(list_reverse(regexp_extract_all(s, '(?s:.)')), '');
+CREATE OR REPLACE MACRO pg.strpos(s, p) AS CASE WHEN p = '' THEN if(s IS NULL, NULL, 1) ELSE strpos(s, p)::INTEGER END;
+CREATE OR REPLACE MACRO pg.split_part(s, d, n) AS
+    CASE WHEN s IS NULL OR n = 0 THEN NULL WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
+CREATE OR REPLACE MACRO pg.overlay
+    (s, r, n) AS substring(s, 1, n - 1) || r || substring(s, greatest(n + length(r), 1)),
+    (s, r, n, l) AS substring(s, 1, n - 1) || r || substring(s, greatest(n + l, 1));
+CREATE OR REPLACE MACRO pg.ascii(s) AS if(s = '', 0, unicode(s))::INTEGER;
+CREATE OR REPLACE MACRO pg.chr(n) AS chr(n::INTEGER);
+CREATE OR REPLACE MACRO pg.md5(s) AS md5(s);
+CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
+CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
+CREATE OR REPLACE MACRO pg.encode(b, f) AS
+    CASE lower(f) WHEN 'hex' THEN lower(hex(b)) WHEN 'base64' THEN to_base64(b) END;
+CREATE OR REPLACE MACRO pg.decode(s, f) AS
+    CASE lower(f) WHEN 'hex' THEN unhex(s) WHEN 'base64' THEN from_base64(s) END;
+CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
+CREATE OR REPLACE MACRO pg.quote_literal(x) AS
+    if(contains(pg.text_out(x), '\'), 'E', '') || '''' || replace(replace(pg.text_out(x), '''', ''''''), '\', '\\') || '''';
+CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'NULL');
+CREATE OR REPLACE MACRO pg.quote_ident(s) AS
+    CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
+
+-- Patterns. A dot matches a line's end, and `g` in the flags means all matches.
+CREATE OR REPLACE MACRO pg.regexp_like(s, p) AS regexp_matches(s, p, 's'), (s, p, f) AS regexp_matches(s, p, 's' || f);
+CREATE OR REPLACE MACRO pg.regexp_ilike(s, p) AS regexp_matches(s, p, 'is');
+CREATE OR REPLACE MACRO pg.regexp_replace
+    (s, p, r) AS regexp_replace(s, p, replace(r, '\&', '\0'), 's'),
+    (s, p, r, f) AS regexp_replace(s, p, replace(r, '\&', '\0'), 's' || f);
+CREATE OR REPLACE MACRO pg.regexp_count(s, p) AS len(regexp_extract_all(s, p, 0, 's'))::INTEGER,
+    (s, p, n) AS len(regexp_extract_all(substring(s, n), p, 0, 's'))::INTEGER,
+    (s, p, n, f) AS len(regexp_extract_all(substring(s, n), p, 0, 's' || f))::INTEGER;
+CREATE OR REPLACE MACRO pg.similar_to(s, p) AS
+    regexp_matches(s, '^(?:' || replace(replace(regexp_replace(p, '([.^$])', '\\\1', 'g'), '%', '.*'), '_', '.') || ')$', 's');
+CREATE OR REPLACE MACRO pg.string_to_array
+    (s, d) AS CASE WHEN s IS NULL THEN NULL WHEN s = '' THEN []::VARCHAR[] WHEN d IS NULL THEN regexp_extract_all(s, '(?s:.)')
+                   WHEN d = '' THEN [s] ELSE string_split(s, d) END,
+    (s, d, n) AS list_transform(
+        CASE WHEN s IS NULL THEN NULL WHEN s = '' THEN []::VARCHAR[] WHEN d IS NULL THEN regexp_extract_all(s, '(?s:.)')
+             WHEN d = '' THEN [s] ELSE string_split(s, d) END, lambda e: nullif(e, n));
+CREATE OR REPLACE MACRO pg.array_to_string
+    (a, d) AS CASE WHEN len(a) = 0 THEN '' ELSE coalesce(
+        array_to_string(list_transform(list_filter(a, lambda e: e IS NOT NULL), lambda e: pg.text_out(e)), d),
+        if(a IS NULL OR d IS NULL, NULL, '')) END,
+    (a, d, n) AS CASE WHEN len(a) = 0 THEN '' ELSE
+        array_to_string(list_transform(a, lambda e: coalesce(pg.text_out(e), n)), d) END;
+
+-- Dates and times. Weeks are ISO weeks; parts are numeric.
+CREATE OR REPLACE MACRO pg._part(u, x) AS
+    CASE u
+        WHEN 'epoch' THEN (epoch_us(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
+        WHEN 'second' THEN (datepart('us', x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
+        WHEN 'milliseconds' THEN (datepart('us', x)::DECIMAL(38,6) * 0.001)::DECIMAL(38,10)
+        WHEN 'microseconds' THEN datepart('us', x)::DECIMAL(38,10)
+        WHEN 'julian' THEN julian(x::TIMESTAMP)::DECIMAL(38,10)
+        ELSE datepart(u, x)::DECIMAL(38,10) END;
+CREATE OR REPLACE MACRO pg._unit(u) AS
+    CASE lower(u)
+        WHEN 'millisecond' THEN 'milliseconds' WHEN 'microsecond' THEN 'microseconds' WHEN 'seconds' THEN 'second'
+        WHEN 'msec' THEN 'milliseconds' WHEN 'usec' THEN 'microseconds' ELSE lower(u) END;
+CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
+    CASE u WHEN 'epoch' THEN datepart('year', x) * 31557600::DECIMAL(38,10) + datepart('month', x) * 2592000
+                             + datepart('day', x) * 86400 + (pg._micros(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
+        ELSE pg._part(u, x) END;
+CREATE OR REPLACE MACRO pg.extract
+    (u, x INTERVAL) AS pg._interval_part(pg._unit(u), x), (u, x) AS pg._part(pg._unit(u), x);
+CREATE OR REPLACE MACRO pg.date_part
+    (u, x INTERVAL) AS pg._interval_part(pg._unit(u), x)::DOUBLE, (u, x) AS pg._part(pg._unit(u), x)::DOUBLE;
+-- The first century began in year 1; DuckDB's in year 0.
+CREATE OR REPLACE MACRO pg._trunc(u, x) AS
+    CASE WHEN u IN ('century', 'millennium') THEN date_trunc(u, x - INTERVAL 1 YEAR) + INTERVAL 1 YEAR
+         ELSE date_trunc(u, x) END;
+CREATE OR REPLACE MACRO pg.date_trunc
+    (u, x DATE) AS pg._trunc(pg._unit(u), x::TIMESTAMP),
+    (u, x TIMESTAMP) AS pg._trunc(pg._unit(u), x),
+    (u, x TIMESTAMPTZ) AS pg._trunc(pg._unit(u), x),
+    (u, x INTERVAL) AS date_trunc(pg._unit(u), x),
+    (u, x TIMESTAMPTZ, z) AS
+        CASE WHEN pg._unit(u) IN ('hour', 'minute', 'second', 'milliseconds', 'microseconds')
+             THEN x - ((x AT TIME ZONE z) - date_trunc(pg._unit(u), x AT TIME ZONE z))
+             ELSE pg._trunc(pg._unit(u), x AT TIME ZONE z) AT TIME ZONE z END;
+CREATE OR REPLACE MACRO pg.date_bin(stride, x, origin) AS time_bucket(stride, x, origin);
+CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP), (x, y) AS age(x::TIMESTAMP, y::TIMESTAMP);
+CREATE OR REPLACE MACRO pg.make_date(y, m, d) AS make_date(y, m, d);
+CREATE OR REPLACE MACRO pg.make_time(h, m, s) AS make_time(h, m, s);
+CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS make_timestamp(y, mo, d, h, mi, s);
+CREATE OR REPLACE MACRO pg.to_timestamp(x) AS to_timestamp(x::DOUBLE);
+
+-- jsonb.
+CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS
+    CASE json_type(j) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' WHEN 'VARCHAR' THEN 'string'
+        WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE if(j IS NULL, NULL, 'number') END;
+CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS if(json_type(j) = 'ARRAY', json_array_length(j)::INTEGER, NULL);
+CREATE OR REPLACE MACRO pg._pointer(path) AS
+    array_to_string(list_transform(path, lambda k: '/' || replace(replace(k::VARCHAR, '~', '~0'), '/', '~1')), '');
+CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
+CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS json_extract_string(j, pg._pointer(path));
+CREATE OR REPLACE MACRO pg.jsonb_exists(j, k) AS
+    json_exists(j, pg._pointer([k])) AND json_type(j) = 'OBJECT'
+    OR json_type(j) = 'ARRAY' AND json_contains(j, to_json(k)) OR json_type(j) = 'VARCHAR' AND json_extract_string(j, '$') = k;
+
+-- Arrays.
+CREATE OR REPLACE MACRO pg.array_length(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
+CREATE OR REPLACE MACRO pg.array_upper(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
+CREATE OR REPLACE MACRO pg.array_lower(a, n) AS if(n = 1 AND len(a) > 0, 1, NULL);
+CREATE OR REPLACE MACRO pg.cardinality(a) AS len(a)::INTEGER;
+CREATE OR REPLACE MACRO pg.array_append(a, e) AS list_append(a, e);
+CREATE OR REPLACE MACRO pg.array_prepend(e, a) AS list_prepend(e, a);
+CREATE OR REPLACE MACRO pg.array_cat(a, b) AS if(a IS NULL AND b IS NULL, NULL, list_concat(a, b));
+CREATE OR REPLACE MACRO pg.array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
+CREATE OR REPLACE MACRO pg.array_replace(a, x, y) AS
+    list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);
+CREATE OR REPLACE MACRO pg.array_position(a, x) AS nullif(list_position(a, x), 0)::INTEGER;
+CREATE OR REPLACE MACRO pg.array_positions(a, x) AS
+    list_transform(list_filter(range(1, len(a) + 1), lambda n: a[n] IS NOT DISTINCT FROM x), lambda n: n::INTEGER);
+CREATE OR REPLACE MACRO pg.array_contains(a, b) AS list_has_all(a, b) AND len(list_filter(b, lambda e: e IS NULL)) = 0;
+CREATE OR REPLACE MACRO pg.array_contained(a, b) AS pg.array_contains(b, a);
+CREATE OR REPLACE MACRO pg.array_overlaps(a, b) AS list_has_any(a, b);
+CREATE OR REPLACE MACRO pg.array_distinct(a) AS list_filter(a, lambda e, i: coalesce(list_position(a, e) = i, false));
+CREATE OR REPLACE MACRO pg.array_sort(a) AS list_sort(a, 'ASC', 'NULLS LAST');
+CREATE OR REPLACE MACRO pg.array_min(a) AS list_min(a);
+CREATE OR REPLACE MACRO pg.array_max(a) AS list_max(a);
+CREATE OR REPLACE MACRO pg.array_sum(a) AS list_sum(a);
+CREATE OR REPLACE MACRO pg.trim_array(a, n) AS a[1:len(a) - n];
+-- x = ANY(..) and x = ALL(..), over the list of what each element gives.
+CREATE OR REPLACE MACRO pg.any_true(a) AS
+    CASE WHEN a IS NULL THEN NULL WHEN len(list_filter(a, lambda e: e)) > 0 THEN true
+         WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL ELSE false END;
+CREATE OR REPLACE MACRO pg.all_true(a) AS
+    CASE WHEN a IS NULL THEN NULL WHEN len(list_filter(a, lambda e: NOT e)) > 0 THEN false
+         WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL ELSE true END;
+
+-- Windows of time, aligned to the epoch: what TUMBLE and HOP are made of. Lengths are microseconds.
+CREATE OR REPLACE MACRO pg.tumble_start
+    (x TIMESTAMPTZ, us) AS time_bucket(to_microseconds(us), x, TIMESTAMPTZ '1970-01-01 00:00:00+00'),
+    (x TIMESTAMP, us) AS time_bucket(to_microseconds(us), x, TIMESTAMP '1970-01-01');
+CREATE OR REPLACE MACRO pg.shift_time(x, us) AS x + to_microseconds(us);

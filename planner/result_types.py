@@ -1,0 +1,168 @@
+"""Rules that tell the type of a function's result from those of its arguments.
+
+A type of None is an argument whose type nothing tells: NULL or a string literal, which takes the type of its place.
+A rule answers None when the result's type cannot be told.
+"""
+
+from __future__ import annotations
+
+from catalog.types import (
+    BIGINT,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    REAL,
+    SMALLINT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Type,
+)
+
+Known = Type | None
+
+# From narrow to wide: Postgres' implicit casts go to the right.
+_NUMBERS = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+_TIMES = ("date", "timestamp without time zone", "timestamp with time zone")
+
+
+def common(types: tuple[Known, ...]) -> Known:
+    """The type several values meet in: of CASE, COALESCE, ARRAY[..], greatest, UNION."""
+    known = [type_ for type_ in types if type_ is not None]
+    if not known:
+        return None
+    result = known[0]
+    for type_ in known[1:]:
+        result = _wider(result, type_)
+    return result
+
+
+def _wider(left: Type, right: Type) -> Type:
+    if left.name == right.name and left.dimensions == right.dimensions:
+        return left if left == right else Type(left.name, dimensions=left.dimensions)
+    if left.dimensions or right.dimensions:
+        return left
+    for ladder in (_NUMBERS, _TIMES):
+        if left.name in ladder and right.name in ladder:
+            wider = max(left, right, key=lambda type_: ladder.index(type_.name))
+            return NUMERIC if wider.name == "numeric" else wider
+    return right if left.is_text else left
+
+
+def first(types: tuple[Known, ...]) -> Known:
+    return types[0] if types else None
+
+
+def number_of_first(types: tuple[Known, ...]) -> Known:
+    return number(types[:1])
+
+
+def number(types: tuple[Known, ...]) -> Known:
+    """double precision, or numeric when an argument is and none is a float: ceil, sqrt, power."""
+    wide = common(types)
+    return NUMERIC if wide is not None and wide.name == "numeric" and not wide.dimensions else DOUBLE
+
+
+def bytea_or_text(types: tuple[Known, ...]) -> Known:
+    return BYTEA if types and types[0] == BYTEA else VARCHAR
+
+
+def truncated(types: tuple[Known, ...]) -> Known:
+    """date_trunc: of a date it is a timestamp."""
+    value = types[1] if len(types) > 1 else None
+    return TIMESTAMP if value in (DATE, None) else value
+
+
+def array_of_first(types: tuple[Known, ...]) -> Known:
+    return _array(types, 0, 1)
+
+
+def array_of_second(types: tuple[Known, ...]) -> Known:
+    return _array(types, 1, 0)
+
+
+def _array(types: tuple[Known, ...], array: int, element: int) -> Known:
+    if len(types) != 2:
+        return None
+    one = types[element]
+    return types[array] or (array_type(one) if one is not None else None)
+
+
+def array_type(element: Type) -> Type:
+    return Type(element.name, element.precision, element.scale, element.dimensions + 1)
+
+
+def element_of_first(types: tuple[Known, ...]) -> Known:
+    array = first(types)
+    return array.element if array is not None and array.dimensions else None
+
+
+def sum_of_first(types: tuple[Known, ...]) -> Known:
+    """The type of the sum of an array's elements, as that of sum()."""
+    element = element_of_first(types)
+    if element in (SMALLINT, INTEGER):
+        return BIGINT
+    return NUMERIC if element is not None and element.name in ("bigint", "numeric") else element
+
+
+def is_numeric(type_: Known) -> bool:
+    return type_ is not None and type_.is_numeric
+
+
+def addition(types: tuple[Known, ...]) -> Known:
+    """`+`: of numbers, and of a date or time with what can be added to it."""
+    left, right = types
+    if DATE in (left, right):
+        other = right if left == DATE else left
+        if other is None or other.is_integer:
+            return DATE
+        return TIMESTAMP if other in (INTERVAL, TIME) else None
+    for moment in (TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL):
+        if moment in (left, right):
+            return moment
+    return arithmetic(types)
+
+
+def subtraction(types: tuple[Known, ...]) -> Known:
+    left, right = types
+    if left == DATE:
+        if right is None or right == DATE:
+            return INTEGER
+        return DATE if right.is_integer else TIMESTAMP if right == INTERVAL else INTERVAL
+    if left in (TIMESTAMP, TIMESTAMPTZ):
+        return left if right == INTERVAL else INTERVAL
+    if left == TIME:
+        return INTERVAL if right == TIME else TIME
+    if left == JSONB or (left is not None and left.dimensions):
+        return left
+    return addition(types)
+
+
+def multiplication(types: tuple[Known, ...]) -> Known:
+    return INTERVAL if INTERVAL in types else arithmetic(types)
+
+
+def arithmetic(types: tuple[Known, ...]) -> Known:
+    """The common type of numbers. The scale of a result is not the operands': numeric is given room for any."""
+    if any(type_ is not None and not is_numeric(type_) for type_ in types):
+        return None
+    wide = common(types)
+    if wide == REAL and not all(type_ in (REAL, None) for type_ in types):
+        return DOUBLE
+    return NUMERIC if wide is not None and wide.name == "numeric" else wide
+
+
+def concatenation(types: tuple[Known, ...]) -> Known:
+    """`||`: arrays and their elements, jsonb, bytea, else text."""
+    left, right = types
+    for side, other in ((left, right), (right, left)):
+        if side is not None and side.dimensions:
+            return side
+        if side in (JSONB, BYTEA) and (other is None or other == side):
+            return side
+    return VARCHAR

@@ -1,0 +1,37 @@
+"""Our types and sqlglot's: a sqlglot tree carries its types in the form that DuckDB's dialect prints."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog.errors import Error
+from catalog.types import DEFAULT_NUMERIC, DOUBLE, NUMERIC, REAL, VARCHAR, Type, parse_type
+
+_UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
+
+
+def data_type(type_: Type) -> exp.DataType:
+    """sqlglot's form of one of our types."""
+    return exp.DataType.build(type_.duckdb(), dialect="duckdb")
+
+
+def sql_type(kind: exp.DataType | None) -> Type | None:
+    """Our form of a sqlglot type; None for one that is unknown, NULL's, or that we do not have."""
+    if kind is None or not isinstance(kind, exp.DataType) or kind.this in _UNTOLD:
+        return None
+    if kind.this == exp.DataType.Type.BIGDECIMAL:
+        return NUMERIC
+    if kind.this == exp.DataType.Type.DOUBLE:
+        return DOUBLE
+    if kind.this == exp.DataType.Type.FLOAT:
+        return REAL
+    if kind.this in exp.DataType.TEXT_TYPES:
+        return VARCHAR
+    if kind.this in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB):
+        return Type("jsonb")
+    try:
+        found = parse_type(kind.sql(dialect="duckdb"))
+    except Error:
+        return None
+    is_default = found.name == "numeric" and (found.precision, found.scale) == DEFAULT_NUMERIC
+    return Type("numeric", dimensions=found.dimensions) if is_default else found

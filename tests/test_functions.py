@@ -1,0 +1,169 @@
+"""Scalar expressions give PostgreSQL's answers, in batch queries and in views: see `oracle.py`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+
+import duckdb
+import pyarrow as pa
+import pytest
+from oracle import COLUMNS, ROWS, create_table, read_golden
+from sqlglot import exp
+
+from catalog import system_views
+from catalog.model import Catalog, Column, Relation
+from catalog.types import VARCHAR, Type, parse_type
+from planner.bind import Scope, bind, type_of
+from planner.emit import DUCKDB, to_sql
+from planner.query import Environment, plan_query
+from planner.trees import parse_tree
+from planner.typed import sql_type
+from server.text_format import text_array
+
+GOLDEN = read_golden()
+ERROR, ERRED = re.compile("![0-9A-Z]{5}"), "!error"
+# Where we differ from PostgreSQL, with the rows that show it; of a row not listed here the answer is the same.
+KNOWN: dict[str, tuple[int, ...]] = {
+    # Floats overflow to infinity and underflow to zero instead of an error.
+    "f / g": (5,), "r * f": (5,), "power(g, 2)": (5,), "g ^ 2": (5,),
+    # A numeric function is computed in double precision and has 10 digits after the point.
+    "exp(q / 10000000)": (9,),
+    # A field of position 0 is NULL instead of an error.
+    "split_part(t, ',', 0)": (1, 2, 4, 5, 6, 7, 8, 9, 10),
+    # Nor is a negative length of a substring an error, or the length of no array; nor INT's least a position.
+    "substring(t, i, j)": (6, 7), "jsonb_array_length(js -> 'b')": (8,), "right(t, i)": (6,),
+    # RisingWave's date_trunc of a date is a timestamp.
+    "date_trunc('month', dt)": tuple(range(1, 11)),
+    # jsonb: a scalar is no array of itself, text has no spaces after `:` and `,`, numbers no trailing zeros, and
+    # documents are equal that have the same text.
+    "js -> 0": (4, 6, 9), "js -> -1": (4, 6, 9), "js ->> 0": (4, 9), "js ->> 'a'": (7,), "js ->> 'b'": (1, 8),
+    "jsonb_extract_path_text(js, 'a')": (7,), "js = '{\"b\": 2.50, \"a\": \"1\"}'::jsonb": (8,),
+}  # fmt: skip
+H = Relation(
+    1, "dev", "public", "h", "table", tuple(Column(name, parse_type(t)) for name, t in COLUMNS), ("n",), "", True
+)
+
+
+class OneTable:
+    """As much of a catalog as binding needs."""
+
+    def find(self, database: str, schema: str, name: str) -> Relation | None:
+        return H if name == "h" else None
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    made = duckdb.connect()
+    made.execute(
+        "SET TimeZone = 'UTC'; SET integer_division = true; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
+    )
+    made.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
+    create_table_h(made)
+    made.execute("CREATE VIEW r1 AS FROM h; CREATE TABLE lake.main.h AS FROM h")
+    yield made
+    made.close()
+
+
+def create_table_h(connection: duckdb.DuckDBPyConnection) -> None:
+    """The table of hard values, in the columns that a lake table has."""
+    create, insert = create_table("h", "?")
+    connection.execute(create.replace("jsonb", "json").replace(" numeric,", " DECIMAL(38,10),"))
+    connection.executemany(insert.replace("jsonb", "json").replace("AS numeric)", "AS DECIMAL(38,10))"), ROWS)
+
+
+def ask(connection: duckdb.DuckDBPyConnection, sql: str, type_: Type | None) -> tuple[Type, list[str | None]]:
+    """The type and values of a query for `{}`, the rows' condition; `!` for an error."""
+    try:
+        return answer(connection, sql.format("true"), type_)
+    except duckdb.Error as error:
+        if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
+            raise
+    values: list[str | None] = []
+    for row in ROWS:
+        try:
+            type_, found = answer(connection, sql.format(f"n = {row[0]}"), type_)
+            values += found
+        except duckdb.Error:
+            values.append(ERRED)
+    return type_ or Type("text"), values
+
+
+def answer(connection: duckdb.DuckDBPyConnection, sql: str, type_: Type | None) -> tuple[Type, list[str | None]]:
+    cursor = connection.execute(sql)
+    if type_ is None:
+        type_ = sql_type(exp.DataType.build(str(cursor.description[0][1]), dialect="duckdb")) or VARCHAR
+    array = cursor.to_arrow_table().column(0).combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    return type_, text_array(array, type_).to_pylist()
+
+
+def in_batch(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Type, list[str | None]]:
+    environment = Environment(Catalog(0, {}, {}), Scope("dev"), {}, lambda schema, name: False)
+    tree = parse_tree(f"SELECT {expression} AS x FROM lake.main.h WHERE true ORDER BY n")
+    sql = plan_query(tree, environment).sql
+    return ask(connection, sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), None)
+
+
+def in_view(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Type, list[str | None]]:
+    tree = parse_tree(f"SELECT {expression} AS x FROM h WHERE true ORDER BY n")
+    bound = bind(tree, OneTable(), Scope("dev"))  # type: ignore[arg-type]
+    type_ = type_of(bound.tree.selects[0])
+    sql = to_sql(bound.tree, DUCKDB)
+    return ask(connection, sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), type_)
+
+
+def same_value(found: str | None, expected: str | None, kind: str) -> bool:
+    if found == expected or found is None or expected is None:
+        return found == expected
+    if kind.startswith("jsonb"):
+        return bool(json.loads(found) == json.loads(expected))
+    if kind not in ("numeric", "double precision", "real"):
+        return False
+    try:
+        left, right = Decimal(found), Decimal(expected)
+    except InvalidOperation:
+        return False
+    if not left.is_finite() or not right.is_finite():
+        return (left.is_nan() and right.is_nan()) or left == right
+    tolerance = {"real": Decimal("1e-5"), "double precision": Decimal("1e-14"), "numeric": Decimal("1e-14")}[kind]
+    absolute = Decimal("1e-10") if kind == "numeric" else 0
+    return abs(left - right) <= abs(right) * tolerance + absolute
+
+
+def same_type(found: Type, expected: str) -> bool:
+    wanted = parse_type(expected)
+    as_text = found.is_text and wanted.is_text
+    return (
+        as_text
+        or (found.name, found.dimensions) == (wanted.name, wanted.dimensions)
+        or (found.dimensions == wanted.dimensions and {found.name, wanted.name} <= {"text", "character varying"})
+    )
+
+
+def differences(
+    expression: str, found: tuple[Type, list[str | None]], expected: tuple[str, list[str | None]], null: bool
+) -> list[str]:
+    """What differs in type or value; `null` asks for NULL where PostgreSQL has an error."""
+    kind, values = expected
+    always = all(value is not None and ERROR.fullmatch(value) for value in values)
+    has_known_type = kind == "?" or len(KNOWN.get(expression, ())) == len(ROWS)
+    out = [] if has_known_type or same_type(found[0], kind) else [f"type {found[0]} not {kind}"]
+    for row, value, right in zip(ROWS, found[1], values, strict=True):
+        if right is not None and ERROR.fullmatch(right):
+            right = None if null and not always else ERRED
+        if row[0] not in KNOWN.get(expression, ()) and not same_value(value, right, kind):
+            out.append(f"row {row[0]}: {value!r} not {right!r}")
+    return out
+
+
+@pytest.mark.parametrize("expression", GOLDEN)
+def test_batch(connection: duckdb.DuckDBPyConnection, expression: str) -> None:
+    assert differences(expression, in_batch(connection, expression), GOLDEN[expression], null=False) == []
+
+
+@pytest.mark.parametrize("expression", GOLDEN)
+def test_view(connection: duckdb.DuckDBPyConnection, expression: str) -> None:
+    assert differences(expression, in_view(connection, expression), GOLDEN[expression], null=True) == []
