@@ -101,6 +101,8 @@ def bind_changes(
     changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
     total = retracted = 0
     for scan in view.plan.scans:
+        if scan.input in view.plan.looked_up:
+            continue
         version = versions[scan.input]
         query = rows_changed(scan, version, feeds.feed(version.relation, version.old, version.new))
         if query is None:

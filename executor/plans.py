@@ -36,4 +36,4 @@ def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
     statement = parse_statement(relation.definition)
     assert isinstance(statement, CreateMaterializedView)
     scope = Scope(relation.database, relation.schema)
-    return plan_view(statement.query, statement.columns, catalog, scope)
+    return plan_view(statement, catalog, scope)

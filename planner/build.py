@@ -217,7 +217,7 @@ def _outputs(
                 f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN, position=position_of(selected)
             )
         expression = value(source)
-        type_ = type_or_null(expression if isinstance(expression, exp.Column | exp.Cast) else source)
+        type_ = type_or_null(expression if isinstance(expression, exp.Column | exp.Cast | exp.Literal) else source)
         if type_ is None:
             type_ = Type("character varying")
             expression = exp.cast(expression, data_type(type_))

@@ -12,7 +12,7 @@ from catalog.errors import Error
 from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
 from planner.aggregates import aggregate_calls, argument, call_of, canonical, result_type, sum_type
 from planner.bind import data_type, type_of
-from planner.builder import Builder, columns_in, refuse, replaced, scalar, text, typed_column, written
+from planner.builder import Builder, columns_in, refuse, replaced, scalar, text, typed, typed_column, written
 from planner.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
 from planner.trees import position_of
 
@@ -112,7 +112,7 @@ def build_groups(select: exp.Select, node: Node, keys: list[exp.Expr], all_keys:
 def _grouping(grouping: exp.Grouping, keys: list[exp.Expr]) -> exp.Expr:
     """A bit for each argument, set where the set does not group by it."""
     bits = "".join("0" if argument_ in keys else "1" for argument_ in grouping.expressions)
-    return exp.cast(exp.Literal.number(int(bits, 2)), "int")
+    return typed(exp.Literal.number(int(bits, 2)), INTEGER)
 
 
 def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:

@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from catalog.types import BIGINT, BOOLEAN
 from planner.aggregates import aggregate_calls
-from planner.bind import data_type, retype, type_of
+from planner.bind import retype, type_of
 from planner.build_from import build_from, outer_join
-from planner.builder import Builder, columns_in, names_of, refuse, scalar, typed_column
+from planner.builder import Builder, columns_in, names_of, refuse, scalar, typed, typed_column
 from planner.nodes import (
     ANTI,
     LEFT,
@@ -328,12 +328,7 @@ def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Nod
     )
     joined = outer_join(node, groups, condition, LEFT, subquery)
     _check_sides(joined, subquery)
-    return joined, _typed(exp.Paren(this=value), type_of(select.selects[0]))
-
-
-def _typed(node: exp.Expr, type_: object) -> exp.Expr:
-    node.type = data_type(type_)  # type: ignore[arg-type]
-    return node
+    return joined, typed(exp.Paren(this=value), type_of(select.selects[0]))
 
 
 def _single_rows(

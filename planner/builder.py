@@ -80,6 +80,12 @@ def replaced(node: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
     return node.transform(swap) if replacements else node
 
 
+def typed(node: exp.Expr, type_: Type) -> exp.Expr:
+    """The node, which now knows its type."""
+    node.type = data_type(type_)
+    return node
+
+
 def typed_column(name: str, type_: Type) -> exp.Column:
     """A reference to a field that knows its type."""
     reference = column(name)

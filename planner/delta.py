@@ -247,11 +247,10 @@ class Compiler:
         return _replaced(removed, added, node.fields)
 
     def _partitions(self, node: OverWindow | TopN, below: exp.Select) -> exp.Select:
-        names = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(node.partition)]
-        keys = None
-        if names:
-            step = self.add(self._fresh("touched_"), exp.select(*names).distinct().from_(below.subquery("c")))
-            keys = Keys(step, tuple((column(name), True) for name in node.partition))
+        names: list[exp.Expr] = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(node.partition)]
+        listed = names or [exp.alias_(exp.Literal.number(1), "k0")]
+        step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c")))
+        keys = Keys(step, tuple((column(name), True) for name in node.partition))
         old, new = (Rows.over_rows(node, self.full(node.input, version, keys)) for version in ("old", "new"))
         return _replaced(old, new, node.fields)
 

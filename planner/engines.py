@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.nodes import Aggregate, Call, Node, OverWindow, expressions, walk
+from planner.nodes import Aggregate, Call, Node, OverWindow, Unnest, expressions, walk
+from planner.operators import type_of_part
 from planner.portable import unproven_part
 
 # Aggregates computed by an expression, without FILTER, ORDER BY or WITHIN GROUP.
@@ -31,11 +32,26 @@ def duckdb_only(root: Node) -> str | None:
                 found = next((f for call in calls if (f := _unproven_call(call)) is not None), None)
             case OverWindow(calls=windows):
                 found = next((w.expression for w in windows if not isinstance(w.expression, _WINDOWS)), None)
+            case Unnest(array=exp.GenerateSeries() as series):
+                found = _unproven_series(series)
             case _:
                 found = next((f for e in expressions(node) if (f := unproven_part(e)) is not None), None)
         if found is not None:
             return found.sql(dialect="postgres").replace('"', "")
     return None
+
+
+def _unproven_series(series: exp.GenerateSeries) -> exp.Expr | None:
+    """A series of integers is the same on both, unless its step is computed."""
+    parts = [series.args["start"], series.args["end"]]
+    if series.args.get("step") is not None or any(not _is_integer(part) for part in parts):
+        return series
+    return next((found for part in parts if (found := unproven_part(part)) is not None), None)
+
+
+def _is_integer(part: exp.Expr) -> bool:
+    type_ = type_of_part(part)
+    return type_ is not None and type_.is_integer
 
 
 def _unproven_call(call: Call) -> exp.Expr | None:

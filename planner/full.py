@@ -42,7 +42,7 @@ class Keys:
     """A restriction to the rows whose expressions equal a row of a step.
 
     `parts` are expressions over the restricted node's fields, and whether NULL equals NULL; `columns` the step's
-    columns they are compared with, `k0`, `k1`, … by default. No parts restrict nothing.
+    columns they are compared with, `k0`, `k1`, … by default.
     """
 
     step: str
@@ -69,8 +69,8 @@ class Keys:
 
 
 def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) -> exp.Select:
-    """The rows that have a key of the step."""
-    if keys is None or not keys.parts:
+    """The rows that have a key of the step; without parts all rows, if the step has any."""
+    if keys is None:
         return below
     fields = tuple(fields)
     computed = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -77,6 +78,10 @@ def _create(reader: TokenReader) -> Statement:
     )
 
 
+# What may follow the query; sqlglot does not know it.
+_EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*;?\s*$", re.IGNORECASE)
+
+
 def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
@@ -86,7 +91,9 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     options_text = reader.sql[before_options : reader.offset].strip()
     reader.expect("AS")
     offset = reader.offset
-    query = parse_tree(reader.sql, offset)
+    emits = _EMIT.search(reader.sql, offset)
+    text = reader.sql[: emits.start()] if emits else reader.sql
+    query = parse_tree(text, offset)
     if isinstance(query, exp.Values):
         query = exp.select("*").from_(query)
     if not isinstance(query, exp.Query):
@@ -95,7 +102,7 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     head = f"CREATE MATERIALIZED VIEW {name.sql}{_column_list(columns)}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
-    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition)
+    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits is not None)
 
 
 def _column_list(columns: tuple[str, ...]) -> str:

@@ -167,6 +167,7 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         plain = (
             value.is_string
             or isinstance(value.unnest(), exp.Parameter)
+            or (source is None and lenient)  # the planner's own cast, to the type that it is
             or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
         )
         text = node if plain else ours("to_text", value)

@@ -76,6 +76,7 @@ class CreateMaterializedView:
     options: tuple[Option, ...]
     if_not_exists: bool
     definition: str
+    emit_on_window_close: bool = False
 
 
 @dataclass(frozen=True)

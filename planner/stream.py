@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sqlglot import exp
-
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column
@@ -30,6 +28,8 @@ from planner.nodes import (
 )
 from planner.now import reads_now
 from planner.rules import apply_rules
+from planner.statements import CreateMaterializedView
+from planner.window_close import on_window_close
 
 # RisingWave's name of the strategy, as EXPLAIN prints it.
 SNAPSHOT = "SnapshotBackfill"
@@ -78,6 +78,12 @@ class StreamPlan:
         return tuple(dict.fromkeys(self.root.key))
 
     @cached_property
+    def looked_up(self) -> frozenset[str]:
+        """Inputs whose changes alone change nothing: the right sides of temporal joins."""
+        joins = (node for node in walk(self.root) if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT))
+        return frozenset(scan.input for join in joins for scan in walk(join.right) if isinstance(scan, Scan))
+
+    @cached_property
     def reads_now(self) -> bool:
         """Whether time alone changes the view."""
         return any(reads_now(expression) for node in walk(self.root) for expression in expressions(node))
@@ -86,9 +92,11 @@ class StreamPlan:
         return next(state for state in self.states if state.node == node)
 
 
-def plan_view(query: exp.Query, names: tuple[str, ...], catalog: Catalog, scope: Scope) -> StreamPlan:
-    """Plan `CREATE MATERIALIZED VIEW (names) AS query`. Pure. Raises Error with a position in the statement."""
-    root = _rename_outputs(build(bind(query, catalog, scope)), names)
+def plan_view(statement: CreateMaterializedView, catalog: Catalog, scope: Scope) -> StreamPlan:
+    """Plan a CREATE MATERIALIZED VIEW. Pure. Raises Error with a position in the statement."""
+    root = _rename_outputs(build(bind(statement.query, catalog, scope)), statement.columns)
+    if statement.emit_on_window_close:
+        root = on_window_close(root)
     width = len(root.items)
     _check_names(root)
     planned = apply_rules(root)
@@ -116,9 +124,10 @@ def _check_temporal_joins(node: Node, is_linear: bool) -> None:
             errors.FEATURE_NOT_SUPPORTED,
             hint="Above a temporal join a view can filter, project, UNION ALL and aggregate with count and sum.",
         )
-    keeps = isinstance(node, Filter | Project | UnionAll | Unnest) or (
-        isinstance(node, Aggregate) and all(call.is_linear for call in node.calls)
+    keeps = (isinstance(node, Filter) and not reads_now(node.predicate)) or isinstance(
+        node, Project | UnionAll | Unnest
     )
+    keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
     for number, child in enumerate(node.inputs):
         is_stream = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and number == 0
         _check_temporal_joins(child, is_linear and (keeps or is_stream))

@@ -62,7 +62,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
     is_serverless = _resolve_serverless(session, statement.options)
     environment = session.environment
-    plan = plan_view(statement.query, statement.columns, environment.catalog, environment.scope)
+    plan = plan_view(statement, environment.catalog, environment.scope)
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
     relation = _view_relation(session, statement, plan, upstreams)

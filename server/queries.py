@@ -22,7 +22,7 @@ def explain(session: Session, statement: Explain) -> Result:
     target = statement.statement
     if isinstance(target, CreateMaterializedView):
         environment = session.environment
-        plan = plan_view(target.query, target.columns, environment.catalog, environment.scope)
+        plan = plan_view(target, environment.catalog, environment.scope)
         lines = explain_view(plan, statement.verbose, statement.incremental)
     else:
         lines = _duckdb_plan(session, _batch(session, target))

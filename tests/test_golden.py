@@ -20,7 +20,7 @@ from planner.delta import compile_delta
 from planner.emit import DUCKDB, SPARK, to_sql
 from planner.explain import explain_view
 from planner.parse import parse_statement
-from planner.statements import CreateMaterializedView, Query
+from planner.statements import CreateMaterializedView, CreateTable, Query
 from planner.stream import StreamPlan, plan_view
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -44,10 +44,22 @@ CATALOG = Catalog(
 )
 
 
-def plan(sql: str) -> StreamPlan:
+def plan(sql: str, catalog: Catalog = CATALOG) -> StreamPlan:
     statement = parse_statement(sql)
     assert isinstance(statement, CreateMaterializedView)
-    return plan_view(statement.query, statement.columns, CATALOG, Scope("dev"))
+    return plan_view(statement, catalog, Scope("dev"))
+
+
+def plan_over(tables: tuple[str, ...], query: str) -> StreamPlan:
+    """The plan of a view over tables that CREATE TABLE statements describe."""
+    relations = []
+    for number, text in enumerate(tables, 1):
+        table = parse_statement(text)
+        assert isinstance(table, CreateTable)
+        columns = ", ".join(f"{column.name} {column.type}" for column in table.columns)
+        relations.append(relation(number, table.name.name, columns, table.primary_key))
+    catalog = Catalog(tuple(relations), schemas=frozenset({("dev", "public")}))
+    return plan(f"CREATE MATERIALIZED VIEW v AS {query}", catalog)
 
 
 def show_parse(sql: str) -> str:

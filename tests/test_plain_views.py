@@ -261,7 +261,7 @@ def test_a_view_is_bound_where_it_is() -> None:
     )
     statement = parse_statement("CREATE MATERIALIZED VIEW m AS SELECT v.a, t.k FROM s.v JOIN t ON t.k = v.a")
     assert isinstance(statement, CreateMaterializedView)
-    plan = plan_view(statement.query, (), catalog, Scope("dev"))
+    plan = plan_view(statement, catalog, Scope("dev"))
     assert [scan.relation.id for scan in plan.scans] == [2, 1]
     assert [column.name for column in plan.columns] == ["a", "k"]
     assert set(bind(statement.query, catalog, Scope("dev")).tables) == {"r1", "r2"}

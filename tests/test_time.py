@@ -1,0 +1,160 @@
+"""What depends on time: filters on now(), watermarks with EMIT ON WINDOW CLOSE, temporal joins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_law import check, opened, run
+
+from catalog.model import Epoch
+from server.context import Context
+from server.dispatch import Client
+
+HOUR_US = 3_600_000_000
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[tuple[Context, Client]]:
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        yield context, client
+
+
+def at(context: Context, time_us: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One epoch at a time of the test's own: the coordinator's clock, and nothing else, is set."""
+    monkeypatch.setattr("executor.coordinator.time.time_ns", lambda: time_us * 1000)
+    context.coordinator.barrier()
+
+
+def test_time_alone_moves_rows_in_and_out(session: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    context, client = session
+    run(client, "CREATE TABLE t (id int PRIMARY KEY, at timestamptz)")
+    run(client, "INSERT INTO t SELECT i, now() + i * INTERVAL '1 hour' FROM generate_series(-3, 4) AS g(i)")
+    run(client, "CREATE MATERIALIZED VIEW recent AS SELECT id FROM t WHERE at > now() - INTERVAL '90 minutes'")
+    run(client, "CREATE MATERIALIZED VIEW past AS SELECT count(*) AS n, max(id) AS last FROM t WHERE at <= now()")
+    near = "now() BETWEEN at - INTERVAL '30 minutes' AND at + INTERVAL '30 minutes'"
+    run(client, f"CREATE MATERIALIZED VIEW around AS SELECT id FROM t WHERE {near} AND id <> 2")
+    start = context.store.epoch(context.lake.cursor()).time_us
+
+    def shown() -> tuple[list[int], tuple[object, ...], list[int]]:
+        recent = sorted(row[0] for row in run(client, "SELECT id FROM recent"))
+        return (
+            recent,
+            run(client, "SELECT n, last FROM past")[0],
+            sorted(r[0] for r in run(client, "SELECT id FROM around")),
+        )
+
+    assert shown() == ([-1, 0, 1, 2, 3, 4], (4, 0), [0])
+    at(context, start + HOUR_US, monkeypatch)
+    assert shown() == ([0, 1, 2, 3, 4], (5, 1), [1])
+    run(client, "UPDATE t SET at = at - INTERVAL '10 hours' WHERE id = 4")
+    at(context, start + 2 * HOUR_US, monkeypatch)
+    assert shown() == ([1, 2, 3], (7, 4), [])
+    run(client, "DELETE FROM t WHERE id = 1")
+    at(context, start + 9 * HOUR_US, monkeypatch)
+    assert shown() == ([], (7, 4), [])
+    # A clock that is set back does not take the epochs with it.
+    at(context, start, monkeypatch)
+    assert shown() == ([], (7, 4), [])
+
+
+def test_an_epoch_in_which_nothing_flips_writes_nothing(session: tuple[Context, Client]) -> None:
+    context, client = session
+    run(client, "CREATE TABLE t (id int PRIMARY KEY, at timestamptz)")
+    run(client, "INSERT INTO t VALUES (1, now() + INTERVAL '1 day')")
+    run(client, "CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE at > now()")
+    context.coordinator.flush(lambda: False)
+    before: Epoch = context.store.epoch(context.lake.cursor())
+    for _ in range(3):
+        context.coordinator.barrier()
+    assert context.store.epoch(context.lake.cursor()) == before
+
+
+@pytest.mark.parametrize(
+    "window", ["TUMBLE(e, at, INTERVAL '1' MINUTE)", "HOP(e, at, INTERVAL '30' SECOND, INTERVAL '1' MINUTE)"]
+)
+def test_emit_on_window_close(session: tuple[Context, Client], window: str) -> None:
+    """A window shows when the watermark, 10 s behind the latest row, has passed its end; what shows never changes."""
+    context, client = session
+    run(client, "CREATE TABLE e (at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '10' SECOND) APPEND ONLY")
+    query = (
+        f"SELECT window_start, window_end, count(*) AS n, sum(v) AS s FROM {window} GROUP BY window_start, window_end"
+    )
+    run(client, f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE")
+    shown: set[tuple[object, ...]] = set()
+    for second in (5, 20, 65, 50, 71, 100, 200, 90, 215):
+        run(client, f"INSERT INTO e VALUES (TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {second})")
+        context.coordinator.flush(lambda: False)
+        watermark = "(SELECT max(at) - INTERVAL '10 seconds' FROM e)"
+        check(client, {"closed": f"SELECT * FROM ({query}) AS q WHERE window_end <= {watermark}"}, f"at {second}")
+        now_shown = set(run(client, "SELECT * FROM closed"))
+        assert shown <= now_shown
+        shown = now_shown
+    assert len(shown) >= 2
+
+
+def test_emit_on_window_close_of_the_watermark_column(session: tuple[Context, Client]) -> None:
+    context, client = session
+    run(client, "CREATE TABLE e (at timestamp, v int, WATERMARK FOR at AS at) APPEND ONLY")
+    run(client, "CREATE MATERIALIZED VIEW m AS SELECT at, count(*) AS n FROM e GROUP BY at EMIT ON WINDOW CLOSE")
+    run(client, "INSERT INTO e VALUES ('2024-01-01', 1), ('2024-01-02', 2), ('2024-01-02', 3)")
+    context.coordinator.flush(lambda: False)
+    assert [n for _, n in run(client, "SELECT at, n FROM m")] == [1]
+
+
+def test_emit_on_window_close_needs_a_watermark(session: tuple[Context, Client]) -> None:
+    _, client = session
+    run(client, "CREATE TABLE t (a int, at timestamp)")
+    for query in ("SELECT a, count(*) AS n FROM t GROUP BY a", "SELECT a FROM t"):
+        with pytest.raises(Exception, match="requires a watermark column in GROUP BY"):
+            run(client, f"CREATE MATERIALIZED VIEW v AS {query} EMIT ON WINDOW CLOSE")
+
+
+def test_a_temporal_join_looks_up_what_is_there_when_a_row_arrives(session: tuple[Context, Client]) -> None:
+    context, client = session
+    run(client, "CREATE TABLE orders (id int, product int, amount int) APPEND ONLY")
+    run(client, "CREATE TABLE prices (product int PRIMARY KEY, price int)")
+    run(client, "INSERT INTO prices VALUES (1, 10), (2, 20)")
+    run(client, "INSERT INTO orders VALUES (100, 1, 1)")
+    joined = "FROM orders AS o {kind} JOIN prices FOR SYSTEM_TIME AS OF PROCTIME() AS p ON o.product = p.product"
+    run(client, f"CREATE MATERIALIZED VIEW paid AS SELECT o.id, p.price * o.amount AS total {joined.format(kind='')}")
+    run(client, f"CREATE MATERIALIZED VIEW maybe AS SELECT o.id, p.price {joined.format(kind='LEFT')}")
+    run(
+        client,
+        f"CREATE MATERIALIZED VIEW sums AS SELECT p.price, count(*) AS n {joined.format(kind='')} GROUP BY p.price",
+    )
+    for statements in (
+        ("UPDATE prices SET price = 99 WHERE product = 1",),
+        ("INSERT INTO orders VALUES (101, 1, 2), (102, 3, 1)",),
+        ("DELETE FROM prices WHERE product = 1", "INSERT INTO prices VALUES (3, 30)"),
+        ("INSERT INTO orders VALUES (103, 1, 1), (104, 3, 1)",),
+    ):
+        for statement in statements:
+            run(client, statement)
+        context.coordinator.flush(lambda: False)
+    assert sorted(run(client, "SELECT * FROM paid")) == [(100, 10), (101, 198), (104, 30)]
+    assert sorted(run(client, "SELECT * FROM maybe")) == [(100, 10), (101, 99), (102, None), (103, None), (104, 30)]
+    assert sorted(run(client, "SELECT * FROM sums")) == [(10, 1), (30, 1), (99, 1)]
+
+
+def test_a_temporal_join_cannot_be_asked_again(session: tuple[Context, Client]) -> None:
+    _, client = session
+    run(client, "CREATE TABLE o (p int, n int) APPEND ONLY")
+    run(client, "CREATE TABLE p (k int PRIMARY KEY, x int)")
+    joined = "o JOIN p FOR SYSTEM_TIME AS OF PROCTIME() ON o.p = p.k"
+    for query in (f"SELECT max(x) AS m FROM {joined}", f"SELECT x, n FROM {joined} ORDER BY n LIMIT 1"):
+        with pytest.raises(Exception, match="temporal join"):
+            run(client, f"CREATE MATERIALIZED VIEW v AS {query}")
+
+
+@pytest.mark.spark
+def test_temporal_filter_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path / "lake", streaming_engine="spark") as (context, client):
+        run(client, "CREATE TABLE t (id int PRIMARY KEY, at timestamptz)")
+        run(client, "INSERT INTO t SELECT i, now() + i * INTERVAL '1 hour' FROM generate_series(-3, 4) AS g(i)")
+        run(client, "CREATE MATERIALIZED VIEW past AS SELECT id FROM t WHERE at <= now() - INTERVAL '1 minute'")
+        assert sorted(run(client, "SELECT id FROM past")) == [(-3,), (-2,), (-1,)]
+        start = context.store.epoch(context.lake.cursor()).time_us
+        at(context, start + 2 * HOUR_US, monkeypatch)
+        assert sorted(run(client, "SELECT id FROM past")) == [(-3,), (-2,), (-1,), (0,), (1,)]
