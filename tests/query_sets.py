@@ -82,7 +82,11 @@ def maintain(
 
 
 def _compare(client: Client, name: str, query: str, moment: str, outcome: Outcome) -> None:
-    maintained, computed = run(client, f"SELECT * FROM {name}"), run(client, query)
+    try:
+        maintained, computed = run(client, f"SELECT * FROM {name}"), run(client, query)
+    except Error as error:
+        outcome.differences.append(f"{moment}: {error.message}")
+        return
     places = _rounded_places(maintained + computed)
     views, results = _bag(maintained, places), _bag(computed, places)
     outcome.results.add(frozenset(results.items()))
