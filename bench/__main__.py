@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 
 from bench.backfill import Comparison, compare
+from bench.epochs import measure as epoch_costs
 from bench.freshness import Freshness, measure
 from bench.plain_spark import PlainSpark, table_files
 from bench.sql import scalar
@@ -69,6 +70,9 @@ def _bench(server: LocalServer, arguments: argparse.Namespace) -> None:
         _print_comparisons(connection, plain, arguments.runs)
         plain.close()
         _print_freshness(measure(connection, reader, FRESHNESS_VIEWS, arguments.samples))
+        for view in VIEWS:
+            connection.execute(f"DROP MATERIALIZED VIEW {view.name}")
+        _print_epochs(connection, arguments.rows)
 
 
 def _fill(connection: psycopg.Connection, rows: int) -> float:
@@ -106,6 +110,15 @@ def _print_freshness(found: Sequence[Freshness]) -> None:
             1000 * s for s in (freshness.percentile(50), freshness.percentile(99), max(freshness.seconds))
         )
         print(f"  {freshness.view.title:<20} {p50:>9.0f} {p99:>9.0f} {highest:>7.0f}")
+
+
+def _print_epochs(connection: psycopg.Connection, rows: int) -> None:
+    sizes = (rows // 100, rows // 10, rows)
+    print("\nFLUSH after some changes (half inserts, half updates), by rows of the table, median ms")
+    print(f"  {'operator':<12} {'engine':<7} {'changes':>8} " + " ".join(f"{size:>11,}" for size in sizes))
+    for epochs in epoch_costs(connection, sizes):
+        times = " ".join(f"{epochs.ms[size]:>11.0f}" for size in sizes)
+        print(f"  {epochs.operator:<12} {epochs.engine:<7} {epochs.changes:>8,} {times}", flush=True)
 
 
 def _print_machine(memory_mib: int) -> None:

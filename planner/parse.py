@@ -21,6 +21,7 @@ from planner.parse_control import (
     parse_show,
     parse_wait,
 )
+from planner.parse_explain import parse_explain
 from planner.parse_table import parse_create_table
 from planner.statements import (
     CreateMaterializedView,
@@ -38,7 +39,7 @@ from planner.statements import (
     Update,
 )
 from planner.tokens import TokenReader, syntax_error
-from planner.trees import blank, folded, name_of, parse_tree, unsupported
+from planner.trees import folded, name_of, parse_tree, unsupported
 
 
 def parse_statement(sql: str) -> Statement:
@@ -190,28 +191,7 @@ def _delete(reader: TokenReader) -> Delete:
 
 
 def _explain(reader: TokenReader) -> Explain:
-    reader.expect("EXPLAIN")
-    words: set[str] = set()
-    if reader.peek() == "(":
-        for option in reader.parenthesised(lambda: _explain_option(reader)):
-            words.add(option)
-    if reader.accept("VERBOSE"):
-        words.add("verbose")
-    offset = reader.offset
-    statement = parse_statement(blank(reader.sql[:offset]) + reader.sql[offset:])
-    if not isinstance(statement, Query | CreateMaterializedView | Insert | Update | Delete):
-        raise Error("unsupported statement for EXPLAIN", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
-    return Explain(statement, "verbose" in words, "incremental" in words)
-
-
-def _explain_option(reader: TokenReader) -> str:
-    position = reader.offset + 1
-    word = reader.identifier()
-    if word not in ("verbose", "incremental"):
-        raise Error(f"unexpected explain options: [{word}]", errors.SYNTAX_ERROR, position=position)
-    if reader.peek() not in (",", ")") and reader.value() in ("false", "off"):
-        return ""
-    return word
+    return parse_explain(reader, parse_statement)
 
 
 def _constant(statement: Statement) -> Callable[[TokenReader], Statement]:

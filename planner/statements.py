@@ -179,10 +179,21 @@ class CancelJobs:
 
 
 @dataclass(frozen=True)
+class ExplainOptions:
+    """What EXPLAIN shows. `incremental` is ours: the delta SQL of each operator."""
+
+    verbose: bool = False
+    trace: bool = False
+    backfill: bool = False
+    incremental: bool = False
+    type: str = "physical"  # or "logical", "distsql"
+    format: str = "text"  # or "json", "xml", "yaml", "dot"
+
+
+@dataclass(frozen=True)
 class Explain:
-    statement: Query | CreateMaterializedView | Insert | Update | Delete
-    verbose: bool
-    incremental: bool
+    statement: Query | CreateTable | CreateMaterializedView | Insert | Update | Delete
+    options: ExplainOptions = ExplainOptions()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import planner.explain
+from catalog.errors import Error
+from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR
-from planner.explain import explain_view
-from planner.query import Batch, plan_query, plan_source
-from planner.statements import CreateMaterializedView, Delete, Explain, Insert, Query, Update
-from planner.stream import plan_view
+from planner.query import Batch, plan_query
+from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
 from server import dml
 from server.result import Result
 from server.session import Session, rows_result
@@ -18,14 +19,23 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
 
 
 def explain(session: Session, statement: Explain) -> Result:
-    """The stream plan of a view, or DuckDB's plan of anything else. Nothing runs, nothing is provisioned."""
+    """The planner's plan of a statement; of a query that it has no operators for, DuckDB's. Nothing runs."""
+    planner.explain.check(statement)
     target = statement.statement
-    if isinstance(target, CreateMaterializedView):
-        environment = session.environment
-        plan = plan_view(target, environment.catalog, environment.scope)
-        lines = explain_view(plan, statement.verbose, statement.incremental)
-    else:
-        lines = _duckdb_plan(session, _batch(session, target))
+    environment = session.environment
+    # Planning a batch statement as it would be run finds its errors.
+    batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
+    try:
+        lines = planner.explain.explain(statement, environment.catalog, environment.scope)
+    except Error as refused:
+        if batch is None or statement.options.format != "text" or statement.options.type != "physical":
+            raise
+        try:
+            lines = _duckdb_plan(session, batch)
+        except DuckDBError as error:
+            if translate(error).sqlstate == refused.sqlstate:
+                raise refused from error  # the same fault, and the planner knows its place
+            raise
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 
 
@@ -33,13 +43,12 @@ def _batch(session: Session, target: Query | Insert | Update | Delete) -> Batch:
     match target:
         case Query(tree):
             return plan_query(tree, session.environment)
-        case Insert():
-            return plan_source(target.source, (), session.environment)
-        case Update() | Delete():
+        case Insert() | Update() | Delete():
             return dml.plan(session, target, ())
 
 
 def _duckdb_plan(session: Session, batch: Batch) -> list[str]:
     cursor = session.context.lake.cursor()
-    rows = cursor.execute(f"EXPLAIN {batch.sql}").fetchall()
+    with session.running(cursor):
+        rows = cursor.execute(f"EXPLAIN {batch.sql}").fetchall()
     return [line.rstrip() for _, text in rows for line in text.splitlines() if line.strip()]

@@ -225,6 +225,18 @@ ERRORS = [
     ("COPY t FROM «'/etc/passwd'»", "0A000", "COPY of files on the server is not supported"),
     ("COPY t FROM STDIN («nope» true)", "42601", 'option "nope" not recognized'),
     ("EXPLAIN «DROP» TABLE t", "0A000", "EXPLAIN"),
+    ("EXPLAIN SELECT «nope» FROM t", "42703", 'column "nope" does not exist'),
+    ("EXPLAIN SELECT * FROM «nope»", "42P01", "nope"),
+    ("EXPLAIN INSERT INTO «nope» VALUES (1)", "42P01", "nope"),
+    ("EXPLAIN SELECT nope(1)", "42883", "nope"),
+    ("EXPLAIN («costs») SELECT 1", "42601", "unexpected explain options: [costs]"),
+    ("EXPLAIN (TYPE «x») SELECT 1", "42601", "unexpected explain type: [x]"),
+    ("EXPLAIN (FORMAT «csv») SELECT 1", "42601", "unexpected explain format [csv]"),
+    ("EXPLAIN (VERBOSE «x») SELECT 1", "42601", 'syntax error at or near "x"'),
+    ("EXPLAIN (TRACE, FORMAT JSON) SELECT k FROM t", "0A000", "Not supported: EXPLAIN (TRACE, JSON FORMAT)"),
+    ("EXPLAIN (INCREMENTAL) SELECT k FROM t", "0A000", "keeps nothing up to date"),
+    ("EXPLAIN (DISTSQL) SELECT k FROM t", "0A000", "of a batch query"),
+    ("EXPLAIN «ANALYZE» SELECT k FROM t", "0A000", "explain analyze"),
     ("SELECT $1", "42P02", "$1"),
 ]  # fmt: skip
 

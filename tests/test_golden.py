@@ -7,6 +7,7 @@ A file is a list of cases, each a `#` line that says what it shows, a statement,
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from planner.backfill import fragments, merge_query, slice_query, whole_query
 from planner.bind import Scope
 from planner.delta import compile_delta
 from planner.emit import DUCKDB, SPARK, to_sql
-from planner.explain import explain_view
+from planner.explain import explain, explain_view
 from planner.parse import parse_statement
-from planner.statements import CreateMaterializedView, CreateTable, Query
+from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions, Query
 from planner.stream import StreamPlan, plan_view
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -39,6 +40,10 @@ CATALOG = Catalog(
         relation(1, "flights", "carrier varchar, month int, delay double precision, distance int"),
         relation(2, "airlines", "carrier varchar, name varchar", ("carrier",)),
         relation(3, "by_carrier", "carrier varchar, flights bigint", ("carrier",), "materialized view"),
+        replace(
+            relation(4, "clicks", "carrier varchar, at timestamp with time zone, tags varchar[]"), append_only=True
+        ),
+        replace(relation(5, "unready", "carrier varchar", ("carrier",), "materialized view"), created=False),
     ),
     schemas=frozenset({("dev", "public")}),
 )
@@ -68,7 +73,13 @@ def show_parse(sql: str) -> str:
 
 
 def show_plan(sql: str) -> str:
-    return "\n".join(explain_view(plan(sql), verbose=True))
+    return "\n".join(explain_view(plan(sql), ExplainOptions(verbose=True)))
+
+
+def show_explain(sql: str) -> str:
+    statement = parse_statement(sql)
+    assert isinstance(statement, Explain)
+    return "\n".join(explain(statement, CATALOG, Scope("dev")))
 
 
 def show_delta(sql: str) -> str:
@@ -103,6 +114,7 @@ LAYERS: dict[str, Callable[[str], str]] = {
     "plan": show_plan,
     "delta": show_delta,
     "backfill": show_backfill,
+    "explain": show_explain,
     "errors": show_plan,
 }
 

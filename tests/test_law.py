@@ -6,7 +6,7 @@ Random views over random tables. On DuckDB the views are filled and maintained i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,29 +53,53 @@ def check(client: Client, views: dict[str, str], moment: str) -> None:
         assert not missing and not extra, f"{moment}: {name} = {query}\nmissing {missing}\nextra {extra}"
 
 
-def obey(context: Context, client: Client, seed: int, views: int = VIEWS, epochs: int = EPOCHS) -> None:
+def script(seed: int, views: int, epochs: int) -> Iterator[str]:
+    """The statements of one random case; each FLUSH ends an epoch, after which every view is checked."""
     generator = Generator(seed)
-    for table in TABLES.values():
-        run(client, table)
-    for _ in range(6):
-        run(client, generator.change())
-    made: dict[str, str] = {}
+    yield from TABLES.values()
+    yield from (generator.change() for _ in range(6))
     for number in range(views):
-        name, query = f"v{number}", generator.view(f"v{number}")
-        run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
-        made[name] = query
-        run(client, generator.change())
-    context.coordinator.flush(lambda: False)
-    check(client, made, f"seed {seed}, created")
-    for epoch in range(epochs):
-        for _ in range(generator.random.randint(0, CHANGES)):
-            run(client, generator.change())
-        context.coordinator.flush(lambda: False)
-        check(client, made, f"seed {seed}, epoch {epoch}")
-    for name in reversed(made):
-        run(client, f"DROP MATERIALIZED VIEW {name}")
-    for table in TABLES:
-        run(client, f"DROP TABLE {table}")
+        yield f"CREATE MATERIALIZED VIEW v{number} AS {generator.view(f'v{number}')}"
+        yield generator.change()
+    yield "FLUSH"
+    for _ in range(epochs):
+        yield from (generator.change() for _ in range(generator.random.randint(0, CHANGES)))
+        yield "FLUSH"
+    yield from (f"DROP MATERIALIZED VIEW v{number}" for number in reversed(range(views)))
+    yield from (f"DROP TABLE {table}" for table in TABLES)
+
+
+def replay(context: Context, client: Client, statements: Iterable[str], title: str) -> None:
+    """Run a script and hold the law after each epoch."""
+    made: dict[str, str] = {}
+    epoch = 0
+    for statement in statements:
+        if statement == "FLUSH":
+            context.coordinator.flush(lambda: False)
+            check(client, made, f"{title}, epoch {epoch}")
+            epoch += 1
+            continue
+        run(client, statement)
+        if statement.startswith(_CREATE):
+            name, _, query = statement.removeprefix(_CREATE).partition(" AS ")
+            made[name] = query
+        elif statement.startswith("DROP MATERIALIZED VIEW "):
+            made.pop(statement.removeprefix("DROP MATERIALIZED VIEW "))
+
+
+_CREATE = "CREATE MATERIALIZED VIEW "
+REGRESSIONS = Path(__file__).parent / "regressions"
+
+
+def obey(context: Context, client: Client, seed: int, views: int = VIEWS, epochs: int = EPOCHS) -> None:
+    """One random case. A case that fails is kept in `tests/regressions`, to be committed with the fix."""
+    statements = list(script(seed, views, epochs))
+    try:
+        replay(context, client, statements, f"seed {seed}")
+    except Exception:
+        REGRESSIONS.mkdir(exist_ok=True)
+        (REGRESSIONS / f"seed_{seed}.sql").write_text(";\n".join(statements) + ";\n")
+        raise
 
 
 def obey_many(directory: Path, seeds: range) -> None:
@@ -83,6 +107,13 @@ def obey_many(directory: Path, seeds: range) -> None:
     with opened(directory, streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         for seed in seeds:
             obey(context, client, seed)
+
+
+@pytest.mark.parametrize("case", sorted(REGRESSIONS.glob("*.sql")), ids=lambda path: path.stem)
+def test_regression(tmp_path: Path, case: Path) -> None:
+    statements = [part for part in case.read_text().split(";\n") if part]
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        replay(context, client, statements, case.stem)
 
 
 def test_law_on_duckdb(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import threading
 import time
 from decimal import Decimal
@@ -543,6 +544,40 @@ def test_explaining_a_write_does_not_write(connection: Connection) -> None:
     connection.execute("EXPLAIN UPDATE untouched SET k = 3 WHERE false")
     connection.execute("EXPLAIN DELETE FROM untouched")
     assert rows(connection, "SELECT * FROM untouched") == [(2,)]
+
+
+EXPLAIN_OPTIONS = (
+    "", "(VERBOSE)", "(TRACE)", "(BACKFILL)", "(INCREMENTAL)", "(LOGICAL)", "(PHYSICAL)", "(DISTSQL)",
+    "(DISTSQL, VERBOSE)", "(FORMAT JSON)", "(FORMAT YAML)", "(FORMAT XML)", "(FORMAT DOT)", "(BACKFILL, FORMAT DOT)",
+)  # fmt: skip
+
+
+def test_explaining_a_view_creates_nothing(connection: Connection) -> None:
+    connection.execute("CREATE TABLE seen (k int PRIMARY KEY, v varchar)")
+    before = rows(connection, "SELECT name FROM rw_catalog.rw_relations ORDER BY name")
+    for options in EXPLAIN_OPTIONS:
+        lines = rows(connection, f"EXPLAIN {options} CREATE MATERIALIZED VIEW seen AS SELECT v FROM seen WHERE k > 1")
+        assert lines, options
+    assert rows(connection, "EXPLAIN CREATE TABLE seen (a int)")  # names are not checked, as in RisingWave
+    assert rows(connection, "SELECT name FROM rw_catalog.rw_relations ORDER BY name") == before
+    assert rows(connection, "SHOW JOBS") == []
+
+
+def test_explain_format_json(connection: Connection) -> None:
+    connection.execute("CREATE TABLE shown (k int PRIMARY KEY, v varchar)")
+    lines = rows(connection, "EXPLAIN (FORMAT JSON) CREATE MATERIALIZED VIEW m AS SELECT v FROM shown WHERE k > 1")
+    plan = json.loads("\n".join(line for (line,) in lines))
+    assert plan["name"] == "StreamMaterialize"
+    assert plan["fields"]["stream_key"] == ["shown.k"]
+    assert [child["name"] for child in plan["children"]] == ["StreamProject"]
+
+
+def test_explaining_what_only_duckdb_plans(connection: Connection) -> None:
+    assert rows(connection, "EXPLAIN SELECT relname FROM pg_catalog.pg_class WHERE relname ~ 'x'")
+    assert rows(connection, "EXPLAIN SELECT 1 AS a, 2 AS a")
+    for statement in ("EXPLAIN SELECT nope", "EXPLAIN INSERT INTO nope VALUES (1)", "EXPLAIN DELETE FROM nope"):
+        with pytest.raises(psycopg.Error, match="nope"):
+            connection.execute(statement)
 
 
 def test_catalogs(connection: Connection) -> None:
