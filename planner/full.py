@@ -87,8 +87,9 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
         own = f"_key{number}" if f"_key{number}" in computed else expression.name
         matches.append(sql.same(column(name, "k"), column(own, "s"), safe))
     # With EXISTS instead, DuckDB compares null-safely and reads all row groups.
+    condition = exp.and_(*matches, copy=False) if matches else exp.true()
     step = exp.alias_(exp.to_table(keys.step), "k")
-    return sql.over(below, fields).join(step, on=exp.and_(*matches, copy=False), join_type="semi")
+    return sql.over(below, fields).join(step, on=condition, join_type="semi")
 
 
 @dataclass(frozen=True)
