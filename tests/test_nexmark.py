@@ -18,7 +18,7 @@ REFUSED = {
     "q13": "a temporal join with a left side that is not append-only is not supported in a materialized view",
 }
 ACCEPTED = [name for name in QUERIES if name not in REFUSED]
-TYPES_DIFFER = dict.fromkeys(("q01", "q14"), "0.908 * bigint is double precision in a view, numeric in a query")
+AMBIGUOUS = {"q102": "bigint / bigint of aggregates in a query: Macro divide() has multiple overloads"}
 # Accepted on append-only tables alone, and some where it matters that no row ever goes.
 ON_APPEND_ONLY = ("q05", "q07", "q13", "q16", "q18", "q19")
 
@@ -56,7 +56,7 @@ def changes(client: Client, generator: Generator, corrections: tuple[str, ...]) 
         run(client, statement)
 
 
-@pytest.mark.parametrize("name", ACCEPTED)
+@pytest.mark.parametrize("name", known(ACCEPTED, AMBIGUOUS))
 def test_view_equals_its_query(maintained: Maintained, name: str) -> None:
     outcome = maintained.outcomes[name]
     assert outcome.refused is None
@@ -69,7 +69,7 @@ def test_refused(maintained: Maintained, name: str) -> None:
     assert (maintained.outcomes[name].refused or "").startswith(REFUSED[name])
 
 
-@pytest.mark.parametrize("name", known(ACCEPTED, TYPES_DIFFER))
+@pytest.mark.parametrize("name", known(ACCEPTED, AMBIGUOUS))
 def test_view_has_the_types_of_its_query(maintained: Maintained, name: str) -> None:
     assert types(maintained.client, f"SELECT * FROM {name}") == types(maintained.client, QUERIES[name])
 
@@ -81,7 +81,7 @@ def check_append_only(directory: Path, names: tuple[str, ...], batches: int, **p
             f"batch {number}": partial(generator.insert, client, 300) for number in range(batches)
         }
         outcomes = maintain(context, client, {name: QUERIES[name] for name in names}, epochs)
-    assert wrong(outcomes, {}) == {}
+    assert wrong(outcomes, AMBIGUOUS) == {}
 
 
 def test_append_only(tmp_path: Path) -> None:
