@@ -79,15 +79,17 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
         if not isinstance(expression, exp.Column)
     }
     if computed:
-        # Outside of EXISTS an expression is computed once, over columns whose types are known.
+        # Outside of the join an expression is computed once, over columns whose types are known.
         items = (exp.alias_(expression.copy(), name, quoted=True) for name, expression in computed.items())
         below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s"))
     matches = []
     for number, (expression, safe, name) in enumerate(keys.compared):
         own = f"_key{number}" if f"_key{number}" in computed else expression.name
         matches.append(sql.same(column(name, "k"), column(own, "s"), safe))
-    found = exp.select(exp.Literal.number(1)).from_(exp.alias_(exp.to_table(keys.step), "k")).where(*matches)
-    return sql.over(below, fields).where(exp.Exists(this=found))
+    # With EXISTS instead, DuckDB compares null-safely and reads all row groups.
+    condition = exp.and_(*matches, copy=False) if matches else exp.true()
+    step = exp.alias_(exp.to_table(keys.step), "k")
+    return sql.over(below, fields).join(step, on=condition, join_type="semi")
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,8 @@ def as_call(node: exp.Expr) -> Call | None:
 
 def _case(node: exp.Expr) -> Known:
     branches = [branch.args["true"] for branch in node.args["ifs"]]
-    return common(tuple(type_of_part(part) for part in (*branches, node.args.get("default")) if part is not None))
+    known = common(tuple(type_of_part(part) for part in (*branches, node.args.get("default")) if part is not None))
+    return known or VARCHAR  # of nothing but string literals and NULL
 
 
 def _literal(node: exp.Expr) -> Known:

@@ -84,9 +84,6 @@ def join(node: Join, left: exp.Select, right: exp.Select, *extra: str) -> exp.Se
         return query.join(right.subquery("r"), join_type="cross")
     if node.kind == DYNAMIC:
         return query.join(right.subquery("r"), join_type="cross").where(node.condition)
-    if kind in ("semi", "anti"):
-        exists = exp.Exists(this=exp.select(exp.Literal.number(1)).from_(right.subquery("r")).where(node.condition))
-        return query.where(exists if kind == "semi" else exp.Not(this=exists))
     return query.join(right.subquery("r"), on=node.condition, join_type=kind or "inner")
 
 
