@@ -6,6 +6,7 @@ A file is a list of cases, each a `#` line that says what it shows, a statement,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def relation(number: int, name: str, columns: str, key: tuple[str, ...] = (), kind: str = "table") -> Relation:
-    pairs = [column.strip().split(" ", 1) for column in columns.split(",")]
+    pairs = [column.strip().split(" ", 1) for column in re.split(r",(?![^()]*\))", columns)]
     made = tuple(Column(column, parse_type(type_)) for column, type_ in pairs)
     return Relation(
         number, "dev", "public", name, kind, made if key else (*made, row_id_column()), key or (ROW_ID,), "", True
