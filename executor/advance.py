@@ -65,10 +65,25 @@ class Advance:
 
     def has_changes(self, cursor: Cursor) -> bool:
         """Whether any stored row changes: the view's, or those of a state of its own."""
+        return any(any(counts) for counts in self._row_counts(cursor))
+
+    def apply(self, cursor: Cursor) -> None:
+        """Write the change into the lake, inside the cursor's transaction."""
+        for item, (removed, added) in zip(self.applications, self._row_counts(cursor), strict=True):
+            if removed:
+                same = " AND ".join(f"t.{quote(k)} IS NOT DISTINCT FROM r.{quote(k)}" for k in item.key) or "TRUE"
+                cursor.execute(f"DELETE FROM {item.table} AS t USING {item.removed} AS r WHERE {same}")
+            if added:
+                columns = ", ".join(map(quote, item.columns))
+                cursor.execute(f"INSERT INTO {item.table} ({columns}) SELECT {columns} FROM {item.added}")
+
+    def _row_counts(self, cursor: Cursor) -> list[tuple[int, int]]:
+        """Rows removed and added, by application."""
         relations = [name for item in self.applications for name in (item.removed, item.added)]
-        exists = " OR ".join(f"EXISTS (FROM {name})" for name in relations)
-        row = cursor.execute(f"SELECT {exists}").fetchone()
-        return bool(row and row[0])
+        counts = ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)
+        row = cursor.execute(f"SELECT {counts}").fetchone()
+        assert row is not None
+        return list(zip(row[::2], row[1::2], strict=True))
 
 
 @dataclass(frozen=True)
@@ -138,14 +153,3 @@ def applications(view: View, changes: Changes) -> tuple[Application, ...]:
         columns = tuple(select.alias_or_name for select in apply.added.selects)
         found.append(Application(table, apply.key, columns, f"{prefix}_removed", f"{prefix}_added"))
     return tuple(found)
-
-
-def apply(cursor: Cursor, advance: Advance) -> None:
-    """Write a computed change into the lake, inside the cursor's transaction."""
-    for item in advance.applications:
-        matches = " AND ".join(f"t.{quote(k)} IS NOT DISTINCT FROM r.{quote(k)}" for k in item.key) or "TRUE"
-        row = cursor.execute(f"SELECT count(*) FROM {item.removed}").fetchone()
-        if row and row[0]:
-            cursor.execute(f"DELETE FROM {item.table} AS t USING {item.removed} AS r WHERE {matches}")
-        columns = ", ".join(map(quote, item.columns))
-        cursor.execute(f"INSERT INTO {item.table} ({columns}) SELECT {columns} FROM {item.added}")

@@ -21,7 +21,7 @@ from catalog.lake import Cursor, DuckDBError, Lake, register_files
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.names import lake_schema, literal
 from catalog.store import Slice, Store
-from executor.advance import Changes, View, apply, bind_changes, internal_name, set_times
+from executor.advance import Changes, View, bind_changes, internal_name, set_times
 from executor.coordinator import Coordinator, message_of
 from executor.feeds import Feeds
 from executor.groups import Group, Groups, Size
@@ -304,7 +304,7 @@ class BackfillJob:
         with spark_engine(self._live_group(), self._lake, f"log_{self.id}") as engine, self._running(engine):
             advance = engine.advance(cursor, self._view, versions, changes)
             with self._lake.transaction(cursor):
-                apply(cursor, advance)
+                advance.apply(cursor)
                 self._store.set_job_epoch(cursor, self.id, new)
         self._store.reload(relations=False)
 

@@ -14,7 +14,7 @@ from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake, translate
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
-from executor.advance import Advance, Engine, View, apply, bind_changes
+from executor.advance import Advance, Engine, View, bind_changes
 from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import DEFAULT_GROUP, Groups
@@ -231,7 +231,7 @@ class Coordinator:
         """The one transaction that ends an epoch."""
         with self._lake.transaction(cursor):
             for advance in advances.values():
-                apply(cursor, advance)
+                advance.apply(cursor)
             self._store.set_epoch(cursor, epoch)
             for handover in handovers:
                 self._store.finish_job(cursor, handover.job_id, DEFAULT_GROUP)

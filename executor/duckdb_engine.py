@@ -16,16 +16,18 @@ class DuckDBEngine:
     """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
+        steps, outputs = _sql(view.plan, changes.inputs, changes.retracts)
+        text = " ".join(query for _, query in steps)
         for scan in view.plan.scans:
-            version = versions[scan.input]
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_old AS {rows_old(scan, version)}")
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {rows_new(scan, version)}")
+            for version, rows in (("old", rows_old), ("new", rows_new)):
+                name = f"{scan.input}_{version}"
+                if f'"{name}"' in text:
+                    cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows(scan, versions[scan.input])}")
         for state in view.plan.states:
             table = view.state_table(state)
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table}")
         if view.plan.reads_now:
             set_times(cursor, changes.times)
-        steps, outputs = _sql(view.plan, changes.inputs, changes.retracts)
         for name, query in steps:
             cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
         targets = applications(view, changes)

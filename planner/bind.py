@@ -17,7 +17,7 @@ from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
 from catalog.types import Type
-from planner.operators import METADATA
+from planner.operators import METADATA, is_known
 from planner.statements import Name
 from planner.time_windows import prepare_from
 from planner.trees import name_of, position_of
@@ -160,6 +160,14 @@ def type_of(node: exp.Expr) -> Type:
     """Our type of an annotated expression; that of a lone string literal is varchar. Raises Error 42804 if unknown."""
     found = sql_type(node.this.type if isinstance(node, exp.Alias) else node.type)
     if found is None:
+        unknown = next((call for call in node.find_all(exp.Anonymous) if not is_known(call)), None)
+        if unknown is not None:
+            raise Error(
+                f"function {unknown.name.lower()} does not exist",
+                errors.UNDEFINED_FUNCTION,
+                hint="No function of this name can be used in a materialized view.",
+                position=position_of(unknown),
+            )
         raise Error(
             f"cannot tell the type of {node.sql(dialect='postgres')}",
             errors.DATATYPE_MISMATCH,

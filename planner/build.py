@@ -28,6 +28,7 @@ from planner.builder import (
     scalar,
     text,
     type_or_null,
+    typed,
     typed_column,
 )
 from planner.nodes import (
@@ -89,7 +90,11 @@ def _set_operation(builder: Builder, query: exp.SetOperation) -> Node:
     first = flat[0]
     if any(len(branch.fields) != len(first.fields) for branch in flat):
         kind = type(query).__name__.upper()
-        raise Error(f"each {kind} query must have the same number of columns", errors.SYNTAX_ERROR)
+        raise Error(
+            f"each {kind} query must have the same number of columns",
+            errors.SYNTAX_ERROR,
+            position=position_of(query.right),
+        )
     names = [f.name for f in first.fields]
     types = [common_type([_known(branch, place) for branch in flat], query) for place in range(len(first.fields))]
     aligned = tuple(renamed(branch, names, types) for branch in flat)
@@ -145,7 +150,7 @@ def _common_or_other(
         )
         kept: Node = Filter(counted, exp.and_(exp.GT(this=left.copy(), expression=zero.copy()), on_right, copy=False))
     else:
-        series = exp.GenerateSeries(start=exp.cast(exp.Literal.number(1), "bigint"), end=number)
+        series = exp.GenerateSeries(start=typed(exp.Literal.number(1), BIGINT), end=typed(number, BIGINT))
         kept = Unnest(counted, series, Field(builder.fresh("copy"), BIGINT), builder.fresh("position"))
     fields = counted.fields[: len(names)]
     return Project(kept, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in fields))
@@ -154,7 +159,7 @@ def _common_or_other(
 # SELECT.
 
 
-_UNSUPPORTED_CLAUSES = {"qualify": "QUALIFY", "locks": "FOR UPDATE", "sample": "TABLESAMPLE"}
+_UNSUPPORTED_CLAUSES = {"qualify": "QUALIFY", "locks": "FOR UPDATE"}
 
 
 def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
@@ -250,7 +255,9 @@ def _outputs(
     elif select.args.get("distinct") and is_whole:
         if hidden:
             raise Error(
-                "for SELECT DISTINCT, ORDER BY expressions must appear in select list", errors.INVALID_COLUMN_REFERENCE
+                "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                errors.INVALID_COLUMN_REFERENCE,
+                position=position_of(order or select),
             )
         result = _distinct(result)
     if is_whole:

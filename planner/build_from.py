@@ -40,6 +40,7 @@ from planner.nodes import (
     walk,
 )
 from planner.time_windows import is_temporal
+from planner.trees import position_of
 
 _NESTED_LOOP_HINT = (
     "Add an equality between the two sides to the condition. "
@@ -66,6 +67,8 @@ def one_row(builder: Builder) -> Values:
 
 def _source(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
     """A source. `left` is what stands before it in FROM, which a function in FROM may refer to and then contains."""
+    if source.args.get("sample"):
+        raise refuse("TABLESAMPLE", source)
     match source:
         case exp.Table() if isinstance(source.this, exp.Func):
             return _rows_of(builder, source, source.this, left)
@@ -82,6 +85,8 @@ def _source(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
             return _aliased(builder.query(builder, source.this, False), source)
         case exp.Values():
             return prefixed(values(builder, source), source.alias)
+    if isinstance(source, exp.Lateral):
+        raise refuse("a LATERAL subquery", source, "A scalar subquery in the select list, or a join, can do the same.")
     raise refuse(f"reading from {written(source)}", source)
 
 
@@ -105,7 +110,7 @@ def values(builder: Builder, source: exp.Values) -> Node:
     """VALUES, its columns named as its alias says or column1, column2, …"""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in source.expressions]
     if len({len(row) for row in rows}) != 1:
-        raise Error("VALUES lists must all be the same length", errors.SYNTAX_ERROR)
+        raise Error("VALUES lists must all be the same length", errors.SYNTAX_ERROR, position=position_of(source))
     alias = source.args.get("alias")
     given = [identifier.name for identifier in alias.columns] if alias is not None else []
     names = given + [f"column{number + 1}" for number in range(len(given), len(rows[0]))]

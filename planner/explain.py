@@ -146,8 +146,16 @@ def _table(statement: CreateTable) -> Operator:
     return made
 
 
-def notices(query: exp.Query) -> list[str]:
+def notices(query: exp.Query, plan: StreamPlan) -> list[str]:
     """What to tell the user about a query that is accepted."""
-    if query.args.get("order") is None:
-        return []
-    return ["The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee the order of a SELECT."]
+    found = []
+    if query.args.get("order") is not None:
+        found.append(
+            "The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee the order of a SELECT."
+        )
+    if plan.duckdb_only is not None:
+        found.append(
+            f"This view is filled and kept on DuckDB in the server, not on Spark: {plan.duckdb_only} is not proven to "
+            "give the same result on both."
+        )
+    return found

@@ -183,8 +183,13 @@ def result_type(node: exp.Expr) -> Known:
     return _RULES[type(node)](node)
 
 
+def is_known(call: exp.Anonymous) -> bool:
+    """Whether a call is of a function or aggregate that we have."""
+    return as_call(call) is not None or is_aggregate(call)
+
+
 def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Anonymous) and as_call(node) is None and not is_aggregate(node):
+    if isinstance(node, exp.Anonymous) and not is_known(node):
         return node
     is_call = isinstance(node, TYPED_HERE) or is_aggregate(node)
     found = aggregates.result_type(node, type_of_part) if is_call else result_type(node)

@@ -29,6 +29,7 @@ from planner.nodes import (
 from planner.now import reads_now
 from planner.rules import apply_rules
 from planner.statements import CreateMaterializedView
+from planner.trees import position_of
 from planner.window_close import on_window_close
 
 # RisingWave's name of the strategy, as EXPLAIN prints it.
@@ -108,11 +109,13 @@ def plan_view(statement: CreateMaterializedView, catalog: Catalog, scope: Scope)
 def _check_time(root: Node) -> None:
     """Raise Error 0A000 where `now()` is something else than compared with in a filter."""
     for node in walk(root):
-        if not isinstance(node, Filter) and any(reads_now(expression) for expression in expressions(node)):
+        reading = [expression for expression in expressions(node) if reads_now(expression)]
+        if reading and not isinstance(node, Filter):
             raise Error(
                 "For streaming queries, `NOW()` function is only allowed in `WHERE`, `HAVING`, `ON` and `FROM`",
                 errors.FEATURE_NOT_SUPPORTED,
                 hint="Please use a temporal filter: compare a column with now() in WHERE.",
+                position=position_of(reading[0]),
             )
 
 

@@ -76,7 +76,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         raise
     if backfill.error is not None:
         raise backfill.error
-    return Result("CREATE_MATERIALIZED_VIEW", notices=[Notice(text) for text in notices(statement.query)])
+    return Result("CREATE_MATERIALIZED_VIEW", notices=[Notice(text) for text in notices(statement.query, plan)])
 
 
 def _view_relation(

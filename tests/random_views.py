@@ -323,7 +323,9 @@ class Generator:
         return f"WITH c AS ({inner}) {joined}", {"x": "int", "y": "int"}
 
     def _tumble(self) -> tuple[str, Columns]:
-        source = self.random.choice([s for s in self.sources if "time" in s.columns.values()])
+        # What has a window already has columns of its names.
+        fitting = (s for s in self.sources if "time" in s.columns.values() and "window_start" not in s.columns)
+        source = self.random.choice(list(fitting))
         column = next(c for c, kind in source.columns.items() if kind == "time")
         call, kind = self._call(source.columns)
         window = self.random.choice(
