@@ -73,7 +73,7 @@ def kept(plan: StreamPlan) -> str:
 def plan(query: str, catalog: Catalog) -> StreamPlan:
     statement = parse_statement(f"CREATE MATERIALIZED VIEW v AS {query}")
     assert isinstance(statement, CreateMaterializedView)
-    return plan_view(statement.query, statement.columns, catalog, Scope("dev"))
+    return plan_view(statement, catalog, Scope("dev"))
 
 
 def catalog(folder: str, suffix: str) -> Catalog:
