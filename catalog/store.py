@@ -149,7 +149,9 @@ class Store:
             ],
         )
         if not relation.is_view:
-            self.create_table(cursor, relation.lake_name, relation.stored)
+            # What a view's query makes certain needs no constraint.
+            stored = relation.stored if relation.is_table else [replace(c, not_null=False) for c in relation.stored]
+            self.create_table(cursor, relation.lake_name, tuple(stored))
 
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
         """A lake table without a relation of its own, for the state of an operator."""

@@ -50,9 +50,14 @@ class Application:
 
     table: str
     key: tuple[str, ...]
+    present: frozenset[str]  # columns of the key that are never NULL
     columns: tuple[str, ...]
     removed: str
     added: str
+
+    def equals(self, column: str) -> str:
+        """The operator that compares a key column: one that prunes, where it may."""
+        return "=" if column in self.present else "IS NOT DISTINCT FROM"
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Advance:
         """Write the change into the lake, inside the cursor's transaction."""
         for item, (removed, added) in zip(self.applications, self._row_counts(cursor), strict=True):
             if removed:
-                same = " AND ".join(f"t.{quote(k)} IS NOT DISTINCT FROM r.{quote(k)}" for k in item.key) or "TRUE"
+                same = " AND ".join(f"t.{quote(k)} {item.equals(k)} r.{quote(k)}" for k in item.key) or "TRUE"
                 cursor.execute(f"DELETE FROM {item.table} AS t USING {item.removed} AS r WHERE {same}")
             if added:
                 columns = ", ".join(map(quote, item.columns))
@@ -151,5 +156,5 @@ def applications(view: View, changes: Changes) -> tuple[Application, ...]:
         prefix = f"j{view.relation.id}_{number}"
         table = view.internal_table(apply.state) if apply.state else view.relation.lake_name
         columns = tuple(select.alias_or_name for select in apply.added.selects)
-        found.append(Application(table, apply.key, columns, f"{prefix}_removed", f"{prefix}_added"))
+        found.append(Application(table, apply.key, apply.present, columns, f"{prefix}_removed", f"{prefix}_added"))
     return tuple(found)

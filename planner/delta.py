@@ -72,7 +72,8 @@ def compile_delta(plan: StreamPlan, changed: Iterable[str], retracts: bool = Tru
     assert changes is not None, "none of the inputs changed"
     compiler.add(VIEW_CHANGES, sql.consolidated(changes, plan.root.fields))
     names = [f.name for f in plan.root.fields]
-    view = Apply(None, plan.key, _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT))
+    removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
+    view = Apply(None, plan.key, plan.present, removed, added)
     return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view))
 
 
@@ -229,7 +230,7 @@ class Compiler:
     def _aggregate(self, node: Aggregate, below: exp.Select) -> exp.Select:
         state = self.plan.state_of(node)
         merge_groups(self, node, state, below, self._may_retract(node.input))
-        touched = Keys(f"{state.name}_touched", tuple((column(key), True) for key in node.keys))
+        touched = Keys.of(f"{state.name}_touched", node, node.keys)
         removed = Rows(self.plan, "old").of(node, touched)
         added = alive(node, f"{state.name}_merged")
         return _replaced(removed, added, node.fields)
@@ -238,7 +239,7 @@ class Compiler:
         state = self.plan.state_of(node)
         merge_first_rows(self, node, state, below, self._may_retract(node.input))
         assert node.limit is not None
-        touched = Keys(f"{state.name}_touched", tuple((column(name), True) for name in node.partition))
+        touched = Keys.of(f"{state.name}_touched", node, node.partition)
         removed = restricted(state_rows(state), node.fields, touched)
         added = sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
         if node.offset:
@@ -250,7 +251,7 @@ class Compiler:
         names: list[exp.Expr] = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(node.partition)]
         listed = names or [exp.alias_(exp.Literal.number(1), "k0")]
         step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c")))
-        keys = Keys(step, tuple((column(name), True) for name in node.partition))
+        keys = Keys.of(step, node.input, node.partition)
         old, new = (Rows.over_rows(node, self.full(node.input, version, keys)) for version in ("old", "new"))
         return _replaced(old, new, node.fields)
 

@@ -31,6 +31,7 @@ from planner.nodes import (
     walk,
 )
 from planner.now import at_time
+from planner.nullability import never_null
 from planner.state import alive, state_rows
 from planner.stream import StreamPlan
 
@@ -61,6 +62,12 @@ class Keys:
         if made.compared == self.compared:
             return self
         return made if kept else None
+
+    @staticmethod
+    def of(step: str, node: Node, names: Iterable[str]) -> Keys:
+        """The rows of a node whose fields of these names are the step's `k0`, `k1`, …; NULL equals NULL."""
+        present = never_null(node)
+        return Keys(step, tuple((column(name), name not in present) for name in names))
 
     def within(self, names: Iterable[str]) -> Keys | None:
         """The parts that read only these fields."""
@@ -164,7 +171,8 @@ class Rows:
         if self.version == "new" and merged in self.merged:
             touched = exp.alias_(exp.to_table(f"{state.name}_touched"), "k")
             names = node.keys if isinstance(node, Aggregate) else node.partition
-            same = [sql.same(column(f"k{n}", "k"), column(name, "s")) for n, name in enumerate(names)]
+            present = never_null(node)
+            same = [sql.same(column(f"k{n}", "k"), column(k, "s"), k not in present) for n, k in enumerate(names)]
             found = exp.Exists(this=exp.select(exp.Literal.number(1)).from_(touched).where(*same))
             fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
             rows = sql.union([rows.where(exp.Not(this=found)), sql.over(fresh, node.fields)])

@@ -10,6 +10,7 @@ from planner import sql
 from planner.bind import data_type
 from planner.full import Keys, restricted
 from planner.nodes import COUNT, WEIGHT, Aggregate, Call, TopN, column
+from planner.nullability import never_null
 from planner.program import Apply
 from planner.state import alive, state_rows
 from planner.stream import State
@@ -36,7 +37,8 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
     compiler.add(f"{state.name}_merged", _merged(node, state, {call.name for call in again}))
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
-        compiler.applies.append(Apply(state.name, node.keys, names, alive(node, f"{state.name}_merged")))
+        merged = alive(node, f"{state.name}_merged")
+        compiler.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
 
 
 def _recompute(compiler: Compiler, node: Aggregate, state: State, calls: list[Call]) -> None:
@@ -45,7 +47,7 @@ def _recompute(compiler: Compiler, node: Aggregate, state: State, calls: list[Ca
     if all(call.expression is None for call in calls):
         chosen = chosen.where(column("_lost"))
     step = compiler.add(f"{state.name}_again", chosen)
-    restriction = Keys(step, tuple((column(key), True) for key in node.keys))
+    restriction = Keys.of(step, node.input, node.keys)
     rows = compiler.full(node.input, "new", restriction)
     compiler.add(f"{state.name}_recomputed", sql.aggregate(node, rows, calls))
 
@@ -104,7 +106,8 @@ def _merge_call(call: Call, is_recomputed: bool) -> exp.Expr:
 def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:
     if not node.keys:
         return exp.true()
-    return exp.and_(*(sql.same(column(k, left), column(k, right)) for k in node.keys))
+    present = never_null(node)
+    return exp.and_(*(sql.same(column(k, left), column(k, right), k not in present) for k in node.keys))
 
 
 def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Select, retracts: bool) -> None:
@@ -120,8 +123,8 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
     keys: list[exp.Expr] = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(names)]
     keys = keys or [exp.alias_(exp.Literal.number(1), "k0")]
     compiler.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
-    by_partition = tuple((column(name), True) for name in names)
-    touched = Keys(f"{state.name}_touched", by_partition)
+    present = never_null(node)
+    touched = Keys.of(f"{state.name}_touched", node, names)
     stored = restricted(state_rows(state), fields, touched)
     arriving = exp.select(*(column(f.name) for f in fields)).from_(changes)
     arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
@@ -129,16 +132,18 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
     if retracts:
         gone = exp.select("*").from_(changes).where(exp.LT(this=column(WEIGHT), expression=exp.Literal.number(0)))
         was_first = Keys(
-            f"{state.name}_state", tuple((column(key), True) for key in dict.fromkeys(node.key)), _stored(node, state)
+            f"{state.name}_state",
+            tuple((column(key), key not in present) for key in dict.fromkeys(node.key)),
+            _stored(node, state),
         )
         lost = restricted(gone, fields, was_first)
         compiler.add(f"{state.name}_lost", exp.select(*(k.copy() for k in keys)).distinct().from_(lost.subquery("l")))
         # A partition that lost a row of its state is read from the input alone.
         is_lost = exp.select(exp.Literal.number(1)).from_(exp.alias_(exp.to_table(f"{state.name}_lost"), "k"))
-        same = [sql.same(column(f"k{n}", "k"), column(name, "s")) for n, name in enumerate(names)]
+        same = [sql.same(column(f"k{n}", "k"), column(k, "s"), k not in present) for n, k in enumerate(names)]
         is_lost = is_lost.where(*same) if same else is_lost
         kept = sql.over(candidates, fields).where(exp.Not(this=exp.Exists(this=is_lost)))
-        again = compiler.full(node.input, "new", Keys(f"{state.name}_lost", by_partition))
+        again = compiler.full(node.input, "new", Keys.of(f"{state.name}_lost", node.input, names))
         again = sql.over(again, fields).where(exp.Exists(this=is_lost.copy()))
         candidates = sql.union([kept, again])
     merged = sql.top_n(node, candidates, 0, node.offset + node.limit)
@@ -149,7 +154,7 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
         )
         removed = removed.from_(f"{state.name}_touched")
         compiler.applies.append(
-            Apply(state.name, names, removed, sql.over(exp.select("*").from_(f"{state.name}_merged"), fields))
+            Apply(state.name, names, present, removed, sql.over(exp.select("*").from_(f"{state.name}_merged"), fields))
         )
 
 

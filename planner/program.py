@@ -24,6 +24,7 @@ class Apply:
 
     state: str | None
     key: tuple[str, ...]
+    present: frozenset[str]  # columns of the key that are never NULL
     removed: exp.Select
     added: exp.Select
 

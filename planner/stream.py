@@ -27,6 +27,7 @@ from planner.nodes import (
     walk,
 )
 from planner.now import reads_now
+from planner.nullability import never_null
 from planner.rules import apply_rules
 from planner.statements import CreateMaterializedView
 from planner.trees import position_of
@@ -68,7 +69,8 @@ class StreamPlan:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return tuple(Column(f.name, f.type, index >= self.width) for index, f in enumerate(self.root.fields))
+        fields = enumerate(self.root.fields)
+        return tuple(Column(f.name, f.type, index >= self.width, f.name in self.present) for index, f in fields)
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
@@ -77,6 +79,11 @@ class StreamPlan:
     @cached_property
     def key(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.root.key))
+
+    @cached_property
+    def present(self) -> frozenset[str]:
+        """The columns that are never NULL."""
+        return never_null(self.root)
 
     @cached_property
     def looked_up(self) -> frozenset[str]:

@@ -42,6 +42,8 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "js -> 0": (4, 6, 9), "js -> -1": (4, 6, 9), "js ->> 0": (4, 9), "js ->> 'a'": (7,), "js ->> 'b'": (1, 8),
     "jsonb_extract_path_text(js, 'a')": (7,), "js = '{\"b\": 2.50, \"a\": \"1\"}'::jsonb": (8,),
 }  # fmt: skip
+# In batch queries alone: DuckDB refuses a product of two numerics of up to 18 digits that has more.
+KNOWN_IN_BATCH = {"d * d": (5,)}
 H = Relation(
     1, "dev", "public", "h", "table", tuple(Column(name, parse_type(t)) for name, t in COLUMNS), ("n",), "", True
 )
@@ -151,10 +153,11 @@ def differences(
     always = all(value is not None and ERROR.fullmatch(value) for value in values)
     has_known_type = kind == "?" or len(KNOWN.get(expression, ())) == len(ROWS)
     out = [] if has_known_type or same_type(found[0], kind) else [f"type {found[0]} not {kind}"]
+    known = KNOWN.get(expression, ()) + (() if null else KNOWN_IN_BATCH.get(expression, ()))
     for row, value, right in zip(ROWS, found[1], values, strict=True):
         if right is not None and ERROR.fullmatch(right):
             right = None if null and not always else ERRED
-        if row[0] not in KNOWN.get(expression, ()) and not same_value(value, right, kind):
+        if row[0] not in known and not same_value(value, right, kind):
             out.append(f"row {row[0]}: {value!r} not {right!r}")
     return out
 

@@ -69,7 +69,7 @@ def _insert_job(cursor: Cursor, id_: int, name: str, status: str, counts: list[i
         [id_, name, status == "CREATED"],
     )
     cursor.execute(
-        "INSERT INTO lake.sparkwave.jobs VALUES (?, ?, true, true, 'backfill-1', 'snapshot', 3, NULL)", [id_, status]
+        "INSERT INTO lake.sparkwave.jobs VALUES (?, ?, true, true, 'backfill-1', 'snapshot', 3, NULL, 0)", [id_, status]
     )
     for slice_id, count in enumerate(counts):
         cursor.execute(

@@ -20,7 +20,7 @@ CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._a
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, c.position, c.name, c.type, c.is_hidden,
-       c.not_null OR (r.kind = 'table' AND list_contains(r.key, c.name)) AS not_null,
+       r.kind = 'table' AND (c.not_null OR list_contains(r.key, c.name)) AS not_null,
        list_contains(r.key, c.name) AS is_key,
        if(c.is_hidden, NULL,
           row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,

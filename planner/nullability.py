@@ -1,0 +1,83 @@
+"""Which fields of a node are never NULL: then `=` finds their rows, and DuckDB skips what cannot have them.
+
+`IS NOT DISTINCT FROM` reads every row group; with `=` the engine compares statistics first.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sqlglot import exp
+
+from planner.nodes import (
+    ANTI,
+    DYNAMIC,
+    FULL,
+    INNER,
+    LEFT,
+    SEMI,
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    Values,
+    conjuncts,
+)
+
+
+@lru_cache(maxsize=4096)
+def never_null(node: Node) -> frozenset[str]:
+    """The names of the fields that have a value in every row."""
+    match node:
+        case Scan(relation=relation):
+            # A view's key may be a group key that is NULL; a table's key is none.
+            names = {c.name for c in relation.columns if c.not_null} | (
+                set(relation.key) if relation.is_table else set()
+            )
+            return frozenset(f"{node.alias}.{name}" for name in node.columns if name in names)
+        case Values():
+            return frozenset({node.number})
+        case Filter(predicate=predicate):
+            return never_null(node.input) | _compared(predicate)
+        case Project(items=items):
+            below = never_null(node.input)
+            return frozenset(i.name for i in items if i.source in below or isinstance(i.expression, exp.Literal))
+        case Unnest():
+            return never_null(node.input) | {node.position}
+        case UnionAll(branches=branches):
+            return frozenset.intersection(*map(never_null, branches))
+        case Aggregate(keys=keys):
+            counts = {call.name for call in node.calls if call.function == "count"}
+            return (never_null(node.input) & set(keys)) | counts
+        case TopN() | OverWindow():
+            return never_null(node.input)
+        case Join(kind=kind):
+            return _of_join(node, kind)
+    return frozenset()
+
+
+def _of_join(node: Join, kind: str) -> frozenset[str]:
+    left, right = never_null(node.left), never_null(node.right)
+    met = _compared(node.condition) if node.condition is not None else frozenset()
+    if kind in (INNER, TEMPORAL):
+        return left | right | met
+    if kind in (SEMI, DYNAMIC):
+        return left | (met & {f.name for f in node.left.fields})
+    return left if kind in (LEFT, ANTI, TEMPORAL_LEFT) else frozenset() if kind == FULL else left
+
+
+def _compared(predicate: exp.Expr) -> frozenset[str]:
+    """The fields that a condition that holds has compared with something: NULL never compares true."""
+    found = set()
+    for part in conjuncts(predicate):
+        if isinstance(part, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NEQ):
+            found |= {side.name for side in (part.this, part.expression) if isinstance(side, exp.Column)}
+    return frozenset(found)
