@@ -1,7 +1,7 @@
 """The system catalogs: views of DuckDB's in-memory database over Sparkwave's own relations.
 
 `catalog/system/*.sql` defines them: schemas `pgc` (pg_catalog), `infs` (information_schema), `rwc` (rw_catalog) and the
-functions they need in `pgf`. `planner.pg_compat` sends a client's catalog query to them.
+functions they need in `pgf`. `planner.batch.pg_compat` sends a client's catalog query to them.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from catalog.model import Relation
 from catalog.names import lake_name, quote
 from executor.feeds import Feeds
 from executor.versions import Version, rows_changed
-from planner.delta import compile_delta
-from planner.now import NOW
-from planner.program import DeltaProgram
+from planner.delta.compiler import compile_delta
+from planner.delta.now import NOW
+from planner.delta.program import DeltaProgram
 from planner.stream import State, StreamPlan
 
 

@@ -30,7 +30,7 @@ from executor.slicing import plan_slices, row_count
 from executor.spark_engine import RowIds, SparkEngine, SparkError, spark_engine
 from executor.versions import Version, rows_at
 from planner.backfill import PARTIALS, Fragment, fragments, merge_query, slice_query, whole_query
-from planner.emit import DUCKDB, SPARK, to_sql
+from planner.functions.emit import DUCKDB, SPARK, to_sql
 
 logger = logging.getLogger(__name__)
 

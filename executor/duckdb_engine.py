@@ -8,7 +8,7 @@ from functools import lru_cache
 from catalog.lake import Cursor
 from executor.advance import Advance, Changes, View, applications, program, set_times
 from executor.versions import Version, rows_new, rows_old
-from planner.emit import DUCKDB, to_sql
+from planner.functions.emit import DUCKDB, to_sql
 from planner.stream import StreamPlan
 
 

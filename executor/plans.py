@@ -7,7 +7,7 @@ import threading
 from catalog.model import Catalog, Relation
 from executor.advance import View
 from planner.bind import Scope
-from planner.parse import parse_statement
+from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView
 from planner.stream import StreamPlan, plan_view
 

@@ -21,7 +21,7 @@ from executor.advance import Advance, Changes, View, applications, program
 from executor.groups import Group
 from executor.lake_files import ROW_ID_COLUMN, SNAPSHOT_COLUMN, DataFile, TableFiles, table_files
 from executor.versions import Version, rows_at, rows_new
-from planner.emit import SPARK, to_sql
+from planner.functions.emit import SPARK, to_sql
 from planner.nodes import Scan
 
 SparkError = (PySparkException, grpc.RpcError)

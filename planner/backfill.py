@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner import sql
 from planner.bind import data_type
-from planner.full import Rows
+from planner.delta import sql
+from planner.delta.full import Rows
 from planner.nodes import (
     FULL,
     INNER,

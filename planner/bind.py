@@ -17,11 +17,11 @@ from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
 from catalog.types import Type
-from planner.operators import METADATA, is_known
+from planner.build.time_windows import prepare_from
+from planner.functions.operators import METADATA, is_known
+from planner.functions.typed import data_type, sql_type
+from planner.parse.trees import name_of, position_of
 from planner.statements import Name
-from planner.time_windows import prepare_from
-from planner.trees import name_of, position_of
-from planner.typed import data_type, sql_type
 from planner.views import reference
 
 __all__ = ["BoundQuery", "Scope", "bind", "data_type", "resolve", "resolve_readable", "type_of"]

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog.types import INTEGER
 from planner.bind import data_type
-from planner.builder import columns_in, names_of, typed_column
+from planner.build.builder import columns_in, names_of, typed_column
 from planner.nodes import (
     COUNT,
     DYNAMIC,

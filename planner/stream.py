@@ -9,8 +9,11 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column
 from planner.bind import Scope, bind
-from planner.build import build
-from planner.engines import duckdb_only
+from planner.build.query import build
+from planner.build.window_close import on_window_close
+from planner.delta.now import reads_now
+from planner.delta.nullability import never_null
+from planner.functions.engines import duckdb_only
 from planner.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
@@ -26,12 +29,9 @@ from planner.nodes import (
     expressions,
     walk,
 )
-from planner.now import reads_now
-from planner.nullability import never_null
+from planner.parse.trees import position_of
 from planner.rules import apply_rules
 from planner.statements import CreateMaterializedView
-from planner.trees import position_of
-from planner.window_close import on_window_close
 
 # RisingWave's name of the strategy, as EXPLAIN prints it.
 SNAPSHOT = "SnapshotBackfill"

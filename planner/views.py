@@ -7,10 +7,10 @@ from functools import lru_cache
 from sqlglot import exp
 
 from catalog.model import Relation
-from planner.parse import parse_statement
+from planner.build.time_windows import prepare_from
+from planner.parse.statement import parse_statement
+from planner.parse.trees import folded, is_cte
 from planner.statements import CreateView
-from planner.time_windows import prepare_from
-from planner.trees import folded, is_cte
 
 # What follows a table's name and stays where the name goes.
 _KEPT_ARGUMENTS = ("joins", "laterals", "sample", "pivots")

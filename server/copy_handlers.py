@@ -11,7 +11,7 @@ from catalog.lake import Cursor, DuckDBError, translate
 from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.types import Type
-from planner.query import find_relation, plan_query, resolve_target, select_columns
+from planner.batch.query import find_relation, plan_query, resolve_target, select_columns
 from planner.statements import Copy
 from server.copy import csv_copy, text_copy
 from server.dml import STAGED, create_staging, store_staged, target_columns

@@ -9,9 +9,9 @@ from catalog.errors import Error, not_found
 from catalog.model import INITIAL, ROW_ID, Column, Job, Relation, row_id_column
 from catalog.store import already_exists
 from executor.groups import DEFAULT_GROUP
+from planner.batch.query import plan_query, relations_read
 from planner.bind import resolve
-from planner.explain import notices
-from planner.query import plan_query, relations_read
+from planner.explain.explain import notices
 from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name, Option
 from planner.stream import StreamPlan, plan_view
 from server.result import Notice, Result, ResultColumn

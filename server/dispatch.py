@@ -11,12 +11,13 @@ from typing import Any
 
 from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR, Type
-from planner import pg_compat, statements
-from planner.parse import parse_statement
-from planner.query import plan_query
+from planner import statements
+from planner.batch import pg_compat
+from planner.batch.query import plan_query
+from planner.parse.statement import parse_statement
+from planner.parse.tokens import split_statements
+from planner.parse.trees import locate
 from planner.statements import Statement
-from planner.tokens import split_statements
-from planner.trees import locate
 from server import control, copy_handlers, ddl, dml, queries, result, show
 from server.context import Context
 from server.result import Result, ResultColumn

@@ -7,7 +7,7 @@ from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Column, Relation, Watermark
 from catalog.names import quote
-from planner.query import Batch, plan_source, plan_write, resolve_target
+from planner.batch.query import Batch, plan_source, plan_write, resolve_target
 from planner.statements import Delete, Insert, Update
 from server.result import Result
 from server.session import Session

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import planner.explain
 from catalog.errors import Error
 from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR
-from planner.query import Batch, plan_query
+from planner.batch.query import Batch, plan_query
+from planner.explain.explain import check
+from planner.explain.explain import explain as explain_lines
 from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
 from server import dml
 from server.result import Result
@@ -20,13 +21,13 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
 
 def explain(session: Session, statement: Explain) -> Result:
     """The planner's plan of a statement; of a query that it has no operators for, DuckDB's. Nothing runs."""
-    planner.explain.check(statement)
+    check(statement)
     target = statement.statement
     environment = session.environment
     # Planning a batch statement as it would be run finds its errors.
     batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
     try:
-        lines = planner.explain.explain(statement, environment.catalog, environment.scope)
+        lines = explain_lines(statement, environment.catalog, environment.scope)
     except Error as refused:
         if batch is None or statement.options.format != "text" or statement.options.type != "physical":
             raise

@@ -14,8 +14,8 @@ from catalog.lake import Cursor, DuckDBError, translate
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
 from catalog.types import Type, parse_type
+from planner.batch.query import Batch, Environment
 from planner.bind import Scope
-from planner.query import Batch, Environment
 from server.context import Context
 from server.result import Result, ResultColumn
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name

@@ -7,8 +7,8 @@ import fnmatch
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import BIGINT, VARCHAR, Type
+from planner.batch.query import Batch
 from planner.bind import resolve
-from planner.query import Batch
 from planner.statements import SetVariable, Show, ShowCreate, ShowVariable
 from server.result import Notice, Result
 from server.session import Session, rows_result

@@ -15,14 +15,14 @@ from catalog.types import INTEGER, VARCHAR
 from executor.groups import Group, Groups, Size
 from executor.spark_engine import RowIds, SparkEngine, spark_engine
 from planner.bind import BoundQuery, Scope, bind, type_of
-from planner.emit import SPARK, to_sql
-from planner.functions import FUNCTIONS
+from planner.functions.emit import SPARK, to_sql
+from planner.functions.functions import FUNCTIONS
+from planner.functions.operators import as_call
+from planner.functions.portable import PORTABLE, unproven_part
+from planner.functions.spark_case import LOWER, UPPER
+from planner.functions.spark_spelling import fill
 from planner.nodes import Scan
-from planner.operators import as_call
-from planner.portable import PORTABLE, unproven_part
-from planner.spark_case import LOWER, UPPER
-from planner.spark_spelling import fill
-from planner.trees import parse_tree
+from planner.parse.trees import parse_tree
 from server.config import Config
 from server.context import open_context
 from server.text_format import text_array

@@ -15,9 +15,9 @@ from test_golden import shown
 from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
 from planner.bind import Scope
 from planner.distribution import BROADCAST, HASH, SINGLE, distribution, moves
-from planner.explain import explain
+from planner.explain.explain import explain
 from planner.nodes import DYNAMIC, Aggregate, Join, OverWindow, TopN, walk
-from planner.parse import parse_statement
+from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView, CreateTable, Explain
 from planner.stream import StreamPlan, plan_view
 

@@ -12,9 +12,9 @@ from random_views import TABLES, Generator
 from sqlglot import exp
 from test_explain import SCOPE, tables
 
-from planner import sql
-from planner.emit import DUCKDB, to_sql
-from planner.explain_incremental import operator_delta
+from planner.delta import sql
+from planner.explain.incremental import operator_delta
+from planner.functions.emit import DUCKDB, to_sql
 from planner.nodes import (
     Aggregate,
     Filter,
@@ -30,7 +30,7 @@ from planner.nodes import (
     column,
     walk,
 )
-from planner.parse import parse_statement
+from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView
 from planner.stream import StreamPlan, plan_view
 

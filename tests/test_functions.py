@@ -16,11 +16,11 @@ from sqlglot import exp
 from catalog import system_views
 from catalog.model import Catalog, Column, Relation
 from catalog.types import VARCHAR, Type, parse_type
+from planner.batch.query import Environment, plan_query
 from planner.bind import Scope, bind, type_of
-from planner.emit import DUCKDB, to_sql
-from planner.query import Environment, plan_query
-from planner.trees import parse_tree
-from planner.typed import sql_type
+from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.typed import sql_type
+from planner.parse.trees import parse_tree
 from server.text_format import text_array
 
 GOLDEN = read_golden()

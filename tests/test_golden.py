@@ -18,10 +18,10 @@ from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
 from catalog.types import parse_type
 from planner.backfill import fragments, merge_query, slice_query, whole_query
 from planner.bind import Scope
-from planner.delta import compile_delta
-from planner.emit import DUCKDB, SPARK, to_sql
-from planner.explain import explain, explain_view
-from planner.parse import parse_statement
+from planner.delta.compiler import compile_delta
+from planner.explain.explain import explain, explain_view
+from planner.functions.emit import DUCKDB, SPARK, to_sql
+from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions, Query
 from planner.stream import StreamPlan, plan_view
 

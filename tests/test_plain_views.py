@@ -14,7 +14,7 @@ from servers import Server
 from catalog.model import Catalog, Column, Relation
 from catalog.types import parse_type
 from planner.bind import Scope, bind
-from planner.parse import parse_statement
+from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView
 from planner.stream import plan_view
 

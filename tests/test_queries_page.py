@@ -10,7 +10,7 @@ from query_sets import queries, tables
 from catalog.errors import Error
 from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
 from planner.bind import Scope
-from planner.parse import parse_statement
+from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView, CreateTable
 from planner.stream import StreamPlan, plan_view
 

@@ -12,10 +12,10 @@ import sqlglot
 
 from catalog import system_views
 from catalog.lake import Cursor, DuckDBError, Lake
-from planner import pg_compat
-from planner.pg_names import FUNCTIONS, SCHEMAS, output_name
-from planner.spelling import for_duckdb
-from planner.trees import parse_tree
+from planner.batch import pg_compat
+from planner.batch.pg_names import FUNCTIONS, SCHEMAS, output_name
+from planner.functions.duckdb_spelling import for_duckdb
+from planner.parse.trees import parse_tree
 
 RECORDED = Path(__file__).parent / "client_queries"
 SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path": '"$user", public', "jit": "on"}

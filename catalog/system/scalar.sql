@@ -1,4 +1,4 @@
--- Postgres' scalar functions where DuckDB's of the same name differ or are missing; planner/functions.py sends calls
+-- Postgres' scalar functions where DuckDB's of the same name differ or are missing; planner/functions/functions.py sends calls
 -- here. A macro is chosen by the number of arguments and, where they are given, by their types. A numeric argument is
 -- declared DECIMAL(38,10), the form an unconstrained numeric is stored in. None calls error(), so that TRY can hold it.
 

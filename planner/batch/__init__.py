@@ -1,0 +1,1 @@
+"""Clients' own queries for DuckDB, with PostgreSQL's catalogs."""

@@ -1,0 +1,177 @@
+"""Rules of pg_compat for casts and operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from planner.batch.pg_names import (
+    ARRAY_COLUMNS,
+    OID_TYPES,
+    REG_TYPES,
+    REGPROC_COLUMNS,
+    TYPES,
+    Context,
+    call,
+    strings,
+    type_name,
+)
+
+_OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
+    "~": lambda left, right: exp.RegexpLike(this=left, expression=right),
+    "!~": lambda left, right: exp.Not(this=exp.RegexpLike(this=left, expression=right)),
+    "~*": lambda left, right: exp.RegexpILike(this=left, expression=right),
+    "!~*": lambda left, right: exp.Not(this=exp.RegexpILike(this=left, expression=right)),
+    "~~": lambda left, right: escaped(exp.Like(this=left, expression=right)),
+    "!~~": lambda left, right: exp.Not(this=escaped(exp.Like(this=left, expression=right))),
+    "~~*": lambda left, right: escaped(exp.ILike(this=left, expression=right)),
+    "=": lambda left, right: exp.EQ(this=left, expression=right),
+    "<>": lambda left, right: exp.NEQ(this=left, expression=right),
+    "<": lambda left, right: exp.LT(this=left, expression=right),
+    ">": lambda left, right: exp.GT(this=left, expression=right),
+    "<=": lambda left, right: exp.LTE(this=left, expression=right),
+    ">=": lambda left, right: exp.GTE(this=left, expression=right),
+    "+": lambda left, right: exp.Add(this=left, expression=right),
+    "-": lambda left, right: exp.Sub(this=left, expression=right),
+    "||": lambda left, right: exp.DPipe(this=left, expression=right),
+}
+
+
+def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
+    name = type_name(node.to)
+    element = name.removesuffix("[]")
+    if name in REG_TYPES:
+        return _reg_cast(node, REG_TYPES[name], context)
+    if name in OID_TYPES and _is_regproc(node.this):
+        return call("regproc_in", node.this)
+    items = array_items(node.this) if element != name else None
+    if items is not None:
+        node.set("this", _list(items))
+    if element not in TYPES:
+        return node if items is not None else None
+    node.set("to", exp.DataType.build(TYPES[element] + name[len(element) :], dialect="duckdb"))
+    return node
+
+
+def _reg_cast(node: exp.Cast, stem: str, context: Context) -> exp.Expr:
+    value = node.this.unnest()
+    path = [strings(context.search_path)] if stem == "regclass" else []
+    if _is_text(value) or _is_regproc(value):
+        value = call(f"{stem}_in", value, *path)
+    return value if _wants_oid(node, context) else call(f"{stem}_out", value, *path)
+
+
+def _wants_oid(node: exp.Expr, context: Context) -> bool:
+    """Whether what surrounds a reg* value compares it or takes an OID; elsewhere it shows as a name."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.Cast):
+        return type_name(parent.to) in OID_TYPES
+    if isinstance(parent, exp.Anonymous):
+        return context.is_function(parent.name.lower()) and not parent.name.lower().startswith("quote_")
+    return isinstance(parent, exp.Predicate | exp.Tuple | exp.Any)
+
+
+def _is_text(value: exp.Expr) -> bool:
+    if isinstance(value, exp.Cast):
+        return value.to.is_type(*exp.DataType.TEXT_TYPES)
+    if isinstance(value, exp.Dot):
+        return value.expression.name.startswith("quote_")
+    return value.is_string or isinstance(value, exp.DPipe | exp.Concat | exp.Placeholder | exp.Parameter)
+
+
+def _is_regproc(value: exp.Expr) -> bool:
+    return isinstance(value, exp.Column) and value.name.lower() in REGPROC_COLUMNS
+
+
+def array_items(value: exp.Expr) -> list[str | None] | None:
+    """The items of a literal such as '{a,"b c",NULL}'; None for anything else."""
+    text = value.unnest()
+    if not text.is_string or not re.fullmatch(r"\{[^{}]*\}", text.name):
+        return None
+    found = re.findall(r'("(?:[^"\\]|\\.)*")|([^,{}"]+)', text.name)
+    return [
+        re.sub(r"\\(.)", r"\1", quoted[1:-1]) if quoted else None if bare.strip().upper() == "NULL" else bare.strip()
+        for quoted, bare in found
+    ]
+
+
+def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
+    left, right = node.this, node.expression
+    if isinstance(right, exp.Any):
+        return _any(node, context)
+    if isinstance(right, exp.All) or (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"):
+        return _all(node)
+    for side, other in ((left, right), (right, left)):
+        if _is_regproc(side) and not other.is_string and not _is_text(other):
+            side.replace(call("regproc_in", side.copy()))
+            return node
+        items = array_items(side)
+        if items is not None and isinstance(other, exp.Column) and other.name.lower() in ARRAY_COLUMNS:
+            side.replace(_list(items))
+            return node
+    return None
+
+
+def _any(node: exp.Binary, context: Context) -> exp.Expr | None:
+    """`x = ANY(..)`: a list for a literal, a function for a catalog's array, which a join condition can hold."""
+    if not isinstance(node, exp.EQ):
+        return None
+    array = node.expression.this.unnest()
+    items = _items(array)
+    if items is not None:
+        return exp.In(this=node.this, expressions=items) if items else exp.false()
+    # In a join's condition, where NULL is as good as false, this is what DuckDB can hash.
+    is_list = isinstance(array, exp.Column | exp.Dot | exp.Array)
+    is_list = is_list and isinstance(node.find_ancestor(exp.Join, exp.Query), exp.Join)
+    return exp.Anonymous(this="list_contains", expressions=[array, node.this]) if is_list else None
+
+
+def _all(node: exp.Binary) -> exp.Expr | None:
+    right = node.expression
+    array = right.this if isinstance(right, exp.All) else right.expressions[0]
+    items = _items(array.unnest())
+    if items is None or not isinstance(node, exp.NEQ):
+        return None
+    return exp.Not(this=exp.In(this=node.this, expressions=items)) if items else exp.true()
+
+
+def _items(array: exp.Expr) -> list[exp.Expr] | None:
+    """The items of an array literal, in text or, with its cast's rule applied, in a list."""
+    texts = array_items(array)
+    if texts is not None:
+        return [_text_or_null(text) for text in texts]
+    if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array):
+        return array.this.expressions
+    return None
+
+
+def _list(items: list[str | None]) -> exp.Expr:
+    return exp.Array(expressions=[_text_or_null(item) for item in items])
+
+
+def _text_or_null(text: str | None) -> exp.Expr:
+    return exp.null() if text is None else exp.Literal.string(text)
+
+
+def escaped(node: exp.Expr) -> exp.Expr:
+    """LIKE with PostgreSQL's default escape character, which DuckDB does not have."""
+    pattern = node.expression
+    has_none = pattern.is_string and "\\" not in pattern.name
+    if has_none or isinstance(node.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All):
+        return node
+    return exp.Escape(this=node, expression=exp.Literal.string("\\"))
+
+
+def rewrite_like(node: exp.Expr, context: Context) -> exp.Expr | None:
+    new = escaped(node)
+    return None if new is node else new
+
+
+def rewrite_operator(node: exp.Operator, context: Context) -> exp.Expr | None:
+    """`a OPERATOR(pg_catalog.~) b`."""
+    build = _OPERATORS.get(str(node.args["operator"]).rpartition(".")[2].strip())
+    return build(node.this, node.expression) if build else None

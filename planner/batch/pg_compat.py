@@ -1,0 +1,279 @@
+"""PostgreSQL's catalog queries as DuckDB queries over the system views (`catalog/system_views.py`).
+
+`rewrite` also serves users' queries: `version()`, `'t'::regclass`, LIKE's escape and the like work in any of them.
+One rule a node type, applied from the leaves up; what is only a renaming is a table in pg_names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+
+from planner.batch.pg_casts import rewrite_cast, rewrite_comparison, rewrite_like, rewrite_operator
+from planner.batch.pg_names import (
+    FUNCTION_NODES,
+    FUNCTIONS,
+    HIDDEN_COLUMNS,
+    KEYWORDS,
+    RENAMED,
+    SCHEMAS,
+    TAKE_PATH,
+    TAKE_REGCLASS,
+    VECTOR_COLUMNS,
+    Context,
+    IsSystem,
+    call,
+    output_name,
+    strings,
+)
+from planner.functions.operators import as_call
+
+VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
+_POSTGRES = Dialect.get_or_raise("postgres")
+
+
+def rewrite(tree: exp.Expr, is_system: IsSystem, session: Mapping[str, str]) -> exp.Expr:
+    """The tree (of sqlglot's `postgres` dialect) with PostgreSQL's catalog in DuckDB's terms; user tables stay.
+
+    `is_system(schema, name)` tells system relations and, for the schema "pgf", our functions. `session` has
+    "database", "user", "schema" and settings by name. The result is a new tree, to be written in dialect `duckdb`;
+    columns keep the names that PostgreSQL would give them.
+    """
+    root = tree.copy()
+    nodes = list(root.walk())
+    context = Context(is_system, session, frozenset(n.alias.lower() for n in nodes if isinstance(n, exp.CTE)))
+    items = [item for node in nodes if isinstance(node, exp.Select) for item in node.expressions]
+    names = [(item.parent, item.index, output_name(item)) for item in items if not _has_name(item)]
+    # The walk is breadth first from the root, so this is leaves first.
+    for node in reversed(nodes):
+        rule = _RULES.get(type(node))
+        parent, key, index = node.parent, node.arg_key, node.index
+        new = rule(node, context) if rule else None
+        if new is None or new is node:
+            continue
+        if parent is None:
+            root = new
+        else:
+            # Not node.replace: the rule may have put the node inside the new one.
+            parent.set(key or "this", new, index)
+    for select, place, name in names:
+        select.set("expressions", exp.alias_(select.expressions[place], name, quoted=True), place)
+    return root
+
+
+def _has_name(item: exp.Expr) -> bool:
+    """Whether a SELECT item keeps its name through the rules."""
+    if isinstance(item, exp.Column):
+        return item.name.lower() not in KEYWORDS | HIDDEN_COLUMNS
+    return isinstance(item, exp.Alias | exp.Aliases) or item.is_star
+
+
+def prepare_text(sql: str) -> str:
+    """The text with what sqlglot reads wrongly put in another way of the same length, so that positions stay.
+
+    `::oid[]` and `::regtype[]` it refuses; in `$1,$2` it takes `$1,$` for the start of a dollar quote.
+    """
+    return _MISREAD.sub(_readable, sql) if "[]" in sql or "$" in sql else sql
+
+
+def _readable(match: re.Match[str]) -> str:
+    if match["parameter"]:
+        return "@" + match["parameter"]
+    return f"::{_ACCEPTED[match['type'].lower()]}[]" if match["type"] else match[0]
+
+
+_ACCEPTED = {"oid": "int", "regtype": "integer"}
+_MISREAD = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
+    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|::(?P<type>oid|regtype)\[\]""",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+# Relations.
+
+
+def _table(table: exp.Table, context: Context) -> exp.Expr | None:
+    if isinstance(table.this, exp.Func):
+        return _table_function(table, context)
+    schema = context.system_schema(table)
+    if schema is None:
+        return None
+    alias = table.args.get("alias")
+    if table.name.lower() == "pg_settings":
+        function = exp.Anonymous(this="pg_settings", expressions=[_settings(context)])
+        alias = alias or exp.TableAlias(this=exp.to_identifier("pg_settings"))
+        schema_name, database = exp.to_identifier(FUNCTIONS), exp.to_identifier("memory")
+        return exp.Table(this=function, db=schema_name, catalog=database, alias=alias)
+    table.set("this", exp.to_identifier(table.name.lower(), quoted=True))
+    table.set("db", exp.to_identifier(SCHEMAS[schema]))
+    table.set("catalog", exp.to_identifier("memory"))
+    return table
+
+
+def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
+    """A function in FROM. PostgreSQL names the column of one that returns single values after the table's alias."""
+    name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else ""
+    alias = table.args.get("alias")
+    if table.db.lower() in SCHEMAS:
+        table.set("db", None)
+    if context.is_function(name):
+        table.set("db", exp.to_identifier(FUNCTIONS))
+        table.set("catalog", exp.to_identifier("memory"))
+        if table.args.get("ordinality"):
+            bare = table.copy()
+            bare.set("ordinality", None)
+            bare.set("alias", None)
+            query = exp.select("*", "row_number() OVER () AS ordinality").from_(bare)
+            return exp.Subquery(this=query, alias=alias)
+    elif alias and not alias.columns and isinstance(table.this, exp.Explode | exp.ExplodingGenerateSeries):
+        alias.set("columns", [alias.this.copy()])
+    return table
+
+
+def _unnest(node: exp.Unnest, context: Context) -> exp.Expr | None:
+    alias = node.args.get("alias")
+    if alias is None or alias.columns or node.args.get("offset"):
+        return None
+    alias.set("columns", [alias.this.copy()])
+    return node
+
+
+def _fold(identifier: exp.Identifier, context: Context) -> None:
+    """PostgreSQL's folding of names, which DuckDB would show as they were written."""
+    if not identifier.quoted:
+        identifier.set("this", identifier.name.lower())
+
+
+def _group(group: exp.Group, context: Context) -> None:
+    """GROUP BY an output name that several relations also have: RisingWave takes the output column (dbt needs it)."""
+    select = group.parent
+    if not isinstance(select, exp.Select) or not select.args.get("joins") or not _reads_system(group, context):
+        return
+    aliases = [item.alias if isinstance(item, exp.Alias) else None for item in select.expressions]
+    for item in group.expressions:
+        if isinstance(item, exp.Column) and not item.table and item.name in aliases:
+            item.replace(exp.Literal.number(aliases.index(item.name) + 1))
+
+
+def _column(column: exp.Column, context: Context) -> exp.Expr | None:
+    name = column.name.lower()
+    if name in KEYWORDS and not column.table and not column.this.quoted:
+        return exp.Literal.string(context.session.get("user", "root"))
+    if column.db.lower() in SCHEMAS:
+        column.set("db", None)
+        column.set("catalog", None)
+        return column
+    if name in HIDDEN_COLUMNS and _reads_system(column, context):
+        return exp.cast(exp.Literal.number(0), "UINTEGER", dialect="duckdb")
+    return None
+
+
+def _reads_system(node: exp.Expr, context: Context) -> bool:
+    """Whether the SELECT around a node reads only system relations. (Their rules may have run already.)"""
+    select = node.find_ancestor(exp.Select)
+    tables = list(select.find_all(exp.Table)) if select else []
+    return bool(tables) and all(t.catalog == "memory" or context.system_schema(t) for t in tables)
+
+
+# Functions.
+
+
+def _settings(context: Context) -> exp.Expr:
+    """The session's settings as a DuckDB map."""
+    both = (list(context.settings), list(context.settings.values()))
+    lists = [exp.cast(strings(values), "VARCHAR[]", dialect="duckdb") for values in both]
+    return exp.Anonymous(this="map", expressions=lists)
+
+
+def _current_setting(context: Context, args: list[exp.Expr]) -> exp.Expr:
+    name = args[0]
+    if name.is_string and name.name.lower() in context.settings:
+        return exp.Literal.string(context.settings[name.name.lower()])
+    return call("current_setting", _settings(context), *args)
+
+
+def _current_schemas(context: Context, args: list[exp.Expr]) -> exp.Expr:
+    implicit = not args or args[0] == exp.true()
+    return strings(context.search_path if implicit else context.search_path[1:])
+
+
+_SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
+    "version": lambda context, args: exp.Literal.string(context.session.get("version", VERSION)),
+    "current_database": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
+    "current_catalog": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
+    "current_schema": lambda context, args: exp.Literal.string(context.schema),
+    "current_schemas": _current_schemas,
+    "current_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
+    "session_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
+    "pg_backend_pid": lambda context, args: exp.Literal.number(context.session.get("backend_pid", "0")),
+    "current_setting": _current_setting,
+    # Its effect is the server's: see `set_config_calls`.
+    "set_config": lambda context, args: args[1],
+}
+
+
+def _function(node: exp.Func, context: Context) -> exp.Expr | None:
+    if isinstance(node.parent, exp.Table) or as_call(node) is not None:
+        return None
+    name = FUNCTION_NODES.get(type(node)) or node.name.lower()
+    args = list(node.expressions) if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
+    if name in _SESSION_FUNCTIONS:
+        return _SESSION_FUNCTIONS[name](context, args)
+    if name in RENAMED:
+        return exp.Anonymous(this=RENAMED[name], expressions=args)
+    if not context.is_function(name):
+        return None
+    if name in TAKE_REGCLASS and args and args[0].is_string:
+        args[0] = call("regclass_in", args[0], strings(context.search_path))
+    if name in TAKE_PATH:
+        args.append(strings(context.search_path))
+    return call(name, *args)
+
+
+def set_config_calls(tree: exp.Expr) -> list[tuple[str, str]]:
+    """The (setting, value) of each `set_config` with literal arguments, for the server to carry out."""
+    calls = [node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "set_config"]
+    return [
+        (call.expressions[0].name, call.expressions[1].name)
+        for call in calls
+        if len(call.expressions) == 3 and all(argument.is_string for argument in call.expressions[:2])
+    ]
+
+
+def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:
+    """`pg_catalog.f(..)` is `f(..)`, whose own rule has run."""
+    is_system = isinstance(node.this, exp.Identifier | exp.Column) and node.this.name.lower() in SCHEMAS
+    return node.expression if is_system and not isinstance(node.expression, exp.Identifier) else None
+
+
+def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
+    if node.this.name.lower() not in VECTOR_COLUMNS:
+        return None
+    # sqlglot has shifted the index by PostgreSQL's usual offset of 1; take it back.
+    index = exp.apply_index_offset(node.this, node.expressions, 1, dialect=_POSTGRES)[0]
+    return call("vector_element", node.this, index)
+
+
+_RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
+    exp.Identifier: _fold,
+    exp.Table: _table,
+    exp.Group: _group,
+    exp.Unnest: _unnest,
+    exp.Column: _column,
+    exp.Anonymous: _function,
+    **dict.fromkeys(FUNCTION_NODES, _function),
+    exp.Dot: _dot,
+    exp.Bracket: _bracket,
+    exp.Cast: rewrite_cast,
+    exp.TryCast: rewrite_cast,
+    exp.EQ: rewrite_comparison,
+    exp.NEQ: rewrite_comparison,
+    exp.Like: rewrite_like,
+    exp.ILike: rewrite_like,
+    exp.Operator: rewrite_operator,
+    exp.Collate: lambda node, context: node.this,
+}

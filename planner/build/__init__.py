@@ -1,0 +1,1 @@
+"""Bound syntax to relational nodes."""

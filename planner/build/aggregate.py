@@ -1,0 +1,218 @@
+"""GROUP BY and aggregate calls: the state a group keeps, and what is computed from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
+from planner.bind import data_type, type_of
+from planner.build.builder import Builder, columns_in, refuse, replaced, scalar, text, typed, typed_column, written
+from planner.functions.aggregates import aggregate_calls, argument, call_of, canonical, result_type, sum_type
+from planner.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
+from planner.parse.trees import position_of
+
+
+@dataclass
+class Grouped:
+    """Groups, and what stands for the keys and calls of the query over their fields."""
+
+    node: Node
+    replacements: dict[str, exp.Expr]
+
+
+@dataclass
+class _State:
+    """The inputs and calls of an aggregate while it is put together."""
+
+    inputs: dict[str, Item] = field(default_factory=dict)
+    calls: dict[str, Call] = field(default_factory=dict)
+
+    def argument(self, expression: exp.Expr, type_: Type, condition: exp.Expr | None) -> str:
+        if condition is not None:
+            expression = exp.Case().when(condition, expression)
+        name = expression.name if isinstance(expression, exp.Column) else text(expression)
+        self.inputs.setdefault(name, Item(name, expression, type_))
+        return name
+
+    def call(self, function: str, argument: str, type_: Type) -> exp.Column:
+        name = f"_{function}({argument})"
+        self.calls.setdefault(name, Call(name, function, argument, type_))
+        return typed_column(name, type_)
+
+
+def is_grouped(select: exp.Select) -> bool:
+    parts = [*select.selects, *_clauses(select)]
+    return bool(select.args.get("group") or select.args.get("having") or any(aggregate_calls(part) for part in parts))
+
+
+def _clauses(select: exp.Select) -> list[exp.Expr]:
+    return [clause for name in ("having", "order", "distinct") if (clause := select.args.get(name)) is not None]
+
+
+def grouping_sets(select: exp.Select) -> list[list[exp.Expr]]:
+    """The sets of keys that a GROUP BY groups by; one for a plain GROUP BY."""
+    group = select.args.get("group")
+    if group is None:
+        return [[]]
+    parts = [_sets_of(part) for part in group.expressions]
+    return [[key for keys in combined for key in keys] for combined in product(*parts)]
+
+
+def _sets_of(part: exp.Expr) -> list[list[exp.Expr]]:
+    listed = [_listed(item) for item in part.expressions] if isinstance(part, exp.Cube | exp.Rollup) else []
+    match part:
+        case exp.Rollup():
+            return [[key for keys in listed[:size] for key in keys] for size in range(len(listed), -1, -1)]
+        case exp.Cube():
+            chosen = product((True, False), repeat=len(listed))
+            return [[k for keys, is_in in zip(listed, each, strict=True) if is_in for k in keys] for each in chosen]
+        case exp.GroupingSets():
+            return [keys for inner in part.expressions for keys in _sets_of(inner)]
+    return [_listed(part)]
+
+
+def _listed(item: exp.Expr) -> list[exp.Expr]:
+    if isinstance(item, exp.Tuple):
+        return list(item.expressions)
+    return [item.this if isinstance(item, exp.Paren) else item]
+
+
+def build_groups(select: exp.Select, node: Node, keys: list[exp.Expr], all_keys: list[exp.Expr]) -> Grouped:
+    """The groups of one grouping set. Keys that only other sets have are NULL here."""
+    state = _State()
+    replacements: dict[str, exp.Expr] = {}
+    for key in all_keys:
+        flat = scalar(key)
+        if key in keys:
+            name = flat.name if isinstance(flat, exp.Column) else text(flat)
+            state.inputs.setdefault(name, Item(name, flat, type_of(key)))
+            replacements[text(flat)] = typed_column(name, type_of(key))
+        else:
+            replacements[text(flat)] = exp.cast(exp.null(), data_type(type_of(key)))
+    key_names = tuple(state.inputs)
+    for part in [*select.selects, *_clauses(select)]:
+        for call in aggregate_calls(part):
+            flat = scalar(call)
+            value = _state_of(call, flat, state)
+            value.type = data_type(result_type(call, type_of) or type_of(call))
+            replacements[text(flat)] = value
+        for grouping in part.find_all(exp.Grouping):
+            replacements[text(scalar(grouping))] = _grouping(grouping, keys)
+    calls = (count_rows_call(), *state.calls.values())
+    # A relation has at least one column, also for a bare count(*).
+    items = tuple(state.inputs.values()) or (Item("_one", exp.Literal.number(1), INTEGER),)
+    return Grouped(Aggregate(Project(node, items), key_names, calls), replacements)
+
+
+def _grouping(grouping: exp.Grouping, keys: list[exp.Expr]) -> exp.Expr:
+    """A bit for each argument, set where the set does not group by it."""
+    bits = "".join("0" if argument_ in keys else "1" for argument_ in grouping.expressions)
+    return typed(exp.Literal.number(int(bits, 2)), INTEGER)
+
+
+def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
+    """Add the calls an aggregate is computed from, and its argument; the expression that computes it."""
+    inner = call_of(call)
+    if not _is_mergeable(inner):
+        return _recomputed(call, flat, state)
+    condition = scalar(call.expression.this) if isinstance(call, exp.Filter) else None
+    value = argument(inner)
+    if isinstance(inner, exp.Count) and isinstance(value, exp.Star):
+        if condition is None:
+            return typed_column("_count", BIGINT)
+        return state.call("count", state.argument(exp.true(), BOOLEAN, condition), BIGINT)
+    type_ = type_of(value)
+    argument_name = state.argument(scalar(value), type_, condition)
+    match inner:
+        case exp.Min() | exp.Max():
+            return state.call(inner.key, argument_name, type_)
+        case exp.LogicalAnd() | exp.LogicalOr() | exp.Anonymous():
+            return state.call("max" if isinstance(inner, exp.LogicalOr) else "min", argument_name, BOOLEAN)
+        case exp.Count():
+            return state.call("count", argument_name, BIGINT)
+    if type_.name == "interval":
+        return _recomputed(call, flat, state)
+    if not type_.is_numeric:
+        raise Error(
+            f"function {written(call)} does not exist for type {type_}",
+            errors.UNDEFINED_FUNCTION,
+            position=position_of(call),
+        )
+    count = state.call("count", argument_name, BIGINT)
+    total = state.call("sum", argument_name, sum_type(type_))
+    result: exp.Expr = total
+    if isinstance(inner, exp.Avg):
+        result = exp.Div(this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count.copy(), data_type(DOUBLE)))
+    return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), result)
+
+
+def _is_mergeable(call: exp.Expr) -> bool:
+    if isinstance(call.parent, exp.WithinGroup) or call.find(exp.Distinct, exp.Order):
+        return False
+    if isinstance(call, exp.Anonymous):
+        return call.name.lower() == "every"
+    known = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max | exp.LogicalAnd | exp.LogicalOr)
+    return known and not call.expressions
+
+
+def _recomputed(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
+    """Any other aggregate: the whole call is computed again for a group that changed."""
+    type_ = result_type(call, type_of)
+    if type_ is None:
+        raise refuse(f"the aggregate {written(call)}", call)
+    for reference in flat.find_all(exp.Column):
+        state.inputs.setdefault(reference.name, Item(reference.name, reference.copy(), type_of(reference)))
+    name = f"_{text(flat)}".replace('"', "")
+    state.calls.setdefault(name, Call(name, call_of(call).key, None, type_, canonical(flat)))
+    return typed_column(name, type_)
+
+
+def check_grouped(node: Node, expression: exp.Expr, source: exp.Expr) -> None:
+    """Raise Error 42803 when an expression over groups names something that is not theirs."""
+    available = {f.name for f in node.fields}
+    for name in columns_in(expression) - available:
+        raise Error(
+            f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function',
+            errors.GROUPING_ERROR,
+            position=position_of(source),
+        )
+
+
+def with_empty_groups(expression: exp.Expr) -> exp.Expr:
+    """An output over groups that may be missing (all their fields NULL): counts of no rows are 0."""
+
+    def counted(part: exp.Expr) -> exp.Expr:
+        is_count = isinstance(part, exp.Column) and (part.name == "_count" or part.name.startswith("_count("))
+        return exp.func("coalesce", part, exp.Literal.number(0)) if is_count else part
+
+    return expression.transform(counted)
+
+
+def correlated_groups(builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr]) -> tuple[Node, exp.Expr]:
+    """A correlated scalar aggregate: groups by the subquery's side of the correlation, and its value over them."""
+    grouped = build_groups(select, node, inner, inner)
+    value = replaced(scalar(select.selects[0].unalias()), grouped.replacements)
+    check_grouped(grouped.node, value, select.selects[0])
+    alias = builder.fresh("s")
+    items = tuple(Item(f"{alias}.{f.name}", column(f.name), f.type) for f in grouped.node.fields)
+    # The keys first, one for each correlation, even where two are the same column.
+    places = [grouped.replacements[text(key)].name for key in inner]
+    firsts = tuple(
+        Item(f"{alias}.k{number}", column(name), next(f.type for f in grouped.node.fields if f.name == name))
+        for number, name in enumerate(places)
+    )
+    renames = {f.name: f"{alias}.{f.name}" for f in grouped.node.fields}
+
+    def rename(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column):
+            return part
+        found = column(renames[part.name])
+        found.type = part.type
+        return found
+
+    return Project(grouped.node, firsts + items), with_empty_groups(value).transform(rename)

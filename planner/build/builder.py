@@ -1,0 +1,162 @@
+"""What the parts of the building step share: its state, expressions over flat names, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Relation
+from catalog.types import Type
+from planner.bind import data_type, type_of
+from planner.nodes import Item, Node, Project, column
+from planner.parse.trees import position_of
+
+
+@dataclass
+class Builder:
+    """Names in reach and numbers used so far. `query(tree, positional)` builds a query inside this one.
+
+    With `positional` the outputs have numbers for names: only their order counts. `groups(select, rows, keys)` builds
+    the aggregate of a correlated subquery: its groups by those keys, and its output over them.
+    """
+
+    tables: dict[str, Relation]
+    query: Callable[[Builder, exp.Expr, bool], Node]
+    groups: Callable[[Builder, exp.Select, Node, list[exp.Expr]], tuple[Node, exp.Expr]]
+    ctes: dict[str, exp.CTE] = field(default_factory=dict)
+    scans: Iterator[int] = field(default_factory=count)
+    names: Iterator[int] = field(default_factory=count)
+
+    def fresh(self, stem: str) -> str:
+        """A field or alias name that nothing else has."""
+        return f"_{stem}{next(self.names)}"
+
+
+def written(node: exp.Expr) -> str:
+    """An expression as the user would write it."""
+    return node.sql(dialect="postgres").replace('"', "")
+
+
+def refuse(what: str, node: exp.Expr, hint: str | None = None) -> Error:
+    """The error for something that has no incremental rule, with its place."""
+    return Error(
+        f"{what} is not supported in a materialized view",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint=hint,
+        position=position_of(node),
+    )
+
+
+def scalar(node: exp.Expr) -> exp.Expr:
+    """An expression over flat field names."""
+
+    def flatten(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or not part.table:
+            return part
+        flat = column(f"{part.table}.{part.name}")
+        flat.type = part.type
+        return flat
+
+    return node.copy().transform(flatten)
+
+
+def text(node: exp.Expr) -> str:
+    """By which equal expressions are known."""
+    return node.sql(dialect="postgres")
+
+
+def replaced(node: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
+    """Swap whole sub-expressions, known by their SQL text."""
+
+    def swap(part: exp.Expr) -> exp.Expr:
+        found = replacements.get(text(part))
+        return found.copy() if found is not None else part
+
+    return node.transform(swap) if replacements else node
+
+
+def typed(node: exp.Expr, type_: Type) -> exp.Expr:
+    """The node, which now knows its type."""
+    node.type = data_type(type_)
+    return node
+
+
+def typed_column(name: str, type_: Type) -> exp.Column:
+    """A reference to a field that knows its type."""
+    reference = column(name)
+    reference.type = data_type(type_)
+    return reference
+
+
+def names_of(node: Node) -> set[str]:
+    return {f.name for f in node.fields}
+
+
+def columns_in(node: exp.Expr) -> set[str]:
+    """The names of the fields an expression over flat names reads."""
+    return {reference.name for reference in node.find_all(exp.Column)}
+
+
+def added(node: Node, items: list[Item]) -> Node:
+    """The node with computed fields after its own; fields that only repeat one are not computed again."""
+    if not items:
+        return node
+    own = tuple(Item(f.name, column(f.name), f.type) for f in node.fields)
+    return Project(node, own + tuple(items))
+
+
+def renamed(node: Node, names: list[str], types: list[Type]) -> Project:
+    """A projection that gives the fields other names, and casts where the type differs."""
+    items = []
+    for source, name, type_ in zip(node.fields, names, types, strict=True):
+        expression: exp.Expr = typed_column(source.name, source.type)
+        if source.type != type_:
+            expression = exp.cast(expression, data_type(type_))
+        items.append(Item(name, expression, type_))
+    return Project(node, tuple(items))
+
+
+def prefixed(node: Node, alias: str) -> Project:
+    """A projection that puts the outputs of a query under an alias."""
+    return renamed(node, [f"{alias}.{f.name}" for f in node.fields], [f.type for f in node.fields])
+
+
+_WIDTH = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+
+
+def common_type(types: list[Type | None], node: exp.Expr) -> Type:
+    """The type that values of these types have together (PostgreSQL documentation 10.5); None is an untyped NULL.
+
+    Raises Error 42804 when they have none.
+    """
+    known = [type_ for type_ in types if type_ is not None]
+    if not known:
+        return Type("character varying")
+    if all(type_ == known[0] for type_ in known):
+        return known[0]
+    if all(type_.is_numeric for type_ in known):
+        widest = max(known, key=lambda type_: _WIDTH.index(type_.name))
+        same = [type_ for type_ in known if type_.name == widest.name]
+        return widest if all(type_ == widest for type_ in same) else Type(widest.name)
+    if all(type_.is_text for type_ in known):
+        return Type("character varying")
+    moments = {"date", "timestamp without time zone", "timestamp with time zone"}
+    if all(type_.name in moments and not type_.dimensions for type_ in known):
+        return max(known, key=lambda type_: len(type_.name))
+    if len({(type_.name, type_.dimensions) for type_ in known}) == 1:
+        return Type(known[0].name, dimensions=known[0].dimensions)
+    raise Error(
+        f"types {known[0]} and {next(t for t in known if t != known[0])} cannot be matched",
+        errors.DATATYPE_MISMATCH,
+        position=position_of(node),
+    )
+
+
+def type_or_null(node: exp.Expr) -> Type | None:
+    """The type of an expression; None of a bare NULL."""
+    return None if isinstance(node.unnest(), exp.Null) else type_of(node)

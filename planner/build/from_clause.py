@@ -1,0 +1,212 @@
+"""FROM: tables, subqueries, CTEs, VALUES, functions that return rows, and the joins between them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Relation
+from catalog.types import BIGINT, Type
+from planner.bind import type_of
+from planner.build.builder import (
+    Builder,
+    common_type,
+    prefixed,
+    refuse,
+    renamed,
+    scalar,
+    type_or_null,
+    typed_column,
+    written,
+)
+from planner.build.time_windows import is_temporal
+from planner.nodes import (
+    ANTI,
+    FULL,
+    LEFT,
+    SEMI,
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    Field,
+    Filter,
+    Item,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Unnest,
+    Values,
+    column,
+    walk,
+)
+from planner.parse.trees import position_of
+
+_NESTED_LOOP_HINT = (
+    "Add an equality between the two sides to the condition. "
+    "Only inner joins may do without: for other kinds every change would have to look at all rows."
+)
+
+
+def build_from(builder: Builder, select: exp.Select) -> Node:
+    """The rows of a FROM clause; one row with no columns when there is none."""
+    source = select.args.get("from_")
+    if source is None:
+        return one_row(builder)
+    node = _source(builder, source.this, None)
+    for join in select.args.get("joins") or ():
+        node = _join(builder, node, join)
+    for lateral in select.args.get("laterals") or ():
+        raise refuse("LATERAL VIEW", lateral)
+    return node
+
+
+def one_row(builder: Builder) -> Values:
+    return Values(((),), (), builder.fresh("row"))
+
+
+def _source(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
+    """A source. `left` is what stands before it in FROM, which a function in FROM may refer to and then contains."""
+    if source.args.get("sample"):
+        raise refuse("TABLESAMPLE", source)
+    match source:
+        case exp.Table() if isinstance(source.this, exp.Func):
+            return _rows_of(builder, source, source.this, left)
+        case exp.Unnest():
+            return _rows_of(builder, source, source, left)
+        case exp.Lateral() if isinstance(source.this, exp.Func | exp.Unnest):
+            return _rows_of(builder, source, source.this, left)
+        case exp.Table() if source.name in builder.tables:
+            return _scan(builder, source)
+        case exp.Table() if source.name in builder.ctes:
+            cte = builder.ctes[source.name]
+            return _aliased(builder.query(builder, cte.this, False), source, cte.args.get("alias"))
+        case exp.Subquery() if not source.args.get("pivots"):
+            return _aliased(builder.query(builder, source.this, False), source)
+        case exp.Values():
+            return prefixed(values(builder, source), source.alias)
+    if isinstance(source, exp.Lateral):
+        raise refuse("a LATERAL subquery", source, "A scalar subquery in the select list, or a join, can do the same.")
+    raise refuse(f"reading from {written(source)}", source)
+
+
+def _scan(builder: Builder, source: exp.Table) -> Scan:
+    relation: Relation = builder.tables[source.name]
+    visible = [c.name for c in relation.visible]
+    hidden = [k for k in relation.key if k not in visible]
+    return Scan(f"i{next(builder.scans)}", relation, source.alias, (*visible, *hidden))
+
+
+def _aliased(node: Node, source: exp.Expr, inner: exp.TableAlias | None = None) -> Project:
+    """The outputs of a query under its alias, with the names that a column list gives them."""
+    names = [f.name for f in node.fields]
+    for alias in (inner, source.args.get("alias")):
+        given = [identifier.name for identifier in alias.columns] if alias is not None else []
+        names[: len(given)] = given
+    return prefixed(renamed(node, names, [f.type for f in node.fields]), source.alias)
+
+
+def values(builder: Builder, source: exp.Values) -> Node:
+    """VALUES, its columns named as its alias says or column1, column2, …"""
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in source.expressions]
+    if len({len(row) for row in rows}) != 1:
+        raise Error("VALUES lists must all be the same length", errors.SYNTAX_ERROR, position=position_of(source))
+    alias = source.args.get("alias")
+    given = [identifier.name for identifier in alias.columns] if alias is not None else []
+    names = given + [f"column{number + 1}" for number in range(len(given), len(rows[0]))]
+    types = [common_type([type_or_null(row[place]) for row in rows], source) for place in range(len(names))]
+    number = builder.fresh("row")
+    fields = tuple(Field(name, type_) for name, type_ in zip(names, types, strict=True))
+    constants = Values(tuple(tuple(scalar(value) for value in row) for row in rows), fields, number)
+    return Project(constants, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in fields))
+
+
+def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node | None) -> Node:
+    """`unnest(..)` or `generate_series(..)` in FROM: joined to what stands before it."""
+    array = array_of(function)
+    if array is None:
+        raise refuse(f"reading from {written(function)}", source)
+    alias = source.args.get("alias")
+    given = [identifier.name for identifier in alias.columns] if alias is not None else []
+    table = source.alias
+    element = f"{table}.{given[0]}" if given else f"{table}.{table}"
+    offset = function.args.get("offset")
+    position = f"{table}.{offset.name}" if isinstance(offset, exp.Identifier) else f"{table}._position"
+    below = left if left is not None else one_row(builder)
+    return Unnest(below, scalar(array), Field(element, element_type(array)), position)
+
+
+def array_of(function: exp.Expr) -> exp.Expr | None:
+    """The array whose elements a set-returning function returns; None for any other function."""
+    match function:
+        case exp.Unnest():
+            return function.expressions[0] if len(function.expressions) == 1 else None
+        case exp.Explode():
+            return function.this
+        case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
+            return exp.GenerateSeries(
+                **{key: value for key, value in function.args.items() if key != "is_end_exclusive"}
+            )
+    return None
+
+
+def element_type(array: exp.Expr) -> Type:
+    """The type of what an array or a series holds."""
+    if isinstance(array, exp.GenerateSeries):
+        found = type_of(array.args["start"])
+        return BIGINT if found.name == "bigint" or type_of(array.args["end"]).name == "bigint" else found
+    return type_of(array).element
+
+
+def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
+    side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
+    if method or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+        raise refuse(" ".join(word for word in (method, side, kind, "JOIN") if word), join)
+    right = _source(builder, join.this, left)
+    on = join.args.get("on")
+    condition = scalar(on) if on is not None else None
+    if isinstance(right, Unnest) and right.input is left:
+        if side:
+            raise refuse(f"{side} JOIN of a set-returning function", join)
+        return right if condition is None or condition == exp.true() else Filter(right, condition)
+    if is_temporal(join.this):
+        return _temporal(left, right, condition, TEMPORAL_LEFT if side == "LEFT" else TEMPORAL, join)
+    if condition == exp.true():
+        condition = None
+    if side == "RIGHT":
+        return _sides_swapped(outer_join(right, left, condition, LEFT, join), left, right)
+    if side in ("LEFT", "FULL"):
+        return outer_join(left, right, condition, LEFT if side == "LEFT" else FULL, join)
+    return Join(left, right, condition)
+
+
+def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Join:
+    """A join that is maintained by its keys. Raises Error 0A000 without an equality between the sides."""
+    join = Join(left, right, condition, kind)
+    if not join.pairs:
+        words = {LEFT: "a LEFT JOIN", FULL: "a FULL JOIN", SEMI: "EXISTS or IN", ANTI: "NOT EXISTS or NOT IN"}[kind]
+        raise refuse(f"{words} without an equality (streaming nested-loop join)", place, _NESTED_LOOP_HINT)
+    return join
+
+
+def _sides_swapped(join: Join, left: Node, right: Node) -> Project:
+    return Project(join, tuple(Item(f.name, column(f.name), f.type) for f in (*left.fields, *right.fields)))
+
+
+def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:
+    """RisingWave: the left side is append-only, and the condition has all of the right side's primary key."""
+    join = Join(left, right, condition, kind)
+    if not isinstance(right, Scan):
+        raise refuse("a temporal join with something else than a table or view", place)
+    compared = {other.name for _, other, _ in join.pairs if isinstance(other, exp.Column)}
+    if not set(right.key) <= compared:
+        raise refuse(
+            "a temporal join without an equality on the whole primary key of the right side",
+            place,
+            f"Compare {', '.join(right.relation.key)} of {right.relation.name}.",
+        )
+    if not all(scan.relation.append_only for scan in walk(left) if isinstance(scan, Scan)):
+        raise refuse(
+            "a temporal join with a left side that is not append-only", place, "Create the table with APPEND ONLY."
+        )
+    return join

@@ -1,0 +1,396 @@
+"""WHERE and subqueries in expressions: EXISTS, IN and scalar subqueries become joins.
+
+A condition of a subquery that names columns of the query around it is a correlation: it becomes part of the join's
+condition, and for an aggregate the subquery's side of it becomes a group key (Galindo-Legaria and Joshi, "Orthogonal
+Optimization of Subqueries and Aggregation", SIGMOD 2001, sections 2 and 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog.types import BIGINT, BOOLEAN
+from planner.bind import retype, type_of
+from planner.build.builder import Builder, columns_in, names_of, refuse, scalar, typed, typed_column
+from planner.build.from_clause import build_from, outer_join
+from planner.functions.aggregates import aggregate_calls
+from planner.nodes import (
+    ANTI,
+    LEFT,
+    SEMI,
+    Aggregate,
+    Call,
+    Filter,
+    Item,
+    Join,
+    Node,
+    Order,
+    Project,
+    TopN,
+    column,
+    conjuncts,
+    count_rows_call,
+    has_one_row,
+)
+
+
+@dataclass(frozen=True)
+class Body:
+    """FROM and WHERE of a query: its rows, and the conditions that name columns of the query around it."""
+
+    node: Node
+    correlated: tuple[exp.Expr, ...]
+
+
+def build_body(builder: Builder, select: exp.Select) -> Body:
+    node = build_from(builder, select)
+    retype(select, {f.name: f.type for f in node.fields})
+    where = select.args.get("where")
+    if where is None:
+        return Body(node, ())
+    plain: list[exp.Expr] = []
+    later: list[exp.Expr] = []
+    correlated: list[exp.Expr] = []
+    available = names_of(node)
+    for part in conjuncts(where.this):
+        if _outer_columns(part, available):
+            correlated.append(part)
+        else:
+            (later if part.find(exp.Query) else plain).append(part)
+    for part in correlated:
+        if part.find(exp.Query):
+            raise refuse("a subquery in a condition about the query around it", part)
+    if plain:
+        node = Filter(node, exp.and_(*map(scalar, plain), copy=False))
+    for part in later:
+        node = keep_where(builder, node, part)
+    return Body(node, tuple(scalar(part) for part in correlated))
+
+
+def _outer_columns(part: exp.Expr, available: set[str]) -> bool:
+    """Whether a condition names columns that neither the rows nor a subquery in the condition have."""
+    own = {source.alias_or_name for source in part.find_all(exp.Table, exp.Subquery, exp.Unnest, exp.Values)}
+    return any(
+        column_.table and column_.table not in own and f"{column_.table}.{column_.name}" not in available
+        for column_ in part.find_all(exp.Column)
+    )
+
+
+def keep_where(builder: Builder, node: Node, condition: exp.Expr) -> Node:
+    """The rows for which one condition of WHERE or HAVING holds. The result may have more fields."""
+    bare = condition.unnest()
+    negated = isinstance(bare, exp.Not)
+    inner = bare.this.unnest() if negated else bare
+    if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any) and _query_of(inner.expression.this):
+        inner = exp.In(this=inner.this, query=inner.expression.this)
+    if isinstance(inner, exp.Exists):
+        body = _body_of(builder, inner.this)
+        if body is not None and body.correlated:
+            join = outer_join(node, body.node, _all(body.correlated), ANTI if negated else SEMI, inner)
+            _check_sides(join, inner)
+            return join
+    if isinstance(inner, exp.In) and inner.args.get("query") is not None:
+        return _not_in(builder, node, inner) if negated else _in(builder, node, inner)
+    node, expression = lift(builder, node, condition)
+    return Filter(node, scalar(expression))
+
+
+def _all(parts: tuple[exp.Expr, ...]) -> exp.Expr | None:
+    return exp.and_(*parts, copy=False) if parts else None
+
+
+def _query_of(node: exp.Expr) -> exp.Expr:
+    return node.unnest() if not isinstance(node, exp.Query) or isinstance(node, exp.Subquery) else node
+
+
+def _body_of(builder: Builder, query: exp.Expr) -> Body | None:
+    """The rows of a subquery that does no more than FROM and WHERE; None for others."""
+    select = _query_of(query)
+    does_more = ("group", "having", "limit", "offset", "distinct", "with_", "qualify")
+    if not isinstance(select, exp.Select) or any(select.args.get(part) for part in does_more):
+        return None
+    if any(aggregate_calls(item) for item in select.selects):
+        return None
+    return build_body(builder, select)
+
+
+def _in(builder: Builder, node: Node, in_: exp.In) -> Node:
+    right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
+    left = _tuple(in_.this)
+    node, left = _lift_all(builder, node, left)
+    pairs = [exp.EQ(this=scalar(one), expression=other) for one, other in zip(left, outputs, strict=True)]
+    join = outer_join(node, right, exp.and_(*pairs, *correlated, copy=False), SEMI, in_)
+    _check_sides(join, in_)
+    return join
+
+
+def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:
+    """SQL's NOT IN: false on a match, else NULL when a NULL is on either side, unless there are no rows at all."""
+    right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
+    if len(outputs) != 1:
+        raise refuse("NOT IN with several columns", in_)
+    node, (left,) = _lift_all(builder, node, _tuple(in_.this))
+    left = scalar(left)
+    match = exp.EQ(this=left, expression=outputs[0])
+    unmatched = outer_join(node, right, exp.and_(match, *correlated, copy=False), ANTI, in_)
+    _check_sides(unmatched, in_)
+    again, again_outputs, again_correlated = _rows_and_outputs(builder, in_.args["query"])
+    counted, rows, values = _counted(builder, unmatched, again, again_outputs[0], again_correlated, in_)
+    none = exp.EQ(this=rows, expression=exp.Literal.number(0))
+    known = exp.and_(
+        exp.Not(this=exp.Is(this=left.copy(), expression=exp.null())),
+        exp.EQ(this=rows.copy(), expression=values),
+        copy=False,
+    )
+    return Filter(counted, exp.or_(none, known, copy=False))
+
+
+def _tuple(value: exp.Expr) -> list[exp.Expr]:
+    bare = value.unnest()
+    return list(bare.expressions) if isinstance(bare, exp.Tuple) else [bare]
+
+
+def _lift_all(builder: Builder, node: Node, parts: list[exp.Expr]) -> tuple[Node, list[exp.Expr]]:
+    lifted = []
+    for part in parts:
+        node, expression = lift(builder, node, part)
+        lifted.append(expression)
+    return node, lifted
+
+
+def _rows_and_outputs(builder: Builder, query: exp.Expr) -> tuple[Node, list[exp.Expr], tuple[exp.Expr, ...]]:
+    """The rows of a subquery, the expressions it selects, and its correlated conditions."""
+    body = _body_of(builder, query)
+    if body is not None:
+        select = _query_of(query)
+        assert isinstance(select, exp.Select)
+        if not any(item.find(exp.Window, exp.Query, exp.Explode) for item in select.selects):
+            return body.node, [scalar(item.unalias()) for item in select.selects], body.correlated
+    node = builder.query(builder, query, True)
+    alias = builder.fresh("s")
+    items = tuple(Item(f"{alias}.{f.name}", typed_column(f.name, f.type), f.type) for f in node.fields)
+    return Project(node, items), [typed_column(item.name, item.type) for item in items], ()
+
+
+def _check_sides(join: Join, place: exp.Expr) -> None:
+    names = names_of(join.left) | names_of(join.right)
+    if not columns_in(join.condition or exp.true()) <= names:
+        raise refuse("a subquery that refers to a query further out", place)
+
+
+def _counted(
+    builder: Builder,
+    node: Node,
+    right: Node,
+    value: exp.Expr | None,
+    correlated: tuple[exp.Expr, ...],
+    place: exp.Expr,
+) -> tuple[Node, exp.Expr, exp.Expr]:
+    """Each row with how many rows the subquery has for it, and in how many of them `value` is not NULL."""
+    inner, outer, null_safe = _correlation(right, correlated, place)
+    keys = [Item(builder.fresh("k"), expression, type_of(expression)) for expression in inner]
+    argument = builder.fresh("v")
+    counted_value = Item(argument, exp.true(), BOOLEAN) if value is None else Item(argument, value, type_of(value))
+    items = (*keys, counted_value)
+    alias = builder.fresh("s")
+    call = Call(f"{alias}.values", "count", argument, BIGINT)
+    grouped = Aggregate(Project(right, items), tuple(key.name for key in keys), (count_rows_call(), call))
+    counted = Project(
+        grouped,
+        (
+            *(Item(key.name, typed_column(key.name, key.type), key.type) for key in keys),
+            Item(f"{alias}.rows", column("_count"), BIGINT),
+            Item(call.name, column(call.name), BIGINT),
+        ),
+    )
+    zero = exp.Literal.number(0)
+    counts = [exp.func("coalesce", typed_column(f"{alias}.{name}", BIGINT), zero.copy()) for name in ("rows", "values")]
+    if not keys:
+        return Join(node, counted, None), counts[0], counts[1]
+    condition = exp.and_(
+        *(
+            (exp.NullSafeEQ if safe else exp.EQ)(this=one, expression=column(key.name))
+            for one, key, safe in zip(outer, keys, null_safe, strict=True)
+        ),
+        copy=False,
+    )
+    return outer_join(node, counted, condition, LEFT, place), counts[0], counts[1]
+
+
+def _correlation(
+    right: Node, correlated: tuple[exp.Expr, ...], place: exp.Expr
+) -> tuple[list[exp.Expr], list[exp.Expr], list[bool]]:
+    """Correlated conditions as equalities: of the subquery, of the query around it, whether NULL equals NULL."""
+    inner, outer, null_safe = [], [], []
+    names = names_of(right)
+    for part in correlated:
+        sides = [part.this.unnest(), part.expression.unnest()] if isinstance(part, exp.EQ | exp.NullSafeEQ) else []
+        if sides and not columns_in(sides[0]) <= names:
+            sides.reverse()
+        if not sides or not columns_in(sides[0]) <= names or columns_in(sides[1]) & names:
+            raise refuse("a correlated condition that is not an equality, in this place,", place)
+        inner.append(sides[0])
+        outer.append(sides[1])
+        null_safe.append(isinstance(part, exp.NullSafeEQ))
+    return inner, outer, null_safe
+
+
+# Subqueries as values.
+
+
+def lift(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.Expr]:
+    """Join what the subqueries of an expression return to the rows, and put fields in their place."""
+    if not expression.find(exp.Query):
+        return node, expression
+    holder = exp.Paren(this=expression.copy())
+    # Qualified copies keep their annotations, which the outputs' types come from.
+    for part in list(holder.find_all(exp.Exists, exp.In, exp.Subquery)):
+        if part.find_ancestor(exp.Query) is not None or not _has_query(part):
+            continue
+        match part:
+            case exp.Exists():
+                node, value = _exists_value(builder, node, part)
+            case exp.In():
+                node, value = _in_value(builder, node, part)
+            case _:
+                if part.arg_key == "query" or isinstance(part.parent, exp.Exists):
+                    continue
+                node, value = _scalar_value(builder, node, part)
+        part.replace(value)
+    return node, holder.this
+
+
+def _has_query(part: exp.Expr) -> bool:
+    return not isinstance(part, exp.In) or part.args.get("query") is not None
+
+
+def _exists_value(builder: Builder, node: Node, exists: exp.Exists) -> tuple[Node, exp.Expr]:
+    right, _, correlated = _rows_and_outputs(builder, exists.this)
+    node, rows, _ = _counted(builder, node, right, None, correlated, exists)
+    return node, _boolean(exp.GT(this=rows, expression=exp.Literal.number(0)))
+
+
+def _boolean(node: exp.Expr) -> exp.Expr:
+    node = exp.Paren(this=node)
+    node.type = exp.DataType.build("boolean")
+    return node
+
+
+def _in_value(builder: Builder, node: Node, in_: exp.In) -> tuple[Node, exp.Expr]:
+    right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
+    if len(outputs) != 1:
+        raise refuse("IN with several columns, in this place,", in_)
+    node, (left,) = _lift_all(builder, node, _tuple(in_.this))
+    left = scalar(left)
+    node, rows, values = _counted(builder, node, right, outputs[0], correlated, in_)
+    again, again_outputs, again_correlated = _rows_and_outputs(builder, in_.args["query"])
+    match = exp.EQ(this=left, expression=again_outputs[0])
+    node, matches, _ = _counted(builder, node, again, None, (match, *again_correlated), in_)
+    zero = exp.Literal.number(0)
+    unknown = exp.or_(exp.Is(this=left.copy(), expression=exp.null()), exp.LT(this=values, expression=rows), copy=False)
+    case = (
+        exp.Case()
+        .when(exp.GT(this=matches, expression=zero), exp.true())
+        .when(exp.EQ(this=rows.copy(), expression=zero.copy()), exp.false())
+        .when(unknown, exp.cast(exp.null(), "boolean"))
+        .else_(exp.false())
+    )
+    return node, _boolean(case)
+
+
+def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Node, exp.Expr]:
+    select = _query_of(subquery)
+    if not isinstance(select, exp.Select):
+        return _uncorrelated_value(builder, node, subquery)
+    if len(select.selects) != 1:
+        raise refuse("a scalar subquery with several columns", subquery)
+    has_clauses = any(select.args.get(part) for part in ("group", "having", "offset", "distinct", "with_"))
+    is_aggregate = bool(aggregate_calls(select.selects[0]))
+    if has_clauses:
+        return _uncorrelated_value(builder, node, subquery)
+    body = build_body(builder, select)
+    if not body.correlated:
+        return _uncorrelated_value(builder, node, subquery)
+    inner, outer, null_safe = _correlation(body.node, body.correlated, subquery)
+    if is_aggregate:
+        groups, value = builder.groups(builder, select, body.node, inner)
+        keys = [f.name for f in groups.fields[: len(inner)]]
+    else:
+        groups, keys, value = _single_rows(builder, select, body.node, inner, subquery)
+    condition = exp.and_(
+        *(
+            (exp.NullSafeEQ if safe else exp.EQ)(this=one, expression=column(key))
+            for one, key, safe in zip(outer, keys, null_safe, strict=True)
+        ),
+        copy=False,
+    )
+    joined = outer_join(node, groups, condition, LEFT, subquery)
+    _check_sides(joined, subquery)
+    return joined, typed(exp.Paren(this=value), type_of(select.selects[0]))
+
+
+def _single_rows(
+    builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr], place: exp.Expr
+) -> tuple[Node, list[str], exp.Expr]:
+    """A correlated subquery that has at most one row for each row around it: by its key, or by LIMIT 1."""
+    alias = builder.fresh("s")
+    keys = [Item(f"{alias}.k{number}", expression, type_of(expression)) for number, expression in enumerate(inner)]
+    output = select.selects[0].unalias()
+    items = [*keys, Item(f"{alias}.value", scalar(output), type_of(output))]
+    order = select.args.get("order")
+    sorts = []
+    for number, ordered in enumerate(order.expressions if order is not None else ()):
+        items.append(Item(f"{alias}.o{number}", scalar(ordered.this), type_of(ordered.this)))
+        sorts.append(order_of(items[-1].name, ordered))
+    names = [key.name for key in keys]
+    projected: Node = Project(node, tuple(items))
+    limit = select.args.get("limit")
+    if limit is not None and limit.expression.name == "1":
+        projected = TopN(projected, tuple(names), tuple(sorts), 1)
+    elif not set(node.key) <= {expression.name for expression in inner if isinstance(expression, exp.Column)}:
+        raise refuse(
+            "a scalar subquery that might return more than one row",
+            place,
+            "Use an aggregate such as max, compare its whole primary key, or add LIMIT 1.",
+        )
+    return projected, names, typed_column(f"{alias}.value", type_of(output))
+
+
+def order_of(name: str, ordered: exp.Expr) -> Order:
+    """ORDER BY's direction for a field; NULLs are large, as in PostgreSQL, unless it says otherwise."""
+    descending = bool(ordered.args.get("desc"))
+    nulls_first = ordered.args.get("nulls_first")
+    return Order(name, descending, descending if nulls_first is None else bool(nulls_first))
+
+
+def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Node, exp.Expr]:
+    """A scalar subquery about no row in particular: one row, joined to all."""
+    rows = builder.query(builder, subquery, True)
+    if len(rows.fields) != 1:
+        raise refuse("a scalar subquery with several columns", subquery)
+    name, type_ = rows.fields[0].name, rows.fields[0].type
+    alias = builder.fresh("s")
+    if not has_one_row(rows):
+        if not has_at_most_one_row(rows):
+            raise refuse(
+                "a scalar subquery that might return more than one row",
+                subquery,
+                "Use an aggregate such as max, or add LIMIT 1.",
+            )
+        # Of at most one value the largest is that value, and of none it is NULL.
+        rows = Aggregate(rows, (), (count_rows_call(), Call("_max", "max", name, type_)))
+        name = "_max"
+    value = f"{alias}.value"
+    single = Project(rows, (Item(value, column(name), type_),))
+    return Join(node, single, None), typed_column(value, type_)
+
+
+def has_at_most_one_row(node: Node) -> bool:
+    match node:
+        case TopN(limit=limit, partition=partition):
+            return limit is not None and limit <= 1 and not partition
+        case Project(input=below) | Filter(input=below):
+            return has_at_most_one_row(below) or has_one_row(below)
+    return has_one_row(node) or not node.key

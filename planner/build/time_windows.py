@@ -1,0 +1,171 @@
+"""TUMBLE and HOP as the queries they stand for, and what else in FROM sqlglot's qualify cannot read.
+
+RisingWave documentation, "Time windows": windows are aligned to the Unix epoch plus an offset; a row falls into one
+tumbling window, and into size / slide hopping ones.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.trees import position_of
+
+_UNITS: dict[str, int] = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 7 * 86_400_000_000,
+}
+# Functions of our own in `planner.functions`: the start of the window of some µs that a time falls into, and a time
+# some µs later.
+TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
+
+
+def expand_windows(tree: exp.Expr) -> exp.Expr:
+    """Put the query that it stands for in place of every TUMBLE and HOP, in the tree itself."""
+    for table in list(tree.find_all(exp.Table)):
+        if isinstance(table.this, exp.Anonymous) and table.this.name.upper() in ("TUMBLE", "HOP"):
+            windowed = _windowed(table, table.this)
+            for argument in ("joins", "laterals"):
+                windowed.set(argument, table.args.get(argument))
+            table.replace(windowed)
+    return tree
+
+
+def prepare_from(tree: exp.Query) -> exp.Query:
+    """A copy where every TUMBLE and HOP is a subquery, a function's table alias names its column, and
+    `FOR SYSTEM_TIME AS OF PROCTIME()` is a mark on its table."""
+    copied = tree.copy()
+    expand_windows(copied)
+    for table in copied.find_all(exp.Table):
+        version = table.args.get("version")
+        if version is not None:
+            _check_proctime(version, table)
+            table.set("version", None)
+            table.this.meta["temporal"] = True
+    for unnest in copied.find_all(exp.Unnest):
+        _name_columns(unnest, unnest)
+        if isinstance(unnest.parent, exp.Lateral):
+            _name_columns(unnest.parent, unnest)
+    return copied
+
+
+def is_temporal(table: exp.Expr) -> bool:
+    """Whether a table is joined as of the time a row arrives."""
+    return isinstance(table, exp.Table) and bool(table.this.meta.get("temporal"))
+
+
+def _check_proctime(version: exp.Expr, table: exp.Table) -> None:
+    if version.expression.name.upper() != "PROCTIME":
+        raise Error(
+            "a materialized view reads the present, not FOR SYSTEM_TIME AS OF a time",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Only a temporal join has it: FOR SYSTEM_TIME AS OF PROCTIME().",
+            position=position_of(table),
+        )
+
+
+def _name_columns(source: exp.Expr, unnest: exp.Unnest) -> None:
+    """PostgreSQL names the single column of `unnest(..) AS x` after the table alias, and the count `ordinality`."""
+    alias = source.args.get("alias")
+    if alias is None:
+        source.set("alias", exp.TableAlias(this=exp.to_identifier("unnest")))
+        alias = source.args["alias"]
+    if not alias.columns:
+        alias.set("columns", [alias.this.copy()])
+    if unnest.args.get("offset") is True:
+        unnest.set("offset", exp.to_identifier("ordinality"))
+
+
+def _windowed(table: exp.Table, function: exp.Anonymous) -> exp.Subquery:
+    name = function.name.upper()
+    expected = 3 if name == "TUMBLE" else 4
+    if not expected <= len(function.expressions) <= expected + 1:
+        raise Error(
+            f"{name} takes a table, a time column and {'a size' if name == 'TUMBLE' else 'a slide and a size'}",
+            errors.UNDEFINED_FUNCTION,
+            position=position_of(table),
+        )
+    source, time, *intervals = function.expressions
+    lengths = [_microseconds(interval, name) for interval in intervals]
+    offset = lengths.pop() if len(lengths) == expected - 1 else 0
+    slide, size = lengths[0], lengths[-1]
+    if slide <= 0 or size % slide:
+        raise Error(
+            f"Invalid arguments: the size of {name} must be a multiple of its slide",
+            errors.INVALID_PARAMETER_VALUE,
+            position=position_of(table),
+        )
+    alias = table.args.get("alias")
+    own = exp.to_identifier("_windowed")
+    start = _call(TUMBLE_START, _call(SHIFTED, time.copy(), -offset) if offset else time.copy(), slide)
+    start = _call(SHIFTED, start, offset) if offset else start
+    select = exp.select(exp.Column(this=exp.Star(), table=own.copy()))
+    rows = _relation(source, own)
+    if size > slide:
+        steps = exp.column("step", table="_hop")
+        back = exp.Mul(this=exp.cast(steps, "bigint"), expression=exp.Literal.number(-slide))
+        start = exp.Anonymous(this=SHIFTED, expressions=[start, back])
+    select = select.select(
+        exp.alias_(start, "window_start"), exp.alias_(_call(SHIFTED, start.copy(), size), "window_end")
+    )
+    select = select.from_(rows)
+    if size > slide:
+        series = exp.ExplodingGenerateSeries(start=exp.Literal.number(0), end=exp.Literal.number(size // slide - 1))
+        hops = exp.Table(
+            this=series, alias=exp.TableAlias(this=exp.to_identifier("_hop"), columns=[exp.to_identifier("step")])
+        )
+        select = select.join(hops, join_type="cross")
+    select = select.where(exp.Not(this=exp.Is(this=time.copy(), expression=exp.null())))
+    return exp.Subquery(
+        this=select, alias=alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(_name(source)))
+    )
+
+
+def _call(name: str, time: exp.Expr, number: int) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[time, exp.Literal.number(number)])
+
+
+def _name(source: exp.Expr) -> str:
+    return source.alias_or_name or "_windowed"
+
+
+def _relation(source: exp.Expr, alias: exp.Identifier) -> exp.Expr:
+    """The table or subquery in the first argument, under an alias of ours."""
+    if isinstance(source, exp.Subquery):
+        found: exp.Expr = source.copy()
+    elif isinstance(source, exp.Column):
+        found = exp.Table(this=source.this.copy(), db=source.args.get("table"), catalog=source.args.get("db"))
+    else:
+        raise Error("the first argument of a time window function is a table", errors.SYNTAX_ERROR)
+    found.set("alias", exp.TableAlias(this=alias.copy()))
+    return found
+
+
+def _microseconds(interval: exp.Expr, function: str) -> int:
+    """A constant INTERVAL's length; months have none."""
+    bare = interval.unnest()
+    if isinstance(bare, exp.Cast) and bare.this.is_string:
+        bare = exp.Interval(this=bare.this)
+    value = bare.this if isinstance(bare, exp.Interval) else None
+    if (value is not None and value.is_string) or isinstance(value, exp.Literal):
+        words = value.name.split() if bare.args.get("unit") is None else [value.name, bare.args["unit"].name]
+        total = 0.0
+        for number, unit in zip(words[::2], words[1::2], strict=False):
+            length = _UNITS.get(unit.upper().rstrip("S"))
+            if length is None:
+                break
+            total += float(number) * length
+        else:
+            if len(words) % 2 == 0 and words:
+                return round(total)
+    raise Error(
+        f"the windows of {function} need constant intervals of days or less",
+        errors.INVALID_PARAMETER_VALUE,
+        position=position_of(interval),
+    )

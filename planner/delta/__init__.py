@@ -1,0 +1,1 @@
+"""The SQL of a view's change: one rule an operator."""

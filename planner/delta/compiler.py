@@ -1,0 +1,285 @@
+"""Delta rules: one per operator, composing into the SQL of a view's change between two versions of its inputs.
+
+A change is a row with a weight (`_weight`, +1 or -1; sums of weights are allowed), a set of changes a Z-set, and the
+rules are those of DBSP (Budiu et al., VLDB 2023, section 4):
+
+    filter, project, union, unnest    the same over the changes
+    inner join                        ΔL ⋈ new R  +  old L ⋈ ΔR
+    dynamic filter                    ΔL with the new row, and the old L rows for which the two rows differ
+    left, semi, anti join             ΔL ⋈ new R  +  for the keys in ΔR: old L ⋈ new R  -  old L ⋈ old R
+    full join                         as a left join, and the right rows without a match as an anti join
+    aggregate, top-n                  for the groups touched: minus the stored rows, plus the merged ones
+    over window                       for the partitions touched: minus the old rows, plus the new ones
+    filter on now()                   also the old rows whose answer differs between the two epochs' times
+
+The SQL reads, for each scan with input `i0`, the relations `i0_old`, `i0_new` and `i0_changes`; for each operator
+with state `s0`, its stored rows `s0_state`. It is written as steps, each a relation of its own name that later
+steps read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from planner.bind import data_type
+from planner.delta import sql
+from planner.delta.full import Keys, Rows, restricted
+from planner.delta.merge import merge_first_rows, merge_groups
+from planner.delta.now import NOW, at_time, flips, reads_now
+from planner.delta.program import Apply, DeltaProgram, Step
+from planner.delta.state import alive, state_rows
+from planner.nodes import (
+    ANTI,
+    DYNAMIC,
+    FULL,
+    INNER,
+    LEFT,
+    SEMI,
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    WEIGHT,
+    Aggregate,
+    Field,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    Values,
+    column,
+    walk,
+)
+from planner.stream import StreamPlan
+
+VIEW_CHANGES = "view_changes"
+
+
+def compile_delta(plan: StreamPlan, changed: Iterable[str], retracts: bool = True) -> DeltaProgram:
+    """The program that advances a view when the inputs named in `changed` have changes; all others have none.
+
+    `NOW` among them stands for time that has passed. Without `retracts` rows only arrive, so that min, max and sums
+    of floats need no second look at the input.
+    """
+    compiler = Compiler(plan, frozenset(changed), retracts)
+    changes = compiler.changes(plan.root)
+    assert changes is not None, "none of the inputs changed"
+    compiler.add(VIEW_CHANGES, sql.consolidated(changes, plan.root.fields))
+    names = [f.name for f in plan.root.fields]
+    removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
+    view = Apply(None, plan.key, plan.present, removed, added)
+    return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view))
+
+
+def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -> exp.Select:
+    condition = comparison(this=column(WEIGHT), expression=exp.Literal.number(0))
+    # Without a key the view has one row, and any column tells that it goes.
+    columns = [column(name) for name in names] or [column(WEIGHT)]
+    return exp.select(*columns).from_(relation).where(condition)
+
+
+@dataclass
+class Compiler:
+    """Writes the SQL of changes; what has to be computed once becomes a step."""
+
+    plan: StreamPlan
+    changed: frozenset[str]
+    retracts: bool = True
+    steps: list[Step] = field(default_factory=list)
+    applies: list[Apply] = field(default_factory=list)
+
+    def add(self, name: str, query: exp.Select) -> str:
+        self.steps.append(Step(name, query))
+        return name
+
+    def _fresh(self, stem: str) -> str:
+        return f"{stem}{sum(step.name.startswith(stem) for step in self.steps)}"
+
+    def full(self, node: Node, version: str, keys: Keys | None = None) -> exp.Select:
+        """All rows of a node at a version, `old` or `new`; of a new one its changes are compiled before."""
+        merged = frozenset(step.name for step in self.steps)
+        return Rows(self.plan, version, merged=merged).of(node, keys)
+
+    def changes(self, node: Node) -> exp.Select | None:
+        """The changes of a node, with `_weight`; None when none of its inputs changed."""
+        match node:
+            case Scan():
+                return sql.scan(node, f"{node.input}_changes", WEIGHT) if node.input in self.changed else None
+            case Values():
+                return None
+            case Filter():
+                return self._filter(node)
+            case UnionAll():
+                parts = [(branch, self.changes(branch)) for branch in node.branches]
+                listed = [sql.over(part, node.fields, WEIGHT) for _, part in parts if part is not None]
+                return sql.union(listed) if listed else None
+            case Join():
+                return self._join(node)
+        below = self.changes(node.input)
+        if below is None:
+            return None
+        match node:
+            case Project():
+                return sql.project(node, below, WEIGHT)
+            case Unnest():
+                return sql.unnest(node, below, WEIGHT)
+            case Aggregate():
+                return self._aggregate(node, below)
+            case TopN() if node.limit is not None:
+                return self._top_n(node, below)
+        return self._partitions(node, below)
+
+    def _filter(self, node: Filter) -> exp.Select | None:
+        below = self.changes(node.input)
+        parts = []
+        if below is not None:
+            parts.append(sql.over(below, node.fields, WEIGHT).where(at_time(node.predicate, "new")))
+        if NOW in self.changed and reads_now(node.predicate):
+            parts.append(flips(node, self.full(node.input, "old")))
+        return sql.union(parts) if parts else None
+
+    # Joins.
+
+    def _join(self, node: Join) -> exp.Select | None:
+        left, right = self._settled(node.left), self._settled(node.right)
+        if left is None and right is None:
+            return None
+        if node.kind in (TEMPORAL, TEMPORAL_LEFT):
+            return sql.join(node, left, self.full(node.right, "new"), WEIGHT) if left is not None else None
+        if node.kind == INNER:
+            terms = []
+            if left is not None:
+                terms.append(sql.join(node, left, self.full(node.right, "new"), WEIGHT))
+            if right is not None:
+                terms.append(sql.join(node, self.full(node.left, "old"), right, WEIGHT))
+            return sql.union(terms)
+        if node.kind == DYNAMIC:
+            return self._dynamic_filter(node, left, right)
+        one_sided = Join(node.left, node.right, node.condition, LEFT) if node.kind == FULL else node
+        terms = self._preserved(one_sided, left, right)
+        if node.kind == FULL:
+            terms += self._unmatched_right(node, left, right)
+        return sql.union([sql.over(term, node.fields, WEIGHT) for term in terms])
+
+    def _dynamic_filter(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select:
+        terms = []
+        if left is not None:
+            terms.append(sql.join(node, left, self.full(node.right, "new"), WEIGHT))
+        if right is not None:
+            names = {f.name for f in node.right.fields}
+            before, after = (_with_row(node.condition or exp.true(), names, table) for table in ("o", "n"))
+            weight = exp.Case().when(after, exp.Literal.number(1)).else_(exp.Literal.number(-1))
+            flipped = exp.select(*(column(f.name, "s") for f in node.fields), exp.alias_(weight, WEIGHT))
+            flipped = flipped.from_(self.full(node.left, "old").subquery("s"))
+            # The step is empty when the row is what it was: then the left side need not be read.
+            moved = exp.select(exp.Literal.number(1)).distinct().from_(right.subquery("c"))
+            flipped = flipped.join(moved.subquery("m"), join_type="cross")
+            for table, version in (("o", "old"), ("n", "new")):
+                flipped = flipped.join(self.full(node.right, version).subquery(table), join_type="cross")
+            terms.append(flipped.where(exp.NEQ(this=before.copy(), expression=after.copy())))
+        return sql.union(terms)
+
+    def _preserved(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
+        """The changes of a join that is linear in its left side: left, semi, anti."""
+        terms = []
+        if left is not None:
+            keys = self._touched(left, [(one, other, safe) for one, other, safe in node.pairs])
+            terms.append(sql.join(node, left, self.full(node.right, "new", keys), WEIGHT))
+        if right is not None:
+            pairs = [(other, one, safe) for one, other, safe in node.pairs]
+            keys = self._touched(right, pairs)
+            own = Keys(keys.step, tuple((one, safe) for one, _, safe in node.pairs))
+            other = Keys(keys.step, tuple((other, safe) for _, other, safe in node.pairs))
+            kept = self.full(node.left, "old", own)
+            for version, weight in (("old", -1), ("new", 1)):
+                joined = sql.join(node, kept.copy(), self.full(node.right, version, other))
+                terms.append(sql.weighted(joined, node.fields, weight))
+        return terms
+
+    def _touched(self, changes: exp.Select, pairs: list[tuple[exp.Expr, exp.Expr, bool]]) -> Keys:
+        """A step with the join keys in some changes, as a restriction of the other side."""
+        items = [exp.alias_(one.copy(), f"k{number}") for number, (one, _, _) in enumerate(pairs)]
+        step = self.add(self._fresh("touched_"), exp.select(*items).distinct().from_(changes.subquery("c")))
+        return Keys(step, tuple((other, safe) for _, other, safe in pairs))
+
+    def _unmatched_right(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
+        unmatched = Join(node.right, node.left, node.condition, ANTI)
+        nulls = [exp.alias_(exp.cast(exp.null(), data_type(f.type)), f.name, quoted=True) for f in node.left.fields]
+        rows = []
+        for term in self._preserved(unmatched, right, left):
+            names = [column(f.name) for f in node.right.fields]
+            rows.append(exp.select(*(n.copy() for n in nulls), *names, column(WEIGHT)).from_(term.subquery("s")))
+        return rows
+
+    def _settled(self, node: Node) -> exp.Select | None:
+        """The changes of a join's side; consolidated where an operator below replaces rows by equal ones."""
+        changes = self.changes(node)
+        if changes is None or not any(_replaces_rows(part) for part in walk(node)):
+            return changes
+        step = self.add(self._fresh("settled_"), sql.consolidated(changes, node.fields))
+        return exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
+
+    # Operators that replace the rows of a group or partition.
+
+    def _aggregate(self, node: Aggregate, below: exp.Select) -> exp.Select:
+        state = self.plan.state_of(node)
+        merge_groups(self, node, state, below, self._may_retract(node.input))
+        touched = Keys.of(f"{state.name}_touched", node, node.keys)
+        removed = Rows(self.plan, "old").of(node, touched)
+        added = alive(node, f"{state.name}_merged")
+        return _replaced(removed, added, node.fields)
+
+    def _top_n(self, node: TopN, below: exp.Select) -> exp.Select:
+        state = self.plan.state_of(node)
+        merge_first_rows(self, node, state, below, self._may_retract(node.input))
+        assert node.limit is not None
+        touched = Keys.of(f"{state.name}_touched", node, node.partition)
+        removed = restricted(state_rows(state), node.fields, touched)
+        added = sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
+        if node.offset:
+            last = node.offset + node.limit
+            removed, added = (sql.top_n(node, rows, node.offset, last) for rows in (removed, added))
+        return _replaced(removed, added, node.fields)
+
+    def _partitions(self, node: OverWindow | TopN, below: exp.Select) -> exp.Select:
+        names: list[exp.Expr] = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(node.partition)]
+        listed = names or [exp.alias_(exp.Literal.number(1), "k0")]
+        step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c")))
+        keys = Keys.of(step, node.input, node.partition)
+        old, new = (Rows.over_rows(node, self.full(node.input, version, keys)) for version in ("old", "new"))
+        return _replaced(old, new, node.fields)
+
+    def _may_retract(self, node: Node) -> bool:
+        """Whether any row may be taken back from a node in this epoch."""
+        return self.retracts or any(_replaces_rows(part) for part in walk(node))
+
+
+def _with_row(condition: exp.Expr, names: set[str], table: str) -> exp.Expr:
+    """Whether the condition holds with the right side's row in `table`."""
+
+    def qualify(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column):
+            return part
+        return column(part.name, table if part.name in names else "s")
+
+    return exp.func("coalesce", condition.transform(qualify), exp.false())
+
+
+def _replaced(removed: exp.Select, added: exp.Select, fields: tuple[Field, ...]) -> exp.Select:
+    return sql.union([sql.weighted(removed, fields, -1), sql.weighted(added, fields, 1)])
+
+
+def _replaces_rows(node: Node) -> bool:
+    """Whether an operator takes rows back even when its input only grows."""
+    match node:
+        case Join(kind=kind):
+            return kind in (LEFT, FULL, SEMI, ANTI, DYNAMIC)
+        case Filter(predicate=predicate):
+            return reads_now(predicate)
+    return isinstance(node, Aggregate | TopN | OverWindow)

@@ -1,0 +1,199 @@
+"""All rows of a node at a version, or those with certain keys: what joins and recomputed groups look up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.delta import sql
+from planner.delta.now import at_time
+from planner.delta.nullability import never_null
+from planner.delta.state import alive, state_rows
+from planner.nodes import (
+    ANTI,
+    DYNAMIC,
+    INNER,
+    LEFT,
+    SEMI,
+    TEMPORAL_LEFT,
+    Aggregate,
+    Field,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    Values,
+    column,
+    walk,
+)
+from planner.stream import StreamPlan
+
+_LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A restriction to the rows whose expressions equal a row of a step.
+
+    `parts` are expressions over the restricted node's fields, and whether NULL equals NULL; `columns` the step's
+    columns they are compared with, `k0`, `k1`, … by default.
+    """
+
+    step: str
+    parts: tuple[tuple[exp.Expr, bool], ...]
+    columns: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> tuple[tuple[exp.Expr, bool, str], ...]:
+        names = self.columns or tuple(f"k{number}" for number in range(len(self.parts)))
+        return tuple((expression, safe, name) for (expression, safe), name in zip(self.parts, names, strict=True))
+
+    def mapped(self, mapped: Iterable[exp.Expr | None]) -> Keys | None:
+        """The restriction on other expressions; parts that map to None are left out, None when all are."""
+        kept = [((to, safe), name) for to, (_, safe, name) in zip(mapped, self.compared, strict=True) if to is not None]
+        made = Keys(self.step, tuple(part for part, _ in kept), tuple(name for _, name in kept))
+        if made.compared == self.compared:
+            return self
+        return made if kept else None
+
+    @staticmethod
+    def of(step: str, node: Node, names: Iterable[str]) -> Keys:
+        """The rows of a node whose fields of these names are the step's `k0`, `k1`, …; NULL equals NULL."""
+        present = never_null(node)
+        return Keys(step, tuple((column(name), name not in present) for name in names))
+
+    def within(self, names: Iterable[str]) -> Keys | None:
+        """The parts that read only these fields."""
+        allowed = set(names)
+        return self.mapped(e if {c.name for c in e.find_all(exp.Column)} <= allowed else None for e, _ in self.parts)
+
+
+def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) -> exp.Select:
+    """The rows that have a key of the step; without parts all rows, if the step has any."""
+    if keys is None:
+        return below
+    fields = tuple(fields)
+    computed = {
+        f"_key{number}": expression
+        for number, (expression, _) in enumerate(keys.parts)
+        if not isinstance(expression, exp.Column)
+    }
+    if computed:
+        # Outside of the join an expression is computed once, over columns whose types are known.
+        items = (exp.alias_(expression.copy(), name, quoted=True) for name, expression in computed.items())
+        below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s"))
+    matches = []
+    for number, (expression, safe, name) in enumerate(keys.compared):
+        own = f"_key{number}" if f"_key{number}" in computed else expression.name
+        matches.append(sql.same(column(name, "k"), column(own, "s"), safe))
+    # With EXISTS instead, DuckDB compares null-safely and reads all row groups.
+    condition = exp.and_(*matches, copy=False) if matches else exp.true()
+    step = exp.alias_(exp.to_table(keys.step), "k")
+    return sql.over(below, fields).join(step, on=condition, join_type="semi")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Writes the SQL of nodes at a version, `old` or `new`.
+
+    With a `driver` a union keeps only the branches that scan it. `merged` are the steps made so far: an operator with
+    state that has changed in this epoch is read from what has been merged instead of its stored groups.
+    """
+
+    plan: StreamPlan
+    version: str
+    driver: str | None = None
+    merged: frozenset[str] = frozenset()
+
+    def of(self, node: Node, keys: Keys | None = None) -> exp.Select:
+        """All rows of a node, or those that have the keys."""
+        match node:
+            case Scan():
+                return restricted(sql.scan(node, f"{node.input}_{self.version}"), node.fields, keys)
+            case Values():
+                return restricted(sql.values(node), node.fields, keys)
+            case Filter():
+                below = self.of(node.input, keys)
+                return sql.over(below, node.fields).where(at_time(node.predicate, self.version))
+            case Project():
+                inner = {item.name: item.expression for item in node.items}
+                below_keys = keys.mapped(_through(inner, e) for e, _ in keys.parts) if keys is not None else None
+                return sql.project(node, self.of(node.input, below_keys))
+            case UnionAll():
+                branches = [b for b in node.branches if scans(b, self.driver)] or list(node.branches)
+                return sql.union([sql.over(self.of(branch, keys), node.fields) for branch in branches])
+            case Join():
+                return self._join(node, keys)
+            case Unnest():
+                return self._restricted_below(node, keys, [f.name for f in node.input.fields], sql.unnest)
+            case OverWindow():
+                return self._restricted_below(node, keys, node.partition, sql.over_window)
+            case TopN() if node.limit is None:
+                return self._restricted_below(node, keys, node.partition, self.over_rows)
+            case Aggregate() | TopN():
+                return restricted(self._stored(node), node.fields, keys)
+
+    def _restricted_below(self, node: Node, keys: Keys | None, names: Iterable[str], over: object) -> exp.Select:
+        """Restrict the input by the parts that read only these fields, and the result by the rest."""
+        below = keys.within(names) if keys is not None else None
+        rows = over(node, self.of(node.inputs[0], below))  # type: ignore[operator]
+        is_whole = keys is None or (below is not None and len(below.parts) == len(keys.parts))
+        return rows if is_whole else restricted(rows, node.fields, keys)
+
+    def _join(self, node: Join, keys: Keys | None) -> exp.Select:
+        left_keys = right_keys = None
+        if keys is not None and node.kind in _LEFT_KINDS:
+            left_keys = keys.within(f.name for f in node.left.fields)
+            equal = {one: other for one, other, _ in node.pairs}
+            right_keys = keys.mapped(equal.get(e) for e, _ in keys.parts)
+            if node.kind == INNER:
+                own = keys.within(f.name for f in node.right.fields)
+                back = {other: one for one, other, _ in node.pairs}
+                left_keys = left_keys or keys.mapped(back.get(e) for e, _ in keys.parts)
+                right_keys = own or right_keys
+        rows = sql.join(node, self.of(node.left, left_keys), self.of(node.right, right_keys))
+        # What a side's own fields restrict whole needs no second look.
+        is_whole = keys is None or keys in (left_keys, right_keys)
+        return rows if is_whole else restricted(rows, node.fields, keys)
+
+    def _stored(self, node: Aggregate | TopN) -> exp.Select:
+        """The rows of an operator with state; at `new` the merged groups take the place of the stored ones."""
+        state = self.plan.state_of(node)
+        rows = sql.over(state_rows(state), node.fields)
+        merged = f"{state.name}_merged"
+        if self.version == "new" and merged in self.merged:
+            touched = exp.alias_(exp.to_table(f"{state.name}_touched"), "k")
+            names = node.keys if isinstance(node, Aggregate) else node.partition
+            present = never_null(node)
+            same = [sql.same(column(f"k{n}", "k"), column(k, "s"), k not in present) for n, k in enumerate(names)]
+            found = exp.Exists(this=exp.select(exp.Literal.number(1)).from_(touched).where(*same))
+            fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
+            rows = sql.union([rows.where(exp.Not(this=found)), sql.over(fresh, node.fields)])
+        if isinstance(node, TopN) and node.offset:
+            assert node.limit is not None
+            return sql.top_n(node, rows, node.offset, node.offset + node.limit)
+        return rows
+
+    @staticmethod
+    def over_rows(node: OverWindow | TopN, below: exp.Select) -> exp.Select:
+        """An operator on partitions, over given rows of its input."""
+        if isinstance(node, OverWindow):
+            return sql.over_window(node, below)
+        return sql.top_n(node, below, node.offset, None if node.limit is None else node.offset + node.limit)
+
+
+def _through(inner: dict[str, exp.Expr], expression: exp.Expr) -> exp.Expr:
+    """An expression over a projection's outputs, over its inputs."""
+    return expression.transform(lambda part: inner[part.name].copy() if isinstance(part, exp.Column) else part)
+
+
+def scans(node: Node, driver: str | None) -> bool:
+    """Whether a node reads an input."""
+    return any(isinstance(part, Scan) and part.input == driver for part in walk(node))

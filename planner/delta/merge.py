@@ -1,0 +1,164 @@
+"""Operators with state: what their stored groups become, as steps `<state>_touched` and `<state>_merged`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from planner.bind import data_type
+from planner.delta import sql
+from planner.delta.full import Keys, restricted
+from planner.delta.nullability import never_null
+from planner.delta.program import Apply
+from planner.delta.state import alive, state_rows
+from planner.nodes import COUNT, WEIGHT, Aggregate, Call, TopN, column
+from planner.stream import State
+
+if TYPE_CHECKING:
+    from planner.delta.compiler import Compiler
+
+
+def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.Select, retracts: bool) -> None:
+    """The groups that changes touch: stored values and the changes' added up, or computed again where that cannot do.
+
+    min, max and sums of floats are computed again in groups that lost a row, calls with an expression in all.
+    """
+    delta = f"{state.name}_delta"
+    outputs = [exp.alias_(_delta_of(call), call.name, quoted=True) for call in node.calls if call.expression is None]
+    lost = exp.LT(this=exp.Min(this=column(WEIGHT)), expression=exp.Literal.number(0))
+    query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(below.subquery("c"))
+    compiler.add(delta, query.group_by(*map(column, node.keys)) if node.keys else query)
+    keys = [exp.alias_(column(key), f"k{number}") for number, key in enumerate(node.keys)]
+    compiler.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
+    again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
+    if again:
+        _recompute(compiler, node, state, again)
+    compiler.add(f"{state.name}_merged", _merged(node, state, {call.name for call in again}))
+    if not state.in_view:
+        names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
+        merged = alive(node, f"{state.name}_merged")
+        compiler.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
+
+
+def _recompute(compiler: Compiler, node: Aggregate, state: State, calls: list[Call]) -> None:
+    keys = [exp.alias_(column(key), f"k{number}") for number, key in enumerate(node.keys)]
+    chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(f"{state.name}_delta")
+    if all(call.expression is None for call in calls):
+        chosen = chosen.where(column("_lost"))
+    step = compiler.add(f"{state.name}_again", chosen)
+    restriction = Keys.of(step, node.input, node.keys)
+    rows = compiler.full(node.input, "new", restriction)
+    compiler.add(f"{state.name}_recomputed", sql.aggregate(node, rows, calls))
+
+
+def _delta_of(call: Call) -> exp.Expr:
+    """The change of one call over a group's changes. Non-linear ones see the arriving rows only."""
+    weight = column(WEIGHT)
+    if call.argument is None:
+        return exp.cast(exp.Sum(this=weight), data_type(call.type))
+    argument = column(call.argument)
+    present = exp.Is(this=argument.copy(), expression=exp.null())
+    if call.function == "count":
+        counted = exp.Case().when(present, exp.Literal.number(0)).else_(weight)
+        return exp.cast(exp.Sum(this=counted), data_type(call.type))
+    if call.is_linear:
+        product = exp.Mul(this=exp.cast(argument, data_type(call.type)), expression=weight)
+        return exp.cast(exp.Sum(this=product), data_type(call.type))
+    arriving = exp.Case().when(exp.GT(this=weight, expression=exp.Literal.number(0)), argument)
+    return sql.mergeable(call, arriving)
+
+
+def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
+    query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
+    for call in node.calls:
+        query = query.select(exp.alias_(_merge_call(call, call.name in again), call.name, quoted=True))
+    query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
+    query = query.join(state_rows(state).subquery("s"), on=_same_group(node, "s", "d"), join_type="left")
+    if again:
+        recomputed = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
+        query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left")
+    return query
+
+
+def _merge_call(call: Call, is_recomputed: bool) -> exp.Expr:
+    if call.expression is not None:
+        return column(call.name, "r")
+    stored, arrived = column(call.name, "s"), column(call.name, "d")
+    if call.function in ("count", "sum"):
+        zero = exp.cast(exp.Literal.number(0), data_type(call.type))
+        total = exp.Add(this=exp.func("coalesce", stored, zero), expression=exp.func("coalesce", arrived, zero.copy()))
+        merged: exp.Expr = exp.cast(total, data_type(call.type))
+    else:
+        comparison = exp.LTE if call.function == "min" else exp.GTE
+        merged = (
+            exp.Case()
+            .when(exp.Is(this=arrived, expression=exp.null()), stored)
+            .when(exp.Is(this=stored.copy(), expression=exp.null()), arrived.copy())
+            .when(comparison(this=stored.copy(), expression=arrived.copy()), stored.copy())
+            .else_(arrived.copy())
+        )
+    if not is_recomputed:
+        return merged
+    return exp.Case().when(column("_lost", "d"), column(call.name, "r")).else_(merged)
+
+
+def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:
+    if not node.keys:
+        return exp.true()
+    present = never_null(node)
+    return exp.and_(*(sql.same(column(k, left), column(k, right), k not in present) for k in node.keys))
+
+
+def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Select, retracts: bool) -> None:
+    """The first rows of the partitions that changes touch.
+
+    Stored and arriving rows are enough, unless one of the stored rows is taken away: then what follows it is in the
+    input, and that partition is read again.
+    """
+    assert node.limit is not None
+    fields, names = node.fields, node.partition
+    changes = f"{state.name}_changes"
+    compiler.add(changes, sql.consolidated(below, fields))
+    keys: list[exp.Expr] = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(names)]
+    keys = keys or [exp.alias_(exp.Literal.number(1), "k0")]
+    compiler.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
+    present = never_null(node)
+    touched = Keys.of(f"{state.name}_touched", node, names)
+    stored = restricted(state_rows(state), fields, touched)
+    arriving = exp.select(*(column(f.name) for f in fields)).from_(changes)
+    arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
+    candidates = sql.union([stored, arriving])
+    if retracts:
+        gone = exp.select("*").from_(changes).where(exp.LT(this=column(WEIGHT), expression=exp.Literal.number(0)))
+        was_first = Keys(
+            f"{state.name}_state",
+            tuple((column(key), key not in present) for key in dict.fromkeys(node.key)),
+            _stored(node, state),
+        )
+        lost = restricted(gone, fields, was_first)
+        compiler.add(f"{state.name}_lost", exp.select(*(k.copy() for k in keys)).distinct().from_(lost.subquery("l")))
+        # A partition that lost a row of its state is read from the input alone.
+        is_lost = exp.select(exp.Literal.number(1)).from_(exp.alias_(exp.to_table(f"{state.name}_lost"), "k"))
+        same = [sql.same(column(f"k{n}", "k"), column(k, "s"), k not in present) for n, k in enumerate(names)]
+        is_lost = is_lost.where(*same) if same else is_lost
+        kept = sql.over(candidates, fields).where(exp.Not(this=exp.Exists(this=is_lost)))
+        again = compiler.full(node.input, "new", Keys.of(f"{state.name}_lost", node.input, names))
+        again = sql.over(again, fields).where(exp.Exists(this=is_lost.copy()))
+        candidates = sql.union([kept, again])
+    merged = sql.top_n(node, candidates, 0, node.offset + node.limit)
+    compiler.add(f"{state.name}_merged", merged)
+    if not state.in_view:
+        removed = exp.select(
+            *(exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
+        )
+        removed = removed.from_(f"{state.name}_touched")
+        compiler.applies.append(
+            Apply(state.name, names, present, removed, sql.over(exp.select("*").from_(f"{state.name}_merged"), fields))
+        )
+
+
+def _stored(node: TopN, state: State) -> tuple[str, ...]:
+    """The stored columns of the node's key."""
+    stored = dict(state.columns)
+    return tuple(stored[key] for key in dict.fromkeys(node.key))

@@ -1,0 +1,200 @@
+"""The SQL of each operator over given rows of its inputs, in terms that can be printed for both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from planner.bind import data_type
+from planner.nodes import (
+    ANTI,
+    DYNAMIC,
+    FULL,
+    LEFT,
+    SEMI,
+    TEMPORAL_LEFT,
+    WEIGHT,
+    Aggregate,
+    Call,
+    Field,
+    Join,
+    Node,
+    Order,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    Unnest,
+    Values,
+    WindowCall,
+    column,
+)
+
+_JOINS = {LEFT: "left", TEMPORAL_LEFT: "left", FULL: "full", SEMI: "semi", ANTI: "anti"}
+RANK = "_rank"
+
+
+def scan(node: Scan, relation: str, *extra: str) -> exp.Select:
+    renamed = (exp.alias_(column(name), f"{node.alias}.{name}", quoted=True) for name in node.columns)
+    return exp.select(*renamed, *map(column, extra)).from_(relation)
+
+
+def values(node: Values) -> exp.Select:
+    rows = [
+        exp.select(
+            *(
+                exp.alias_(exp.cast(value.copy(), data_type(f.type)), f.name, quoted=True)
+                for value, f in zip(row, node.columns, strict=True)
+            ),
+            exp.alias_(exp.cast(exp.Literal.number(number), "int"), node.number, quoted=True),
+        )
+        for number, row in enumerate(node.rows, 1)
+    ]
+    return union(rows)
+
+
+def over(below: exp.Select, fields: Iterable[Field], *extra: str) -> exp.Select:
+    """The fields of some rows."""
+    return exp.select(*(column(f.name) for f in fields), *map(column, extra)).from_(below.subquery("s"))
+
+
+def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
+    items = []
+    for item in node.items:
+        typed = item.expression if item.source else exp.cast(item.expression, data_type(item.type))
+        items.append(exp.alias_(typed, item.name, quoted=True))
+    return exp.select(*items, *map(column, extra)).from_(below.subquery("s"))
+
+
+def unnest(node: Unnest, below: exp.Select, *extra: str) -> exp.Select:
+    position = exp.Anonymous(this="generate_subscripts", expressions=[node.array.copy(), exp.Literal.number(1)])
+    return exp.select(
+        *(column(f.name) for f in node.input.fields),
+        exp.alias_(exp.Explode(this=node.array.copy()), node.element.name, quoted=True),
+        exp.alias_(position, node.position, quoted=True),
+        *map(column, extra),
+    ).from_(below.subquery("s"))
+
+
+def join(node: Join, left: exp.Select, right: exp.Select, *extra: str) -> exp.Select:
+    query = exp.select(*(column(f.name) for f in node.fields), *map(column, extra)).from_(left.subquery("l"))
+    kind = _JOINS.get(node.kind)
+    if node.condition is None:
+        return query.join(right.subquery("r"), join_type="cross")
+    if node.kind == DYNAMIC:
+        return query.join(right.subquery("r"), join_type="cross").where(node.condition)
+    return query.join(right.subquery("r"), on=node.condition, join_type=kind or "inner")
+
+
+def aggregate(node: Aggregate, below: exp.Select, calls: Iterable[Call] | None = None) -> exp.Select:
+    outputs = [exp.alias_(_computed(call), call.name, quoted=True) for call in calls or node.calls]
+    query = exp.select(*map(column, node.keys), *outputs).from_(below.subquery("s"))
+    return query.group_by(*map(column, node.keys)) if node.keys else query
+
+
+def _computed(call: Call) -> exp.Expr:
+    if call.expression is not None:
+        return exp.cast(call.expression.copy(), data_type(call.type))
+    if call.argument is None:
+        return exp.cast(exp.Count(this=exp.Star()), data_type(call.type))
+    argument: exp.Expr = column(call.argument)
+    if call.function == "sum":
+        # A stored sum starts at zero, so that merging it needs no case for NULL.
+        total = exp.Sum(this=exp.cast(argument, data_type(call.type)))
+        zero = exp.cast(exp.Literal.number(0), data_type(call.type))
+        return exp.cast(exp.func("coalesce", total, zero), data_type(call.type))
+    return mergeable(call, argument)
+
+
+def mergeable(call: Call, argument: exp.Expr) -> exp.Expr:
+    """The call as an aggregate of an expression."""
+    node = {"sum": exp.Sum, "min": exp.Min, "max": exp.Max, "count": exp.Count}[call.function](this=argument)
+    return exp.cast(node, data_type(call.type))
+
+
+def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Select:
+    """The rows at places `first < place <= last` of each partition; `last` None is the end."""
+    names = [column(f.name) for f in node.fields]
+    if not node.partition:
+        query = exp.select(*names).from_(below.subquery("s")).order_by(*map(_ordered, node.full_order))
+        query = query.limit(last - first) if last is not None else query
+        return query.offset(first) if first else query
+    ranked = exp.select(
+        *names,
+        exp.alias_(_window(exp.RowNumber(), node.partition, node.full_order, None), RANK, quoted=True),
+    ).from_(below.subquery("s"))
+    query = exp.select(*(name.copy() for name in names)).from_(ranked.subquery("t"))
+    if first:
+        query = query.where(exp.GT(this=column(RANK), expression=exp.Literal.number(first)))
+    if last is not None:
+        query = query.where(exp.LTE(this=column(RANK), expression=exp.Literal.number(last)))
+    return query
+
+
+def over_window(node: OverWindow, below: exp.Select, *extra: str) -> exp.Select:
+    calls = []
+    for call in node.calls:
+        window = _window(call.expression.copy(), node.partition, _sorts(node, call), call.frame)
+        calls.append(exp.alias_(exp.cast(window, data_type(call.type)), call.name, quoted=True))
+    own = (column(f.name) for f in node.input.fields)
+    return exp.select(*own, *calls, *map(column, extra)).from_(below.subquery("s"))
+
+
+def _sorts(node: OverWindow, call: WindowCall) -> tuple[Order, ...]:
+    if not call.is_positional:
+        return call.order
+    named = {order.name for order in call.order} | set(node.partition)
+    return call.order + tuple(Order(name) for name in dict.fromkeys(node.input.key) if name not in named)
+
+
+def _window(
+    call: exp.Expr, partition: Iterable[str], order: Iterable[Order], frame: exp.WindowSpec | None
+) -> exp.Window:
+    window = exp.Window(this=call, partition_by=[column(name) for name in partition])
+    ordered = [_ordered(item) for item in order]
+    if ordered:
+        window.set("order", exp.Order(expressions=ordered))
+    if frame is not None:
+        window.set("spec", frame.copy())
+    return window
+
+
+def _ordered(order: Order) -> exp.Ordered:
+    return exp.Ordered(this=column(order.name), desc=order.descending, nulls_first=order.nulls_first)
+
+
+def union(queries: list[exp.Select]) -> exp.Select:
+    """UNION ALL of queries with equal columns, as one SELECT."""
+    if len(queries) == 1:
+        return queries[0]
+    names = [select.alias_or_name for select in queries[0].selects]
+    combined: exp.Expr = queries[0]
+    for query in queries[1:]:
+        combined = exp.union(combined, query, distinct=False, copy=False)
+    assert isinstance(combined, exp.Query)
+    return exp.select(*map(column, names)).from_(combined.subquery("u"))
+
+
+def consolidated(below: exp.Select, fields: Iterable[Field]) -> exp.Select:
+    """Changes with the weights of equal rows summed, and without those that cancel out."""
+    names = [f.name for f in fields]
+    weight = exp.Sum(this=column(WEIGHT))
+    query = exp.select(*map(column, names), exp.alias_(exp.cast(weight, "bigint"), WEIGHT)).from_(below.subquery("c"))
+    query = query.group_by(*map(column, names)) if names else query
+    return query.having(exp.NEQ(this=weight.copy(), expression=exp.Literal.number(0)))
+
+
+def weighted(below: exp.Select, fields: Iterable[Field], weight: int) -> exp.Select:
+    """Rows as changes of one weight."""
+    query = exp.select(*(column(f.name) for f in fields)).from_(below.subquery("s"))
+    return query.select(exp.alias_(exp.Literal.number(weight), WEIGHT))
+
+
+def same(left: exp.Expr, right: exp.Expr, null_safe: bool = True) -> exp.Expr:
+    return (exp.NullSafeEQ if null_safe else exp.EQ)(this=left, expression=right)
+
+
+def fields_named(node: Node, names: Iterable[str]) -> tuple[Field, ...]:
+    types = {f.name: f for f in node.fields}
+    return tuple(types[name] for name in names)

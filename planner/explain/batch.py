@@ -1,0 +1,135 @@
+"""Queries and writes as RisingWave's batch operators, and any plan as logical ones.
+
+DuckDB plans and runs a query itself; this is the planner's own plan of it, before keys are carried for upkeep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from catalog.model import Catalog, Relation
+from planner.bind import BoundQuery, Scope, bind, resolve
+from planner.build.builder import columns_in, scalar
+from planner.build.query import build
+from planner.build.subqueries import order_of
+from planner.distribution import SINGLE, Distribution, distribution
+from planner.explain.expressions import show, show_order
+from planner.explain.nodes import Printer
+from planner.explain.operators import BATCH, LOGICAL, Operator, exchange
+from planner.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
+from planner.rules import RULES, carry_keys, keep_state_in_view
+from planner.statements import Delete, Insert, Query, Update
+
+_UPKEEP_ONLY = (carry_keys, keep_state_in_view)
+
+
+def logical_steps(query: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[str, Project]]:
+    """A query's plan as built, then after each rule that changed it, under the rules' names."""
+    root = build(bind(_as_query(query), catalog, scope))
+    yield "Begin", root
+    for rule in RULES:
+        if rule in _UPKEEP_ONLY:
+            continue
+        rewritten = rule(root)
+        assert isinstance(rewritten, Project)
+        if rewritten != root:
+            yield rule.__name__.replace("_", " ").title(), rewritten
+        root = rewritten
+
+
+def logical_operators(root: Node, verbose: bool, keeps_unused: bool = False) -> Operator:
+    """A plan in logical operators; `keeps_unused` also prints the columns that nothing reads."""
+    return Printer(LOGICAL, verbose, used=None if keeps_unused else _used(root)).of(root)[0]
+
+
+def batch_operators(
+    statement: Query | Insert | Update | Delete, catalog: Catalog, scope: Scope, verbose: bool
+) -> Operator:
+    """The plan of a query or write. Raises Error where the planner has no operator for something in it."""
+    if isinstance(statement, Query):
+        return _query(statement.tree, catalog, scope, verbose)
+    target = resolve(catalog, scope, statement.table)
+    if isinstance(statement, Insert):
+        names = statement.columns or tuple(column.name for column in target.visible)
+        below = _query(statement.source, catalog, scope, verbose)
+        places = [column.name for column in target.visible]
+        mapping = tuple(f"{n}:{places.index(name)}" for n, name in enumerate(names[: len(below.output)]))
+        return _write("Insert", target, below, ("mapping", mapping))
+    matching = exp.select("*").from_(statement.tree.this.copy())
+    where = statement.tree.args.get("where")
+    matching = matching.where(where.this.copy()) if where is not None else matching
+    below = _query(matching, catalog, scope, verbose, keeps_key=True)
+    if isinstance(statement, Delete):
+        return _write("Delete", target, below)
+    new = {assignment.this.name: assignment.expression for assignment in statement.tree.expressions}
+    old = {column.name: f"${place}" for place, column in enumerate(target.visible)}
+    values = tuple(show(new[name], old) if name in new else place for name, place in old.items())
+    return _write("Update", target, below, ("exprs", values))
+
+
+def _write(name: str, target: Relation, below: Operator, *fields: tuple[str, tuple[str, ...]]) -> Operator:
+    return Operator(f"{BATCH}{name}", (("table", target.name), *fields), (below,))
+
+
+def _as_query(tree: exp.Expr) -> exp.Query:
+    return tree if isinstance(tree, exp.Query) else exp.select("*").from_(tree.copy())
+
+
+def _query(tree: exp.Expr, catalog: Catalog, scope: Scope, verbose: bool, keeps_key: bool = False) -> Operator:
+    """A query with its ORDER BY, in one place; with `keeps_key` the rows of `SELECT *` have their keys too."""
+    query = _as_query(tree)
+    *_, (_, output) = logical_steps(query, catalog, scope)
+    root = output.input if keeps_key else output
+    printer = Printer(BATCH, verbose, used=_used(root))
+    operator, names = printer.of(root)
+    order = show_order(_sorts(bind(query, catalog, scope), output, names), {})
+    if order:
+        operator = Operator("BatchSort", (("order", order),), (operator,), output=operator.output)
+    if distribution(root).kind != SINGLE:
+        operator = exchange(BATCH, operator, (), names, Distribution(SINGLE))
+        fields = tuple((key, order if key == "order" else value) for key, value in operator.fields)
+        operator = Operator(operator.name, fields, operator.children, output=operator.output)
+    return operator
+
+
+def _sorts(bound: BoundQuery, root: Project, names: dict[str, str]) -> tuple[Order, ...]:
+    """The ORDER BY of a query without LIMIT, whose plan has no operator for it, by the names that the plan has."""
+    query: exp.Expr = bound.tree
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    order = query.args.get("order")
+    if order is None or query.args.get("limit") or query.args.get("offset"):
+        return ()
+    outputs = [item.name for item in root.items]
+    tables = {f.name: f"{f.name}" for node in walk(root) for f in node.fields}
+    selected = query.selects if isinstance(query, exp.Select) else []
+    sorts = []
+    for ordered in order.expressions:
+        by = ordered.this
+        if isinstance(by, exp.Literal) and by.is_int:
+            shown = names[outputs[int(by.name) - 1]]
+        elif isinstance(by, exp.Column) and not by.table and by.name in outputs:
+            shown = names[by.name]
+        else:
+            place = next((n for n, item in enumerate(selected) if item.unalias() == by), None)
+            shown = names[outputs[place]] if place is not None else show(scalar(by), tables)
+        sorts.append(order_of(shown, ordered))
+    return tuple(sorts)
+
+
+def _used(root: Node) -> frozenset[str]:
+    """The fields that something in a plan reads, or that come out of it."""
+    used = {f.name for f in root.fields}
+    for node in walk(root):
+        for expression in expressions(node):
+            used |= columns_in(expression)
+        match node:
+            case Aggregate(keys=keys, calls=calls):
+                used |= {*keys, *(call.argument for call in calls if call.argument is not None)}
+            case TopN(partition=keys, order=order):
+                used |= {*keys, *(each.name for each in order)}
+            case OverWindow(partition=keys, calls=windows):
+                used |= {*keys, *(each.name for window in windows for each in window.order)}
+    return frozenset(used)

@@ -1,0 +1,161 @@
+"""EXPLAIN: a statement and its options to lines. Nothing runs, nothing is created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import ROW_ID, Catalog
+from planner.bind import Scope
+from planner.distribution import by
+from planner.explain.batch import batch_operators, logical_operators, logical_steps
+from planner.explain.distsql import distsql
+from planner.explain.expressions import show
+from planner.explain.formats import FORMATS, text
+from planner.explain.incremental import decisions, incremental
+from planner.explain.nodes import view_operators
+from planner.explain.operators import Operator, materialize, show_distribution
+from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions
+from planner.stream import StreamPlan, plan_view
+
+
+def explain(statement: Explain, catalog: Catalog, scope: Scope) -> list[str]:
+    """The lines of EXPLAIN.
+
+    Raises Error as planning the statement does, and 0A000 for options that do not go together. With TRACE what
+    planning raises is the last line instead.
+    """
+    options = statement.options
+    check(statement)
+    lines: list[str] = []
+    try:
+        for line in _explained(statement, catalog, scope):
+            lines.append(line)
+    except Error as error:
+        if not options.trace:
+            raise
+        lines.append(f"ERROR: {error.message}")
+    return lines
+
+
+def check(statement: Explain) -> None:
+    """Raise Error 0A000 for options that do not go together, or not with the statement."""
+    options = statement.options
+    is_view = isinstance(statement.statement, CreateMaterializedView)
+    shown = options.format.upper()
+    is_order = options.backfill and options.format == "dot" and is_view
+    if options.format != "text" and (options.trace or options.type == "distsql") and not is_order:
+        raise _unsupported(
+            f"EXPLAIN (TRACE, {shown} FORMAT)", f"Only EXPLAIN (LOGICAL | PHYSICAL, {shown} FORMAT) is supported."
+        )
+    if options.incremental and options.format != "text":
+        raise _unsupported(f"EXPLAIN (INCREMENTAL, {shown} FORMAT)", "EXPLAIN (INCREMENTAL) is text.")
+    if options.incremental and not is_view:
+        raise _unsupported(
+            "EXPLAIN (INCREMENTAL) of a statement that keeps nothing up to date",
+            "Use EXPLAIN (INCREMENTAL) CREATE MATERIALIZED VIEW … AS …",
+        )
+    if options.type == "distsql" and not isinstance(statement.statement, CreateMaterializedView | CreateTable):
+        raise _unsupported("EXPLAIN (DISTSQL) of a batch query", "A batch query runs on DuckDB, in one stage.")
+
+
+def _unsupported(what: str, hint: str) -> Error:
+    return Error(f"Not supported: {what}", errors.FEATURE_NOT_SUPPORTED, hint=hint)
+
+
+def _explained(statement: Explain, catalog: Catalog, scope: Scope) -> Iterator[str]:
+    options, target = statement.options, statement.statement
+    if isinstance(target, CreateTable):
+        yield from FORMATS[options.format](_table(target))
+        return
+    if isinstance(target, CreateMaterializedView):
+        query: exp.Expr | None = target.query
+    else:
+        query = getattr(target, "tree", None) if not hasattr(target, "table") else None
+    if query is not None and options.trace:
+        yield from _trace(query, catalog, scope, options)
+    if query is not None and options.type == "logical":
+        if not options.trace:
+            *_, (_, root) = logical_steps(query, catalog, scope)
+            yield from FORMATS[options.format](logical_operators(root, options.verbose))
+        return
+    if isinstance(target, CreateMaterializedView):
+        plan = plan_view(target, catalog, scope)
+        if options.trace:
+            yield from ("To Stream Plan:", "")
+        yield from explain_view(plan, options)
+        return
+    if options.trace:
+        yield from ("To Batch Plan:", "")
+    yield from FORMATS[options.format](batch_operators(target, catalog, scope, options.verbose))
+
+
+def _trace(query: exp.Expr, catalog: Catalog, scope: Scope, options: ExplainOptions) -> Iterator[str]:
+    """The logical plan as built and after each rule that changed it."""
+    for title, root in logical_steps(query, catalog, scope):
+        yield from (f"{title}:", "", *text(logical_operators(root, options.verbose, keeps_unused=True)), "")
+
+
+def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
+    """The lines of a view's stream plan.
+
+    As text, VERBOSE and BACKFILL also say how it is filled and where it runs, which RisingWave does not.
+    """
+    if options.backfill and options.format == "dot":
+        return ["digraph G {", "}"]  # a backfill order has no edges as long as views are filled in one piece
+    if options.incremental:
+        return incremental(plan)
+    root = view_operators(plan, options.verbose)
+    if options.type == "distsql":
+        return distsql(plan, root, options.verbose)
+    lines = FORMATS[options.format](root)
+    if options.format == "text" and (options.verbose or options.backfill):
+        lines += ["", *decisions(plan)]
+    return lines
+
+
+def _table(statement: CreateTable) -> Operator:
+    """RisingWave's plan of a table: what writes send and other jobs sink into it, by its key."""
+    key = statement.primary_key or (ROW_ID,)
+    visible = tuple(column.name for column in statement.columns)
+    columns = visible if statement.primary_key else (*visible, ROW_ID)
+    there = ("dist", show_distribution(by(key), {}))
+    writes = Operator("StreamDml", (("columns", columns),), (Operator("StreamSource"),))
+    sent = Operator("StreamExchange", (there,), (writes,), positions=tuple(str(columns.index(name)) for name in key))
+    rows = Operator("StreamUnion", (("all", "true"),), (sent, Operator("StreamUpstreamSinkUnion")))
+    mark = statement.watermark
+    if mark is not None:
+        delay = show(exp.Interval(this=exp.Literal.string(f"{mark.delay_us / 1e6:g}"), unit=exp.Var(this="second")), {})
+        desc = f"Desc {{ column: {mark.column}, expr: ({mark.column} - {delay}) }}"
+        rows = Operator(
+            "StreamWatermarkFilter",
+            (("watermark_descs", (desc,)), ("output_watermarks", (f"[{mark.column}]",))),
+            (rows,),
+        )
+    if not statement.primary_key:
+        rows = Operator("StreamRowIdGen", (("row_id_index", str(len(visible))),), (rows,))
+    shown = tuple(name if name in visible else f"{name}(hidden)" for name in columns)
+    conflict = "Overwrite" if not statement.append_only else "IgnoreConflict" if statement.primary_key else "NoCheck"
+    made = materialize(shown, key, conflict, rows)
+    if mark is not None:
+        made = replace(made, fields=(*made.fields, ("watermark_columns", (mark.column,))))
+    return made
+
+
+def notices(query: exp.Query, plan: StreamPlan) -> list[str]:
+    """What to tell the user about a query that is accepted."""
+    found = []
+    if query.args.get("order") is not None:
+        found.append(
+            "The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee the order of a SELECT."
+        )
+    if plan.duckdb_only is not None:
+        found.append(
+            f"This view is filled and kept on DuckDB in the server, not on Spark: {plan.duckdb_only} is not proven to "
+            "give the same result on both."
+        )
+    return found

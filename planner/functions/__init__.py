@@ -1,0 +1,1 @@
+"""Scalar expressions and aggregates as data: types, and how each engine spells them."""

@@ -1,0 +1,343 @@
+"""Postgres' scalar expressions as DuckDB spells them, the same for batch queries and views.
+
+`lenient` is for views: where Postgres raises an error for a row,
+a view has NULL, as RisingWave's streams, instead of stopping for good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import sqlglot
+from sqlglot import exp
+
+from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, NUMERIC, REAL, VARCHAR
+from planner.batch.pg_casts import array_items, escaped
+from planner.functions.formats import strftime_format
+from planner.functions.functions import FUNCTIONS, OURS
+from planner.functions.operators import as_call, type_of_part
+from planner.functions.typed import data_type, sql_type
+
+_Args = list[exp.Expr]
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.ILike)
+
+
+def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
+    """The tree with calls, casts and operators as DuckDB needs them; columns without a type keep plain operators."""
+    return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient))
+
+
+def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
+    root = tree.copy()
+    # The walk is breadth first from the root, so this is leaves first.
+    for node in reversed(list(root.walk())):
+        parent, key, index = node.parent, node.arg_key, node.index
+        new = rule(node)
+        if new is None or new is node:
+            continue
+        if new.type is None:
+            new.type = node.type
+        if parent is None:
+            root = new
+        else:
+            # Not node.replace: the rule may have put the node inside the new one.
+            parent.set(key or "this", new, index)
+    return root
+
+
+def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """`memory.pg.name(arguments)`."""
+    function = exp.Anonymous(this=name, expressions=list(arguments))
+    return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _try(node: exp.Expr, lenient: bool) -> exp.Expr:
+    return _call("try", node) if lenient else node
+
+
+# DuckDB.
+
+
+def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
+    if isinstance(node.parent, exp.Table):
+        return None
+    if isinstance(node, exp.Cast):
+        return _cast(node, lenient)
+    if isinstance(node, _COMPARISONS) and (quantified := _quantified(node)) is not None:
+        return quantified
+    if isinstance(node, exp.Like | exp.ILike):
+        return escaped(node)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
+        return _arithmetic(node, lenient)
+    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
+        return _json_extract(node)
+    call = as_call(node)
+    if call is None:
+        return None
+    name, arguments = call
+    function = FUNCTIONS[name]
+    build = _BUILDERS.get(name)
+    if build is not None:
+        return _try(build(arguments), lenient and function.raises)
+    if function.duckdb == OURS:
+        return _try(ours(name, *arguments), lenient and function.raises)
+    return _try(_call(function.duckdb or name, *arguments), lenient and function.raises)
+
+
+def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
+    """Operators that differ for some types. In a view a node without a type is one of the planner's own."""
+    type_ = sql_type(node.type)
+    if lenient and type_ is None:
+        return None
+    new = node
+    known = [type_of_part(part) for part in node.iter_expressions()]
+    if isinstance(node, exp.Sub):
+        is_plain = _is_number(node.this) or _is_number(node.expression)
+        if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
+            new = ours("subtract", node.this, node.expression)
+    elif isinstance(node, exp.Mod):
+        if not _is_number(node.expression):
+            new = ours("modulo", node.this, node.expression)
+    elif isinstance(node, exp.Mul):
+        if type_ is not None and type_.name == "numeric":
+            new = _product(node)
+    elif isinstance(node, exp.Div):
+        is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
+        # DuckDB does not know the type of an aggregate yet when it chooses a macro.
+        is_plain = is_plain or (type_ is None and node.find(exp.AggFunc) is not None)
+        # Without a type sqlglot writes the operator as it is; DuckDB's setting integer_division does the rest.
+        new = (
+            exp.Div(this=node.this, expression=node.expression)
+            if is_plain
+            else ours("divide", *node.iter_expressions())
+        )
+    overflows = type_ is not None and (type_.is_integer or type_.name == "numeric")
+    overflows = overflows and not (isinstance(node, exp.Neg) and _is_number(node.this))
+    return _try(new, lenient and overflows) if new is not node or (lenient and overflows) else None
+
+
+def _product(node: exp.Mul) -> exp.Expr:
+    """A product of numerics. DuckDB keeps it in 18 digits where both factors fit them: one is made wider."""
+    known = _digits(node)
+    if known is None or known[1] > DEFAULT_NUMERIC[1]:
+        is_plain = _is_number(node.this) or _is_number(node.expression)
+        return node if is_plain else ours("multiply", node.this, node.expression)
+    if known[0] <= _NARROW:
+        return node
+    left = _digits(node.this)
+    assert left is not None
+    wide = exp.DataType.build(f"DECIMAL({DEFAULT_NUMERIC[0]}, {left[1]})", dialect="duckdb")
+    return exp.Mul(this=exp.Cast(this=node.this, to=wide), expression=node.expression)
+
+
+# Digits that a 64-bit decimal of DuckDB holds.
+_NARROW = 18
+
+
+def _digits(node: exp.Expr) -> tuple[int, int] | None:
+    """Width and scale of the decimal that DuckDB computes for an exact number; None where they are not known."""
+    if isinstance(node, exp.Paren | exp.Neg):
+        return _digits(node.this)
+    if isinstance(node, exp.Anonymous) and node.name == "try":
+        return _digits(node.expressions[0])
+    if isinstance(node, exp.Literal):
+        whole, _, fraction = node.name.partition(".")
+        return (len(whole) + len(fraction), len(fraction)) if not node.is_string else None
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        sides = [_digits(side) for side in node.iter_expressions()]
+        known = [side for side in sides if side is not None]
+        if len(known) != len(sides):
+            return None
+        if isinstance(node, exp.Mul):
+            return min(sum(width for width, _ in known), DEFAULT_NUMERIC[0]), sum(scale for _, scale in known)
+        scale = max(scale for _, scale in known)
+        return min(max(width - own for width, own in known) + scale + 1, DEFAULT_NUMERIC[0]), scale
+    type_ = sql_type(node.to if isinstance(node, exp.Cast) else node.type)
+    if type_ is None or type_.dimensions or not isinstance(node, exp.Column | exp.Cast):
+        return None
+    if type_.is_integer:
+        return {"smallint": 5, "integer": 10}.get(type_.name, 19), 0
+    if type_.name != "numeric":
+        return None
+    return (type_.precision, type_.scale or 0) if type_.precision is not None else DEFAULT_NUMERIC
+
+
+def _json_extract(node: exp.Expr) -> exp.Expr:
+    """`->` and `->>` as functions: among arguments DuckDB takes an arrow for a lambda's."""
+    path = node.expression
+    if isinstance(path, exp.JSONPath):
+        path = sqlglot.parse_one(path.sql(dialect="duckdb"), read="duckdb")
+    return _call("json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string", node.this, path)
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.Literal) and not node.unnest().is_string
+
+
+def _quantified(node: exp.Expr) -> exp.Expr | None:
+    """`x = ANY(array)` and ALL as a fold of what each element gives."""
+    right = node.expression
+    is_any = isinstance(right, exp.Any)
+    if (
+        not is_any
+        and not isinstance(right, exp.All)
+        and not (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL")
+    ):
+        return None
+    array = (right.expressions[0] if isinstance(right, exp.Anonymous) else right.this).unnest()
+    if isinstance(array, exp.Query | exp.Parameter):
+        return None
+    element = exp.to_identifier("_element")
+    one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(element.copy()))
+    one = escaped(one) if isinstance(one, exp.Like | exp.ILike) else one
+    each = _call("list_transform", array, exp.Lambda(this=one, expressions=[element]))
+    return ours("any_true" if is_any else "all_true", each)
+
+
+def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
+    value, to = node.this, node.args["to"]
+    if isinstance(value, exp.Null):
+        return None
+    source = None if value.is_string else sql_type(value.type)
+    items = array_items(value) if to.is_type(exp.DataType.Type.ARRAY) else None
+    if items is not None:
+        node.set("this", exp.Array(expressions=[exp.null() if i is None else exp.Literal.string(i) for i in items]))
+        return None
+    if to.is_type(exp.DataType.Type.VARBINARY) and value.is_string:
+        return bytea(value)
+    if to.is_type(*exp.DataType.TEXT_TYPES):
+        plain = (
+            value.is_string
+            or isinstance(value.unnest(), exp.Parameter)
+            or (source is None and lenient)  # the planner's own cast, to the type that it is
+            or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
+        )
+        text = node if plain else ours("to_text", value)
+        return _call("left", text, to.expressions[0].this.copy()) if to.expressions else text
+    if to.is_type(exp.DataType.Type.DECIMAL) and not to.expressions:
+        node.set("to", data_type(NUMERIC))
+    if to.is_type(exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
+        # Without spaces, so that equal documents are equal text.
+        node.set("this", _call("json", value))
+    if lenient and source is not None and not _is_safe(source.name, to):
+        return exp.TryCast(this=node.this, to=node.args["to"])
+    return None
+
+
+# Types whose text differs from DuckDB's.
+_OWN_TEXT = frozenset({"real", "double precision", "numeric", "bytea", "interval"})
+_SAFE_NUMBERS = ("smallint", "integer", "bigint", "real", "double precision")
+
+
+def _is_safe(source: str, to: exp.DataType) -> bool:
+    """Whether no value makes the cast fail."""
+    target = sql_type(to)
+    if target is None or target.is_text or (source == target.name and target.precision is None):
+        return True
+    if source in _SAFE_NUMBERS and target.name in _SAFE_NUMBERS:
+        return _SAFE_NUMBERS.index(source) < _SAFE_NUMBERS.index(target.name)
+    return source in ("date", "timestamp without time zone", "timestamp with time zone", "boolean")
+
+
+def bytea(literal: exp.Expr) -> exp.Expr:
+    """A bytea literal: hex after `\\x`, or the text's bytes. DuckDB has other escapes."""
+    text = literal.name
+    if text.startswith("\\x"):
+        return _call("from_hex", exp.Literal.string(text[2:]))
+    return _call("encode", literal.copy())
+
+
+def _output_all(arguments: _Args) -> _Args:
+    return [argument if argument.is_string else ours("text_out", argument) for argument in arguments]
+
+
+def _path(arguments: _Args) -> exp.Expr:
+    """The keys of a jsonb path, given as `'{a,b}'` or an array."""
+    items = array_items(arguments[1])
+    path = (
+        exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else arguments[1]
+    )
+    return exp.cast(path, "VARCHAR[]", dialect="duckdb")
+
+
+def _keys(arguments: _Args) -> exp.Expr:
+    return exp.cast(exp.Array(expressions=arguments[1:]), "VARCHAR[]", dialect="duckdb")
+
+
+def _groups(pattern: exp.Expr) -> int:
+    """How many groups a constant pattern captures; DuckDB wants their numbers as constants."""
+    return re.compile(pattern.name).groups if pattern.is_string else 0
+
+
+def _regexp_substr(arguments: _Args) -> exp.Expr:
+    text, pattern = arguments[:2]
+    group = exp.Literal.number(min(1, _groups(pattern)))
+    found = _call("regexp_extract", text, pattern, group, exp.Literal.string("s"))
+    return exp.Case().when(_call("regexp_matches", text.copy(), pattern.copy(), exp.Literal.string("s")), found)
+
+
+def _regexp_match(arguments: _Args) -> exp.Expr:
+    text, pattern = arguments[:2]
+    flags = exp.Literal.string("s" + (arguments[2].name if len(arguments) > 2 else ""))
+    count = _groups(pattern)
+    numbers = range(1, count + 1) if count else range(1)
+    groups = [
+        _call("regexp_extract", text.copy(), pattern.copy(), exp.Literal.number(number), flags.copy())
+        for number in numbers
+    ]
+    return exp.Case().when(_call("regexp_matches", text, pattern, flags), exp.Array(expressions=groups))
+
+
+def _substring(arguments: _Args) -> exp.Expr:
+    return (
+        _regexp_substr(arguments) if len(arguments) == 2 and arguments[1].is_string else ours("substring", *arguments)
+    )
+
+
+def _format(arguments: _Args) -> exp.Expr:
+    """`format('%s and %I', a, b)`, of a constant format."""
+    template, values = arguments[0], arguments[1:]
+    parts: _Args = []
+    for index, piece in enumerate(re.split(r"%([sIL%])", template.name)):
+        if index % 2 == 0 or piece == "%":
+            parts.append(exp.Literal.string(piece))
+        else:
+            function = {"s": "text_out", "I": "quote_ident", "L": "quote_nullable"}[piece]
+            parts.append(ours(function, values.pop(0)) if values else exp.null())
+    return _call("concat", *parts)
+
+
+def _to_char(arguments: _Args) -> exp.Expr:
+    return _call("strftime", arguments[0], strftime_format(arguments[1]))
+
+
+def _to_date(arguments: _Args) -> exp.Expr:
+    return exp.cast(_call("strptime", arguments[0], strftime_format(arguments[1])), "DATE")
+
+
+def _to_timestamp(arguments: _Args) -> exp.Expr:
+    if len(arguments) == 1:
+        return ours("to_timestamp", *arguments)
+    return exp.cast(_call("strptime", arguments[0], strftime_format(arguments[1])), "TIMESTAMPTZ", dialect="duckdb")
+
+
+_BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
+    "concat": lambda arguments: _call("concat", *_output_all(arguments)),
+    "concat_ws": lambda arguments: _call("concat_ws", arguments[0], *_output_all(arguments[1:])),
+    "format": _format,
+    "substring": _substring,
+    "regexp_substr": _regexp_substr,
+    "regexp_match": _regexp_match,
+    "to_char": _to_char,
+    "to_date": _to_date,
+    "to_timestamp": _to_timestamp,
+    "json_at": lambda arguments: ours("json_at", arguments[0], _path(arguments)),
+    "json_text_at": lambda arguments: ours("json_text_at", arguments[0], _path(arguments)),
+    "jsonb_extract_path": lambda arguments: ours("json_at", arguments[0], _keys(arguments)),
+    "jsonb_extract_path_text": lambda arguments: ours("json_text_at", arguments[0], _keys(arguments)),
+}

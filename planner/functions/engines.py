@@ -1,0 +1,61 @@
+"""Which engines may run a view: both, or DuckDB alone.
+
+The batch queries of clients run on DuckDB, so DuckDB's answer is what a view has to equal. Spark runs what is proven to
+give the same: `planner.functions.portable` knows the scalar expressions, this module the aggregates, windows and types.
+`tests/test_engines.py` proves them.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.functions.operators import type_of_part
+from planner.functions.portable import unproven_part
+from planner.nodes import Aggregate, Call, Node, OverWindow, Unnest, expressions, walk
+
+# Aggregates computed by an expression, without FILTER, ORDER BY or WITHIN GROUP.
+_AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max)
+_WINDOWS = (
+    exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue,
+    exp.Count, exp.Sum, exp.Min, exp.Max,
+)  # fmt: skip
+
+
+def duckdb_only(root: Node) -> str | None:
+    """What in a plan keeps it from Spark: an expression or a type; None when both engines may run it."""
+    for node in walk(root):
+        for field in node.fields:
+            if field.type.base.spark is None:
+                return f"the type {field.type}"
+        match node:
+            case Aggregate(calls=calls):
+                found = next((f for call in calls if (f := _unproven_call(call)) is not None), None)
+            case OverWindow(calls=windows):
+                found = next((w.expression for w in windows if not isinstance(w.expression, _WINDOWS)), None)
+            case Unnest(array=exp.GenerateSeries() as series):
+                found = _unproven_series(series)
+            case _:
+                found = next((f for e in expressions(node) if (f := unproven_part(e)) is not None), None)
+        if found is not None:
+            return found.sql(dialect="postgres").replace('"', "")
+    return None
+
+
+def _unproven_series(series: exp.GenerateSeries) -> exp.Expr | None:
+    """A series of integers is the same on both, unless its step is computed."""
+    parts = [series.args["start"], series.args["end"]]
+    if series.args.get("step") is not None or any(not _is_integer(part) for part in parts):
+        return series
+    return next((found for part in parts if (found := unproven_part(part)) is not None), None)
+
+
+def _is_integer(part: exp.Expr) -> bool:
+    type_ = type_of_part(part)
+    return type_ is not None and type_.is_integer
+
+
+def _unproven_call(call: Call) -> exp.Expr | None:
+    if call.expression is None:
+        return None
+    is_plain = isinstance(call.expression, _AGGREGATES) and not call.expression.find(exp.Order)
+    return None if is_plain else call.expression

@@ -1,0 +1,207 @@
+"""Operators, and the calls that have a grammar of their own, read as calls of functions; the types of all of them.
+
+`as_call` answers what function a node calls; `result_type` what type a node has, given those of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.optimizer.annotate_types import TypeAnnotator
+
+from catalog.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Type,
+)
+from planner.functions import aggregates
+from planner.functions.aggregates import TYPED_HERE, is_aggregate
+from planner.functions.functions import ALIASES, FUNCTIONS, Rule
+from planner.functions.result_types import (
+    Known,
+    addition,
+    arithmetic,
+    array_type,
+    common,
+    concatenation,
+    first,
+    multiplication,
+)
+from planner.functions.typed import data_type, sql_type
+
+Call = tuple[str, list[exp.Expr]]
+
+# Nodes to the function they call and, in its order, the arguments that hold its own.
+_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.Pow: ("power", ("this", "expression")),
+    exp.Sqrt: ("sqrt", ("this",)),
+    exp.Cbrt: ("cbrt", ("this",)),
+    exp.Ceil: ("ceil", ("this",)),
+    exp.Floor: ("floor", ("this",)),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.StrPosition: ("strpos", ("this", "substr")),
+    exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
+    exp.StartsWith: ("starts_with", ("this", "expression")),
+    exp.SimilarTo: ("similar_to", ("this", "expression")),
+    exp.RegexpLike: ("regexp_like", ("this", "expression")),
+    exp.RegexpILike: ("regexp_ilike", ("this", "expression")),
+    exp.Extract: ("extract", ("this", "expression")),
+    exp.ArrayContainsAll: ("array_contains", ("this", "expression")),
+    exp.ArrayContainedBy: ("array_contained", ("this", "expression")),
+    exp.ArrayOverlaps: ("array_overlaps", ("this", "expression")),
+    exp.JSONBContainsTopKey: ("jsonb_exists", ("this", "expression")),
+    exp.JSONBExtract: ("json_at", ("this", "expression")),
+    exp.JSONBExtractScalar: ("json_text_at", ("this", "expression")),
+}
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def as_call(node: exp.Expr) -> Call | None:
+    """The function a node calls, by Postgres' name, and its arguments in Postgres' order; None for others."""
+    if isinstance(node, exp.Anonymous):
+        name = ALIASES.get(node.name.lower(), node.name.lower())
+        return (name, list(node.expressions)) if name in FUNCTIONS else None
+    if isinstance(node, exp.Trim):
+        arguments = [part for key in ("this", "expression") if (part := node.args.get(key)) is not None]
+        return _TRIMS.get((node.args.get("position") or "").upper(), "btrim"), arguments
+    if type(node) not in _CALLS:
+        return None
+    name, keys = _CALLS[type(node)]
+    arguments = [part for key in keys if (part := node.args.get(key)) is not None]
+    if name == "extract":
+        arguments[0] = exp.Literal.string(node.this.name.lower())
+    return name, arguments
+
+
+def _case(node: exp.Expr) -> Known:
+    branches = [branch.args["true"] for branch in node.args["ifs"]]
+    known = common(tuple(type_of_part(part) for part in (*branches, node.args.get("default")) if part is not None))
+    return known or VARCHAR  # of nothing but string literals and NULL
+
+
+def _literal(node: exp.Expr) -> Known:
+    if node.args.get("is_string"):
+        return VARCHAR
+    if not node.name.isdigit():
+        return NUMERIC
+    return INTEGER if int(node.name) < 2**31 else BIGINT if int(node.name) < 2**63 else NUMERIC
+
+
+def _bracket(node: exp.Expr) -> Known:
+    container = type_of_part(node.this)
+    if container is None or container == JSONB or not container.dimensions:
+        return container if container == JSONB else None
+    for index in node.expressions:
+        container = container if isinstance(index, exp.Slice) or not container.dimensions else container.element
+    return container
+
+
+def _array(node: exp.Expr) -> Known:
+    element = common(tuple(type_of_part(part) for part in node.expressions))
+    if element is None:
+        element = VARCHAR if node.expressions else None
+    return array_type(element) if element is not None else None
+
+
+@dataclass(frozen=True)
+class _Of:
+    """A rule over the types of a node's parts, in the order they are written."""
+
+    rule: Rule
+
+    def __call__(self, node: exp.Expr) -> Known:
+        if isinstance(self.rule, Type):
+            return self.rule
+        return self.rule(tuple(type_of_part(part) for part in node.iter_expressions()))
+
+
+_BOOLEANS = (
+    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+    exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.Escape, exp.Exists,
+)  # fmt: skip
+
+_RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
+    **dict.fromkeys(_BOOLEANS, _Of(BOOLEAN)),
+    exp.Literal: _literal,
+    exp.Paren: _Of(first),
+    exp.Neg: _Of(first),
+    exp.Add: _Of(addition),
+    exp.Sub: _Of(FUNCTIONS["subtract"].result),
+    exp.Mul: _Of(multiplication),
+    exp.Div: _Of(multiplication),
+    exp.Mod: _Of(arithmetic),
+    exp.BitwiseAnd: _Of(common),
+    exp.BitwiseOr: _Of(common),
+    exp.BitwiseXor: _Of(common),
+    exp.BitwiseNot: _Of(first),
+    exp.BitwiseLeftShift: _Of(first),
+    exp.BitwiseRightShift: _Of(first),
+    exp.DPipe: _Of(concatenation),
+    exp.JSONExtract: _Of(JSONB),
+    exp.JSONExtractScalar: _Of(VARCHAR),
+    exp.Case: _case,
+    exp.Coalesce: _Of(common),
+    exp.Nullif: _Of(first),
+    exp.Greatest: _Of(common),
+    exp.Least: _Of(common),
+    exp.Array: _array,
+    exp.Bracket: _bracket,
+    exp.Interval: _Of(INTERVAL),
+    exp.AtTimeZone: lambda node: TIMESTAMP if type_of_part(node.this) == TIMESTAMPTZ else TIMESTAMPTZ,
+    exp.CurrentDate: _Of(DATE),
+    exp.CurrentTimestamp: _Of(TIMESTAMPTZ),
+    exp.Localtimestamp: _Of(TIMESTAMP),
+}
+
+
+def type_of_part(node: exp.Expr) -> Known:
+    """The type of an annotated node; None for NULL and a string literal, which take the type of their place."""
+    if isinstance(node, exp.Literal) and node.is_string:
+        return None
+    return sql_type(node.type)
+
+
+def result_type(node: exp.Expr) -> Known:
+    """The type of a node whose parts are annotated; None when it cannot be told."""
+    call = as_call(node)
+    if call is not None:
+        name, arguments = call
+        rule = FUNCTIONS[name].result
+        return rule if isinstance(rule, Type) else rule(tuple(type_of_part(part) for part in arguments))
+    return _RULES[type(node)](node)
+
+
+def is_known(call: exp.Anonymous) -> bool:
+    """Whether a call is of a function or aggregate that we have."""
+    return as_call(call) is not None or is_aggregate(call)
+
+
+def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Anonymous) and not is_known(node):
+        return node
+    is_call = isinstance(node, TYPED_HERE) or is_aggregate(node)
+    found = aggregates.result_type(node, type_of_part) if is_call else result_type(node)
+    annotator._set_type(node, data_type(found) if found is not None else None)
+    return node
+
+
+_ANNOTATED: dict[str, Any] = {"annotator": _annotate}
+# What `annotate_types` is told of scalar expressions; of the rest it knows itself.
+METADATA: dict[type[exp.Expr], Any] = {
+    **Dialect.get_or_raise("postgres").EXPRESSION_METADATA,
+    **dict.fromkeys((exp.Anonymous, exp.Trim, *_CALLS), _ANNOTATED),
+    **dict.fromkeys(_RULES, _ANNOTATED),
+    **dict.fromkeys(TYPED_HERE, _ANNOTATED),
+}

@@ -1,0 +1,192 @@
+"""Parsing of what sqlglot does not know: COPY, SHOW, SET, ALTER SYSTEM, WAIT, CANCEL and their like."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.tokens import TokenReader
+from planner.parse.trees import parse_tree
+from planner.statements import (
+    CancelJobs,
+    Copy,
+    Deallocate,
+    Flush,
+    Name,
+    SetVariable,
+    Show,
+    ShowCreate,
+    ShowVariable,
+    Statement,
+    Transaction,
+    Wait,
+)
+
+
+def parse_copy(reader: TokenReader) -> Copy:
+    reader.expect("COPY")
+    table: Name | None = None
+    columns: tuple[str, ...] = ()
+    query: exp.Expr | None = None
+    if reader.peek() == "(":
+        query = _query_in_parentheses(reader)
+    else:
+        table = reader.name()
+        columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
+    is_from = reader.accept("FROM")
+    if not is_from:
+        reader.expect("TO")
+    if not reader.accept("STDIN" if is_from else "STDOUT"):
+        raise Error(
+            "COPY of files on the server is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Use COPY … FROM STDIN or TO STDOUT, or psql's \\copy.",
+            position=reader.offset + 1,
+        )
+    format_, options = _copy_options(reader)
+    return Copy(table, columns, query, is_from, format_, options)
+
+
+def _query_in_parentheses(reader: TokenReader) -> exp.Expr:
+    start = reader.offset
+    depth = 0
+    while True:
+        depth += {"(": 1, ")": -1}.get(reader.peek(), 0)
+        if reader.at_end:
+            raise reader.syntax_error()
+        reader.accept(reader.peek())
+        if depth == 0:
+            return parse_tree(reader.sql[: reader.offset].rstrip()[:-1], start + 1)
+
+
+def _copy_options(reader: TokenReader) -> tuple[str, dict[str, str | bool]]:
+    found: dict[str, str | bool] = {}
+    reader.accept("WITH")
+    parenthesised = reader.accept("(")
+    while not reader.at_end and not reader.accept(")"):
+        reader.accept(",")
+        position = reader.offset + 1
+        word = reader.identifier()
+        match word:
+            case "format":
+                found[word] = reader.value()
+            case "csv" | "text" | "binary":
+                found["format"] = word
+            case "header":
+                plain = reader.at_end or reader.peek() in (",", ")") or not parenthesised
+                found[word] = True if plain else reader.value() in ("true", "on", "1")
+            case "delimiter" | "null" | "quote" | "escape" | "encoding":
+                reader.accept("AS")
+                found[word] = reader.value()
+            case _:
+                raise Error(f'option "{word}" not recognized', errors.SYNTAX_ERROR, position=position)
+    reader.finish()
+    found.pop("encoding", None)
+    format_ = str(found.pop("format", "text"))
+    if format_ not in ("text", "csv"):
+        raise Error(f'COPY format "{format_}" not supported', errors.FEATURE_NOT_SUPPORTED)
+    return format_, found
+
+
+def parse_show(reader: TokenReader) -> Statement:
+    reader.expect("SHOW")
+    if reader.accept("TRANSACTION", "ISOLATION", "LEVEL"):
+        return ShowVariable("transaction_isolation")
+    if reader.accept("TIME", "ZONE"):
+        return ShowVariable("timezone")
+    if reader.accept("MATERIALIZED", "VIEWS"):
+        return _show_list(reader, "MATERIALIZED VIEWS")
+    if reader.accept("CREATE", "TABLE"):
+        return ShowCreate("table", reader.name())
+    if reader.accept("CREATE", "VIEW"):
+        return ShowCreate("view", reader.name())
+    if reader.accept("CREATE", "MATERIALIZED", "VIEW"):
+        return ShowCreate("materialized view", reader.name())
+    if reader.peek() in ("JOBS", "TABLES", "ALL", "PARAMETERS", "DATABASES", "SCHEMAS", "VIEWS", "CLUSTER"):
+        return _show_list(reader, reader.identifier().upper())
+    name = reader.dotted_word()
+    reader.finish()
+    return ShowVariable(name)
+
+
+def _show_list(reader: TokenReader, what: str) -> Show:
+    schema = reader.identifier() if reader.accept("FROM") else None
+    like = reader.value() if reader.accept("LIKE") else None
+    reader.finish()
+    return Show(what, schema, like)
+
+
+def parse_set(reader: TokenReader) -> Statement:
+    reader.expect("SET")
+    if reader.accept("SESSION", "CHARACTERISTICS") or reader.peek() == "TRANSACTION":
+        return Transaction("SET")
+    if not reader.accept("SESSION"):
+        reader.accept("LOCAL")
+    if reader.accept("TIME", "ZONE"):
+        return SetVariable("timezone", _set_value(reader))
+    name = reader.dotted_word()
+    if not reader.accept("TO"):
+        reader.expect("=")
+    return SetVariable(name, _set_value(reader))
+
+
+def _set_value(reader: TokenReader) -> str | None:
+    if reader.accept("DEFAULT"):
+        reader.finish()
+        return None
+    values = reader.comma_separated(reader.value)
+    reader.finish()
+    return ", ".join(values)
+
+
+def parse_reset(reader: TokenReader) -> Statement:
+    reader.expect("RESET")
+    name = reader.dotted_word()
+    return Deallocate("RESET") if name == "all" else SetVariable(name, None)
+
+
+def parse_alter(reader: TokenReader) -> SetVariable:
+    reader.expect("ALTER")
+    if not reader.accept("SYSTEM"):
+        raise Error(f"ALTER {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    reader.expect("SET")
+    name = reader.dotted_word()
+    if not reader.accept("TO"):
+        reader.expect("=")
+    return SetVariable(name, _set_value(reader), system=True)
+
+
+def parse_wait(reader: TokenReader) -> Wait:
+    reader.expect("WAIT")
+    if reader.at_end:
+        return Wait()
+    if reader.accept("MATERIALIZED", "VIEW"):
+        kind = "materialized view"
+    else:
+        reader.expect("TABLE")
+        kind = "table"
+    name = reader.name()
+    reader.finish()
+    return Wait(kind, name)
+
+
+def parse_cancel(reader: TokenReader) -> CancelJobs:
+    reader.expect("CANCEL")
+    if not reader.accept("JOBS"):
+        reader.expect("JOB")
+    ids = reader.comma_separated(reader.integer)
+    reader.finish()
+    return CancelJobs(ids)
+
+
+def parse_flush(reader: TokenReader) -> Flush:
+    reader.expect("FLUSH")
+    reader.finish()
+    return Flush()
+
+
+def parse_deallocate(reader: TokenReader) -> Deallocate:
+    reader.expect("DEALLOCATE")
+    reader.accept("PREPARE")
+    return Deallocate("DEALLOCATE ALL" if reader.peek() == "ALL" else "DEALLOCATE")

@@ -1,0 +1,94 @@
+"""EXPLAIN and its options (RisingWave: `src/sqlparser/src/parser.rs`, parse_explain_options)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.tokens import TokenReader
+from planner.parse.trees import blank
+from planner.statements import (
+    CreateMaterializedView,
+    CreateTable,
+    CreateView,
+    Delete,
+    Explain,
+    ExplainOptions,
+    Insert,
+    Query,
+    Statement,
+    Update,
+)
+
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # what a parenthesis begins that is no list of options
+_SWITCHES = frozenset({"verbose", "trace", "backfill", "incremental"})
+TYPES = ("logical", "physical", "distsql")
+FORMATS = ("text", "json", "xml", "yaml", "dot")
+_EXPLAINED = (Query, CreateTable, CreateMaterializedView, Insert, Update, Delete)
+
+
+def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Explain:
+    """`EXPLAIN [(option [value], …)] statement`; `parse` reads the statement."""
+    reader.expect("EXPLAIN")
+    position = reader.offset + 1
+    if reader.accept("ANALYZE"):
+        raise Error(
+            "Feature is not yet implemented: explain analyze",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="EXPLAIN shows the plan; SHOW JOBS and rw_catalog.rw_ddl_progress show what a job does.",
+            position=position,
+        )
+    options = ExplainOptions()
+    if reader.peek() == "(" and reader.peek(1) not in _QUERIES:
+        for chosen in reader.parenthesised(lambda: _option(reader)):
+            options = replace(options, **chosen)  # type: ignore[arg-type]
+    if reader.accept("VERBOSE"):
+        options = replace(options, verbose=True)
+    offset = reader.offset
+    statement = parse(blank(reader.sql[:offset]) + reader.sql[offset:])
+    if isinstance(statement, CreateView):
+        raise Error(
+            "Not supported: EXPLAIN CREATE VIEW",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="A created VIEW is just an alias. Instead, use EXPLAIN on the queries which reference the view.",
+            position=offset + 1,
+        )
+    if not isinstance(statement, _EXPLAINED):
+        raise Error(
+            f"Feature is not yet implemented: unsupported statement for EXPLAIN: {reader.sql[offset:].strip()}",
+            errors.FEATURE_NOT_SUPPORTED,
+            position=offset + 1,
+        )
+    return Explain(statement, options)
+
+
+def _option(reader: TokenReader) -> dict[str, bool | str]:
+    """One option as what it sets of `ExplainOptions`."""
+    position = reader.offset + 1
+    word = reader.identifier()
+    if word in _SWITCHES:
+        is_off = reader.accept("FALSE") or reader.accept("OFF")
+        if not is_off:
+            _ = reader.accept("TRUE") or reader.accept("ON")
+        return {word: not is_off}
+    if word in TYPES:
+        return {"type": word}
+    for name, known, complaint in (
+        ("type", TYPES, "unexpected explain type: [{}]"),
+        ("format", FORMATS, "unexpected explain format [{}]"),
+    ):
+        if word == name:
+            position = reader.offset + 1
+            chosen = reader.identifier()
+            if chosen not in known:
+                raise Error(complaint.format(chosen), errors.SYNTAX_ERROR, position=position)
+            return {name: chosen}
+    if word == "duration_secs":
+        reader.integer()  # of EXPLAIN ANALYZE
+        return {}
+    raise Error(f"unexpected explain options: [{word}]", errors.SYNTAX_ERROR, position=position)
+
+
+assert _SWITCHES | {"type", "format"} == {option.name for option in fields(ExplainOptions)}

@@ -1,0 +1,233 @@
+"""SQL text to statements. Nothing passes through unknown: a statement is one of `planner.statements` or an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.names import quote_if_needed
+from planner.parse.control import (
+    parse_alter,
+    parse_cancel,
+    parse_copy,
+    parse_deallocate,
+    parse_flush,
+    parse_reset,
+    parse_set,
+    parse_show,
+    parse_wait,
+)
+from planner.parse.explain import parse_explain
+from planner.parse.table import parse_create_table
+from planner.parse.tokens import TokenReader, syntax_error
+from planner.parse.trees import folded, name_of, parse_tree, unsupported
+from planner.statements import (
+    CreateMaterializedView,
+    CreateView,
+    Deallocate,
+    Delete,
+    Drop,
+    Empty,
+    Explain,
+    Insert,
+    Option,
+    Query,
+    Statement,
+    Transaction,
+    Update,
+)
+
+
+def parse_statement(sql: str) -> Statement:
+    """The statement in `sql` (one, without a semicolon). Raises Error 42601 or 0A000 with a position."""
+    reader = TokenReader(sql)
+    if reader.at_end:
+        return Empty()
+    parser = _BY_FIRST_WORD.get(reader.peek())
+    if parser is None:
+        raise reader.syntax_error()
+    return parser(reader)
+
+
+def _query(reader: TokenReader) -> Query:
+    tree = parse_tree(reader.sql)
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise syntax_error(reader.sql, 0)
+    return Query(tree)
+
+
+def _create(reader: TokenReader) -> Statement:
+    reader.expect("CREATE")
+    if reader.accept("OR"):
+        raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    if reader.accept("MATERIALIZED", "VIEW"):
+        return _create_materialized_view(reader)
+    if reader.accept("VIEW"):
+        return _create_view(reader)
+    if reader.accept("TABLE"):
+        return parse_create_table(reader)
+    kind = reader.peek()
+    raise Error(
+        f"CREATE {kind} is not supported",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint="CREATE TABLE, CREATE VIEW and CREATE MATERIALIZED VIEW are.",
+        position=reader.offset + 1,
+    )
+
+
+# What may follow the query; sqlglot does not know it.
+_EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*;?\s*$", re.IGNORECASE)
+
+
+def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
+    before_options = reader.offset
+    options = reader.parenthesised(lambda: _option(reader)) if reader.accept("WITH") else ()
+    options_text = reader.sql[before_options : reader.offset].strip()
+    reader.expect("AS")
+    offset = reader.offset
+    emits = _EMIT.search(reader.sql, offset)
+    text = reader.sql[: emits.start()] if emits else reader.sql
+    query = parse_tree(text, offset)
+    if isinstance(query, exp.Values):
+        query = exp.select("*").from_(query)
+    if not isinstance(query, exp.Query):
+        raise syntax_error(reader.sql, offset)
+    _refuse_duplicates([option.name for option in options], "Duplicated option: {}")
+    head = f"CREATE MATERIALIZED VIEW {name.sql}{_column_list(columns)}"
+    body = reader.sql[offset:].strip()
+    definition = " ".join(part for part in (head, options_text, "AS", body) if part)
+    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits is not None)
+
+
+def _column_list(columns: tuple[str, ...]) -> str:
+    return f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
+
+
+def _create_view(reader: TokenReader) -> CreateView:
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
+    reader.expect("AS")
+    offset = reader.offset
+    query = parse_tree(reader.sql, offset)
+    if not isinstance(query, exp.Query | exp.Values):
+        raise syntax_error(reader.sql, offset)
+    definition = f"CREATE VIEW {name.sql}{_column_list(columns)} AS {reader.sql[offset:].strip()}"
+    return CreateView(name, columns, query, if_not_exists, definition)
+
+
+def _option(reader: TokenReader) -> Option:
+    position = reader.offset + 1
+    name = reader.dotted_word()
+    reader.expect("=")
+    return Option(name, reader.value(), position)
+
+
+def _refuse_duplicates(names: list[str], message: str) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise Error(message.format(name), errors.INVALID_PARAMETER_VALUE)
+
+
+def _drop(reader: TokenReader) -> Drop:
+    reader.expect("DROP")
+    if reader.accept("MATERIALIZED", "VIEW"):
+        kind = "materialized view"
+    elif reader.accept("VIEW"):
+        kind = "view"
+    elif reader.accept("TABLE"):
+        kind = "table"
+    else:
+        raise Error(f"DROP {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    if_exists = reader.accept("IF", "EXISTS")
+    names = reader.comma_separated(reader.name)
+    cascade = reader.accept("CASCADE")
+    if not cascade:
+        reader.accept("RESTRICT")
+    reader.finish()
+    return Drop(kind, names, if_exists, cascade)
+
+
+def _insert(reader: TokenReader) -> Insert:
+    tree = parse_tree(reader.sql)
+    assert isinstance(tree, exp.Insert)
+    for argument in ("conflict", "returning", "overwrite"):
+        if tree.args.get(argument):
+            raise unsupported(f"INSERT … {argument.upper()}", tree)
+    target = tree.this
+    columns: tuple[str, ...] = ()
+    if isinstance(target, exp.Schema):
+        columns = tuple(folded(identifier) for identifier in target.expressions)
+        target = target.this
+    source = tree.expression
+    if source is None:
+        raise unsupported("INSERT … DEFAULT VALUES", tree)
+    if tree.args.get("with_"):
+        source.set("with_", tree.args["with_"])
+    return Insert(name_of(target), columns, source)
+
+
+def _update(reader: TokenReader) -> Update:
+    tree = parse_tree(reader.sql)
+    assert isinstance(tree, exp.Update)
+    if tree.args.get("returning"):
+        raise unsupported("UPDATE … RETURNING", tree)
+    return Update(name_of(tree.this), tree)
+
+
+def _delete(reader: TokenReader) -> Delete:
+    tree = parse_tree(reader.sql)
+    assert isinstance(tree, exp.Delete)
+    if tree.args.get("returning"):
+        raise unsupported("DELETE … RETURNING", tree)
+    return Delete(name_of(tree.this), tree)
+
+
+def _explain(reader: TokenReader) -> Explain:
+    return parse_explain(reader, parse_statement)
+
+
+def _constant(statement: Statement) -> Callable[[TokenReader], Statement]:
+    return lambda reader: statement
+
+
+_BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
+    "SELECT": _query,
+    "VALUES": _query,
+    "WITH": _query,
+    "(": _query,
+    "TABLE": _query,
+    "CREATE": _create,
+    "DROP": _drop,
+    "INSERT": _insert,
+    "UPDATE": _update,
+    "DELETE": _delete,
+    "COPY": parse_copy,
+    "SHOW": parse_show,
+    "SET": parse_set,
+    "RESET": parse_reset,
+    "ALTER": parse_alter,
+    "FLUSH": parse_flush,
+    "WAIT": parse_wait,
+    "CANCEL": parse_cancel,
+    "EXPLAIN": _explain,
+    "BEGIN": _constant(Transaction("BEGIN")),
+    "START": _constant(Transaction("START TRANSACTION")),
+    "COMMIT": _constant(Transaction("COMMIT")),
+    "END": _constant(Transaction("COMMIT")),
+    "ROLLBACK": _constant(Transaction("ROLLBACK")),
+    "ABORT": _constant(Transaction("ROLLBACK")),
+    "SAVEPOINT": _constant(Transaction("SAVEPOINT")),
+    "RELEASE": _constant(Transaction("RELEASE")),
+    "DISCARD": _constant(Deallocate("DISCARD ALL")),
+    "DEALLOCATE": parse_deallocate,
+    "CLOSE": _constant(Deallocate("CLOSE CURSOR")),
+    "UNLISTEN": _constant(Deallocate("UNLISTEN")),
+}

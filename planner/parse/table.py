@@ -1,0 +1,206 @@
+"""Parsing of CREATE TABLE: sqlglot reads the columns, and what RisingWave adds to them is read here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Watermark
+from catalog.names import quote_if_needed
+from planner.parse.tokens import TokenReader
+from planner.parse.trees import blank, column_type, folded, parse_tree, position_of, unsupported
+from planner.statements import ColumnDefinition, CreateTable, Name
+
+
+def parse_create_table(reader: TokenReader) -> CreateTable:
+    """The statement from the table's name on."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    added = _read_additions(reader)
+    columns, key, listed = _columns(added.sql, name)
+    if added.watermark is not None:
+        _check_watermark(added.watermark, columns, added)
+    listed += f", {added.watermark_text}" if added.watermark_text else ""
+    definition = f"CREATE TABLE {name.sql} ({listed})" + (" APPEND ONLY" if added.append_only else "")
+    return CreateTable(name, columns, key, if_not_exists, definition, added.append_only, added.watermark)
+
+
+def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...], str]:
+    """The columns and the primary key of a CREATE TABLE that sqlglot can read, and its list as normalised text."""
+    tree = parse_tree(sql)
+    schema = tree.this
+    if not isinstance(tree, exp.Create) or not isinstance(schema, exp.Schema) or tree.expression:
+        raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
+    columns: list[ColumnDefinition] = []
+    key: list[str] = []
+    for part in schema.expressions:
+        if isinstance(part, exp.ColumnDef):
+            column, is_key = _column_definition(part)
+            if key and is_key:
+                raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
+            columns.append(column)
+            key += [column.name] if is_key else []
+        elif isinstance(part, exp.PrimaryKey):
+            if key:
+                raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
+            key = [folded(identifier) for identifier in part.find_all(exp.Identifier)]
+        else:
+            raise unsupported(f"{part.sql(dialect='postgres')} in CREATE TABLE", part)
+    names = [column.name for column in columns]
+    for index, column_name in enumerate(names):
+        if column_name in names[:index]:
+            raise Error(f'column "{column_name}" specified more than once', errors.DUPLICATE_COLUMN)
+    for column_name in key:
+        if column_name not in names:
+            raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
+    listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
+    return tuple(columns), tuple(key), listed
+
+
+def _column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
+    name = folded(node.this)
+    if name in ("_row_id", "_rw_timestamp"):
+        raise Error(f'column name "{name}" conflicts with a system column name', errors.INVALID_COLUMN_DEFINITION)
+    if node.args.get("kind") is None:
+        raise Error(f'column "{name}" has no type', errors.SYNTAX_ERROR, position=position_of(node))
+    not_null = is_key = False
+    for constraint in node.args.get("constraints") or []:
+        match constraint.kind:
+            case exp.PrimaryKeyColumnConstraint():
+                is_key = not_null = True
+            case exp.NotNullColumnConstraint(args=args):
+                not_null = not_null or not args.get("allow_null")
+            case other:
+                raise unsupported(f"{other.sql(dialect='postgres')} in CREATE TABLE", node)
+    return ColumnDefinition(name, column_type(node.args["kind"]), not_null), is_key
+
+
+# What RisingWave adds.
+
+
+@dataclass(frozen=True)
+class _Additions:
+    """The clauses that sqlglot does not know, and the statement without them, its places kept."""
+
+    sql: str
+    append_only: bool
+    watermark: Watermark | None
+    watermark_text: str
+    watermark_position: int
+
+
+def _read_additions(reader: TokenReader) -> _Additions:
+    sql = reader.sql
+    watermark: Watermark | None = None
+    text, position = "", 0
+    append_only = False
+    depth = 0
+    before, before_start = "", 0  # the token before this one
+    while not reader.at_end:
+        start = reader.offset
+        if depth == 1 and before in ("(", ",") and reader.accept("WATERMARK", "FOR"):
+            if watermark is not None:
+                raise Error("a table has one watermark", errors.FEATURE_NOT_SUPPORTED, position=start + 1)
+            position = reader.offset + 1
+            watermark, text = _watermark(reader)
+            if before == "(":
+                reader.accept(",")
+            sql = _without(sql, before_start if before == "," else start, reader.offset)
+        elif depth == 0 and reader.accept("APPEND", "ONLY"):
+            append_only = True
+            sql = _without(sql, start, reader.offset)
+        else:
+            before, before_start = reader.peek(), start
+            depth += {"(": 1, ")": -1}.get(before, 0)
+            reader.accept(before)
+    return _Additions(sql, append_only, watermark, text, position)
+
+
+def _without(sql: str, start: int, end: int) -> str:
+    return sql[:start] + blank(sql[start:end]) + sql[end:]
+
+
+def _watermark(reader: TokenReader) -> tuple[Watermark, str]:
+    """`column AS column [- INTERVAL '5' SECOND]`, and the clause as normalised text."""
+    column = reader.identifier()
+    reader.expect("AS")
+    position = reader.offset + 1
+    if reader.identifier() != column:
+        raise Error(
+            "a watermark is its own column, or that minus an interval", errors.FEATURE_NOT_SUPPORTED, position=position
+        )
+    delay, interval = _interval(reader) if reader.accept("-") else (0, "")
+    if reader.peek() == "WITH":
+        raise Error("WITH TTL is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    if reader.peek() not in (",", ")"):
+        raise reader.syntax_error()
+    written = quote_if_needed(column)
+    return Watermark(column, delay), f"WATERMARK FOR {written} AS {written}" + (interval and f" - {interval}")
+
+
+_MICROSECONDS = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+
+
+def _interval(reader: TokenReader) -> tuple[int, str]:
+    """`INTERVAL '5' SECOND` or `INTERVAL '1 minute 30 seconds'` in microseconds, and as normalised text."""
+    reader.expect("INTERVAL")
+    position = reader.offset + 1
+    text = reader.value()
+    unit = reader.identifier() if reader.peek().lower().removesuffix("s") in _MICROSECONDS else ""
+    written = f"{text} {unit}".strip().lower()
+    parts = re.findall(r"([\d.]+)\s*([a-z]+)", written)
+    is_known = all(word.removesuffix("s") in _MICROSECONDS for _, word in parts)
+    if not is_known or re.fullmatch(r"(\d+(\.\d+)?\s*[a-z]+\s*)+", written) is None:
+        raise Error(
+            f'invalid delay of a watermark: "{text}"',
+            errors.INVALID_DATETIME_FORMAT,
+            hint=f"Its units are {', '.join(_MICROSECONDS)}.",
+            position=position,
+        )
+    delay = round(sum(float(count) * _MICROSECONDS[word.removesuffix("s")] for count, word in parts))
+    return delay, f"INTERVAL '{text}' {unit.upper()}".strip()
+
+
+# Types whose maximum the lake's statistics have exactly.
+_ORDERED = ("timestamp", "date", "smallint", "integer", "bigint")
+
+
+def _check_watermark(watermark: Watermark, columns: tuple[ColumnDefinition, ...], added: _Additions) -> None:
+    column = next((column for column in columns if column.name == watermark.column), None)
+    if column is None:
+        raise Error(
+            f'column "{watermark.column}" does not exist', errors.UNDEFINED_COLUMN, position=added.watermark_position
+        )
+    if column.type.dimensions or not column.type.name.startswith(_ORDERED):
+        raise Error(
+            f"a watermark on a column of type {column.type} is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Columns of timestamps, dates and integers can have one.",
+            position=added.watermark_position,
+        )
+    if watermark.delay_us and not column.type.name.startswith("timestamp"):
+        raise Error(
+            "The return value type of the watermark expression must be identical to the watermark column data type.",
+            errors.DATATYPE_MISMATCH,
+            detail=f"The column is of type {column.type}.",
+            position=added.watermark_position,
+        )
+    if not added.append_only:
+        raise Error(
+            "Defining watermarks on table requires the table to be append only.",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Use the key words `APPEND ONLY`",
+            position=added.watermark_position,
+        )

@@ -1,0 +1,143 @@
+"""sqlglot trees: made from text with positions that count in the whole statement, and read for names and places."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokens import TokenType
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import Type, parse_type
+from planner.functions.functions import ALIASES, FUNCTIONS
+from planner.parse.tokens import syntax_error
+from planner.statements import Name
+
+# sqlglot warns on its own logger before it falls back to exp.Command, which we turn into an error.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+# Calls that sqlglot reads by a grammar of their own.
+_GRAMMAR = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
+_KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
+
+
+class Sparkwave(Postgres):
+    """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written."""
+
+    class Parser(PostgresParser):
+        FUNCTIONS: ClassVar = {name: build for name, build in PostgresParser.FUNCTIONS.items() if name not in _KEPT}
+        FUNCTION_PARSERS: ClassVar = {
+            name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
+        }
+
+        # An arrow among arguments is jsonb's.
+        LAMBDAS: ClassVar = {
+            token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
+        }
+
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
+            """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
+            following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
+            if following is None or following.token_type != TokenType.STRING or ":" not in following.text:
+                return super()._parse_interval(*args, **options)
+            self._advance(2)
+            return exp.cast(exp.Literal.string(following.text), "interval")
+
+
+def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
+    """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
+    padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
+    try:
+        tree = sqlglot.parse_one(padded, read=Sparkwave)
+    except ParseError as error:
+        raise _parse_error(sql, error) from error
+    except SqlglotError as error:
+        raise Error(str(error), errors.SYNTAX_ERROR, position=offset + 1) from error
+    if isinstance(tree, exp.Command):
+        raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
+    return tree
+
+
+def locate(tree: exp.Expr, name: str) -> int | None:
+    """Where a column or function of this name is first used, counted from 1."""
+    for node in tree.find_all(exp.Column, exp.Anonymous, bfs=False):
+        if node.name.lower() == name.lower():
+            return position_of(node)
+    return None
+
+
+def blank(text: str) -> str:
+    """As many characters and lines, all blank."""
+    return "".join("\n" if character == "\n" else " " for character in text)
+
+
+def _parse_error(sql: str, error: ParseError) -> Error:
+    first = error.errors[0] if error.errors else {}
+    if str(first.get("description")).startswith("Expect") and not (first.get("end_context") or "").strip():
+        return syntax_error(sql, len(sql))
+    line, col, highlight = first.get("line"), first.get("col"), first.get("highlight") or ""
+    if not line or not col:
+        return Error(str(error).splitlines()[0], errors.SYNTAX_ERROR)
+    line_start = sum(len(text) + 1 for text in sql.split("\n")[: line - 1])
+    return syntax_error(sql, max(line_start + col - len(highlight), 0))
+
+
+def column_type(kind: exp.Expr) -> Type:
+    """The type a sqlglot DataType names. Raises Error 42704."""
+    text = kind.sql(dialect="postgres").lower()
+    return parse_type("character varying" if text.startswith(("varchar", "char")) and "[" not in text else text)
+
+
+def folded(identifier: exp.Expr) -> str:
+    """An identifier as the catalog has it: lower case unless quoted."""
+    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
+
+
+def name_of(table: exp.Expr) -> Name:
+    """The relation a table expression names."""
+
+    def part(key: str) -> str | None:
+        identifier = table.args.get(key)
+        return folded(identifier) if isinstance(identifier, exp.Identifier) else None
+
+    name = part("this")
+    if name is None:
+        raise unsupported(f"writing to {table.sql(dialect='postgres')}", table)
+    return Name(part("catalog"), part("db"), name, position_of(table) or 1)
+
+
+def is_cte(table: exp.Table) -> bool:
+    """Whether a table's name means a CTE: of a query around it, and defined before it if it is in a CTE itself."""
+    if table.args.get("db") is not None:
+        return False
+    name = folded(table.this)
+    node: exp.Expr | None = table
+    own: exp.Expr | None = None  # the CTE last left on the way up
+    while node is not None:
+        with_ = node.args.get("with_")
+        is_recursive = with_ is not None and with_.args.get("recursive")
+        for cte in with_.expressions if with_ is not None else ():
+            if cte is own and not is_recursive:
+                break
+            if folded(cte.args["alias"].this) == name:
+                return True
+        own = node if isinstance(node, exp.CTE) else own
+        node = node.parent
+    return False
+
+
+def position_of(node: exp.Expr) -> int | None:
+    """Where the node's first identifier starts, counted from 1; None when it has none."""
+    starts = [found.meta["start"] for found in node.find_all(exp.Expr) if "start" in found.meta]
+    return min(starts) + 1 if starts else None
+
+
+def unsupported(what: str, node: exp.Expr) -> Error:
+    """An error for what PostgreSQL has and we do not, with its place."""
+    return Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=position_of(node))
