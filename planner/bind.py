@@ -177,12 +177,15 @@ def type_of(node: exp.Expr) -> Type:
     return found
 
 
+_NO_OUTPUT = re.compile(r"Unknown output column: (\d+)")
 _UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved|Unknown column: (\w+)")
 
 
 def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> Error:
     """sqlglot's complaint in Postgres' words; a column that several tables have is called ambiguous."""
     unresolved = _UNRESOLVED.search(text)
+    if (place := _NO_OUTPUT.search(text)) is not None:
+        return Error(f"position {place[1]} is not in select list", errors.INVALID_COLUMN_REFERENCE)
     if unresolved is None:
         return Error(text.split(". Line")[0], errors.SYNTAX_ERROR)
     name = unresolved[1] or unresolved[2]

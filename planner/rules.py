@@ -11,10 +11,13 @@ from catalog.types import INTEGER
 from planner.bind import data_type
 from planner.build.builder import columns_in, names_of, typed_column
 from planner.nodes import (
+    ANTI,
     COUNT,
     DYNAMIC,
     FULL,
     INNER,
+    LEFT,
+    SEMI,
     Aggregate,
     Filter,
     Item,
@@ -61,11 +64,25 @@ def push_filters(root: Node) -> Node:
             return push(Filter(node.input.input, both))
         if isinstance(node, Filter) and isinstance(node.input, Join):
             return _place(node.input, conjuncts(node.predicate))
-        return node
+        return _spread(node) if isinstance(node, Join) else node
 
     # Top down, because a pushed filter may meet the next join.
     pushed = push(root)
     return with_inputs(pushed, tuple(push_filters(child) for child in pushed.inputs))
+
+
+def _spread(join: Join) -> Join:
+    """What the condition of a join says of one side only filters that side, where rows without a match go."""
+    if join.kind == INNER:
+        placed = _place(replace(join, condition=None), list(join.conjuncts))
+        assert isinstance(placed, Join)
+        return placed
+    if join.kind not in (LEFT, SEMI, ANTI):
+        return join
+    names = names_of(join.right)
+    about_right = [part for part in join.conjuncts if columns_in(part) and columns_in(part) <= names]
+    both = [part for part in join.conjuncts if part not in about_right]
+    return replace(join, right=_filtered(join.right, about_right), condition=exp.and_(*both, copy=False))
 
 
 def _place(join: Join, parts: list[exp.Expr]) -> Node:

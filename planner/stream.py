@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from sqlglot import exp
+
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column
@@ -116,6 +118,8 @@ def plan_view(statement: CreateMaterializedView, catalog: Catalog, scope: Scope)
 def _check_time(root: Node) -> None:
     """Raise Error 0A000 where `now()` is something else than compared with in a filter."""
     for node in walk(root):
+        for expression in expressions(node):
+            _check_stable(expression)
         reading = [expression for expression in expressions(node) if reads_now(expression)]
         if reading and not isinstance(node, Filter):
             raise Error(
@@ -123,6 +127,26 @@ def _check_time(root: Node) -> None:
                 errors.FEATURE_NOT_SUPPORTED,
                 hint="Please use a temporal filter: compare a column with now() in WHERE.",
                 position=position_of(reading[0]),
+            )
+
+
+# What is not a function of the tables: another call, moment or session gives another value.
+_UNSTABLE = (
+    exp.Rand, exp.CurrentTime, exp.Localtime, exp.CurrentUser, exp.SessionUser, exp.CurrentVersion, exp.CurrentSchema,
+    exp.CurrentDatabase, exp.CurrentCatalog, exp.CurrentSchemas, exp.Uuid,
+)  # fmt: skip
+
+
+def _check_stable(expression: exp.Expr) -> None:
+    """Raise Error 0A000 for a function whose value changes though the tables do not."""
+    for part in expression.walk():
+        is_age = isinstance(part, exp.Anonymous) and part.name.lower() == "age" and len(part.expressions) == 1
+        if isinstance(part, _UNSTABLE) or is_age:
+            raise Error(
+                f"{part.sql(dialect='postgres').replace(chr(34), '')} is not supported in a materialized view",
+                errors.FEATURE_NOT_SUPPORTED,
+                hint="Its value is not a function of the tables. Of time there is now(), compared with a column.",
+                position=position_of(part),
             )
 
 

@@ -174,6 +174,8 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
     sets = grouping_sets(select)
     all_keys = list(dict.fromkeys(key for keys in sets for key in keys))
     branches: list[Node] = []
+    if len(sets) > 1 and (select.find(exp.Window) or _distinct_on(select)):
+        raise refuse("a window function or DISTINCT ON over grouping sets", select, "Put the groups into a subquery.")
     for keys in sets:
         # Each grouping set has rows of its own: plans share no nodes, so that every scan is one input.
         node = body.node if len(branches) == 0 else build_body(builder, select).node
@@ -181,7 +183,9 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
         branches.append(_outputs(builder, select, grouped.node, grouped.replacements, positional, len(sets) == 1))
     if len(branches) == 1:
         return branches[0]
-    union = UnionAll(tuple(branches), len(branches[0].fields))
+    union: Node = UnionAll(tuple(branches), len(branches[0].fields))
+    if select.args.get("distinct"):
+        union = _distinct(union)
     return _ordered_by_outputs(builder, union, select)
 
 
@@ -200,8 +204,8 @@ def _outputs(
     order = select.args.get("order") if is_whole else None
     names = [f"_{n}" if positional else item.alias_or_name for n, item in enumerate(select.selects)]
     sources = [item.unalias() for item in select.selects]
-    sort_sources = [(o, _sort_source(o, select, names)) for o in (order.expressions if order is not None else ())]
-    on = _distinct_on(select, names)
+    sort_sources = [(o, _sort_source(o, select)) for o in (order.expressions if order is not None else ())]
+    on = _distinct_on(select)
     parts = [
         *sources,
         *(s for _, s in sort_sources if isinstance(s, exp.Expr)),
@@ -288,11 +292,11 @@ def _replaced_outside(source: exp.Expr, replacements: dict[str, exp.Expr]) -> ex
     return source.copy().transform(swap)
 
 
-def _sort_source(ordered: exp.Expr, select: exp.Select, names: list[str]) -> int | exp.Expr:
+def _sort_source(ordered: exp.Expr, select: exp.Select) -> int | exp.Expr:
     """What one ORDER BY item sorts by: the place of an output, or an expression of its own."""
     by = ordered.this
     if isinstance(by, exp.Literal) and by.is_int:
-        return int(by.name) - 1
+        return _place_of(by, len(select.selects))
     if isinstance(by, exp.Column) and not by.table:
         for place, item in enumerate(select.selects):
             if item.alias_or_name == by.name:
@@ -303,13 +307,24 @@ def _sort_source(ordered: exp.Expr, select: exp.Select, names: list[str]) -> int
     return by
 
 
-def _distinct_on(select: exp.Select, names: list[str]) -> list[int | exp.Expr]:
+def _place_of(number: exp.Literal, outputs: int) -> int:
+    place = int(number.name)
+    if not 1 <= place <= outputs:
+        raise Error(
+            f"position {place} is not in select list",
+            errors.INVALID_COLUMN_REFERENCE,
+            position=position_of(number),
+        )
+    return place - 1
+
+
+def _distinct_on(select: exp.Select) -> list[int | exp.Expr]:
     distinct = select.args.get("distinct")
     on = distinct.args.get("on") if distinct is not None else None
     if on is None:
         return []
     keys = on.expressions if isinstance(on, exp.Tuple) else [on.unnest()]
-    return [_sort_source(exp.Ordered(this=key.copy()), select, names) for key in keys]
+    return [_sort_source(exp.Ordered(this=key.copy()), select) for key in keys]
 
 
 def _series(
@@ -374,7 +389,7 @@ def _ordered_by_outputs(builder: Builder, node: Node, query: exp.Expr) -> Node:
     for ordered in order.expressions if order is not None else ():
         by = ordered.this
         if isinstance(by, exp.Literal) and by.is_int:
-            name = node.fields[int(by.name) - 1].name
+            name = node.fields[_place_of(by, len(node.fields))].name
         elif isinstance(by, exp.Column) and by.name in names:
             name = by.name
         elif query.args.get("limit") or query.args.get("offset"):

@@ -38,9 +38,12 @@ def expand_windows(tree: exp.Expr) -> exp.Expr:
 
 
 def prepare_from(tree: exp.Query) -> exp.Query:
-    """A copy where every TUMBLE and HOP is a subquery, a function's table alias names its column, and
-    `FOR SYSTEM_TIME AS OF PROCTIME()` is a mark on its table."""
+    """A copy where every TUMBLE and HOP is a subquery, a function's table alias names its column,
+    `FOR SYSTEM_TIME AS OF PROCTIME()` is a mark on its table, and `current_date` is a cast of `now()`."""
     copied = tree.copy()
+    for kind, type_ in ((exp.CurrentDate, "date"), (exp.Localtimestamp, "timestamp")):
+        for part in list(copied.find_all(kind)):
+            part.replace(exp.cast(exp.CurrentTimestamp(), type_))
     expand_windows(copied)
     for table in copied.find_all(exp.Table):
         version = table.args.get("version")

@@ -96,6 +96,9 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     text = reader.sql[: emits.start()] if emits else reader.sql
     query = parse_tree(text, offset)
     if isinstance(query, exp.Values):
+        width = len(query.expressions[0].expressions)
+        names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
+        query.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names))
         query = exp.select("*").from_(query)
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
