@@ -160,14 +160,7 @@ def type_of(node: exp.Expr) -> Type:
     """Our type of an annotated expression; that of a lone string literal is varchar. Raises Error 42804 if unknown."""
     found = sql_type(node.this.type if isinstance(node, exp.Alias) else node.type)
     if found is None:
-        unknown = next((call for call in node.find_all(exp.Anonymous) if not is_known(call)), None)
-        if unknown is not None:
-            raise Error(
-                f"function {unknown.name.lower()} does not exist",
-                errors.UNDEFINED_FUNCTION,
-                hint="No function of this name can be used in a materialized view.",
-                position=position_of(unknown),
-            )
+        check_functions(node)
         raise Error(
             f"cannot tell the type of {node.sql(dialect='postgres')}",
             errors.DATATYPE_MISMATCH,
@@ -175,6 +168,18 @@ def type_of(node: exp.Expr) -> Type:
             position=position_of(node),
         )
     return found
+
+
+def check_functions(node: exp.Expr) -> None:
+    """Raise Error 42883 when an expression calls a function that we do not have."""
+    unknown = next((call for call in node.find_all(exp.Anonymous) if not is_known(call)), None)
+    if unknown is not None:
+        raise Error(
+            f"function {unknown.name.lower()} does not exist",
+            errors.UNDEFINED_FUNCTION,
+            hint="No function of this name can be used in a materialized view.",
+            position=position_of(unknown),
+        )
 
 
 _NO_OUTPUT = re.compile(r"Unknown output column: (\d+)")

@@ -10,7 +10,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column
-from planner.bind import Scope, bind
+from planner.bind import Scope, bind, check_functions
 from planner.build.query import build
 from planner.build.window_close import on_window_close
 from planner.delta.now import reads_now
@@ -120,6 +120,8 @@ def _check_time(root: Node) -> None:
     for node in walk(root):
         for expression in expressions(node):
             _check_stable(expression)
+            if not isinstance(node, Aggregate):  # whose calls are in DuckDB's terms already
+                check_functions(expression)
         reading = [expression for expression in expressions(node) if reads_now(expression)]
         if reading and not isinstance(node, Filter):
             raise Error(
