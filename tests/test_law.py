@@ -122,7 +122,7 @@ def test_law_on_duckdb(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("start", range(100, 600, 100))
+@pytest.mark.parametrize("start", range(100, 1100, 100))
 def test_law_on_duckdb_at_length(tmp_path: Path, start: int) -> None:
     obey_many(tmp_path / "lake", range(start, start + 20))
 
