@@ -15,6 +15,7 @@ from planner.build.query import build
 from planner.build.window_close import on_window_close
 from planner.delta.now import reads_now
 from planner.delta.nullability import never_null
+from planner.functions.aggregates import is_aggregate
 from planner.functions.engines import duckdb_only
 from planner.nodes import (
     TEMPORAL,
@@ -23,6 +24,7 @@ from planner.nodes import (
     Filter,
     Join,
     Node,
+    OverWindow,
     Project,
     Scan,
     TopN,
@@ -120,8 +122,9 @@ def _check_time(root: Node) -> None:
     for node in walk(root):
         for expression in expressions(node):
             _check_stable(expression)
-            if not isinstance(node, Aggregate):  # whose calls are in DuckDB's terms already
+            if not isinstance(node, Aggregate | OverWindow):  # whose calls are in DuckDB's terms already
                 check_functions(expression)
+                _check_scalar(expression)
         reading = [expression for expression in expressions(node) if reads_now(expression)]
         if reading and not isinstance(node, Filter):
             raise Error(
@@ -130,6 +133,20 @@ def _check_time(root: Node) -> None:
                 hint="Please use a temporal filter: compare a column with now() in WHERE.",
                 position=position_of(reading[0]),
             )
+
+
+def _check_scalar(expression: exp.Expr) -> None:
+    """Raise an error for a call that has a row for itself where a value is wanted, such as an aggregate in WHERE."""
+    for part in expression.walk():
+        if isinstance(part, exp.Window):
+            what, sqlstate = "a window function", errors.WINDOWING_ERROR
+        elif is_aggregate(part):
+            what, sqlstate = "an aggregate function", errors.GROUPING_ERROR
+        elif isinstance(part, exp.Query | exp.Explode | exp.ExplodingGenerateSeries):
+            what, sqlstate = "a query or set-returning function", errors.FEATURE_NOT_SUPPORTED
+        else:
+            continue
+        raise Error(f"{what} is not allowed here", sqlstate, position=position_of(part) or position_of(expression))
 
 
 # What is not a function of the tables: another call, moment or session gives another value.

@@ -89,6 +89,7 @@ def replay(context: Context, client: Client, statements: Iterable[str], title: s
 
 _CREATE = "CREATE MATERIALIZED VIEW "
 REGRESSIONS = Path(__file__).parent / "regressions"
+COMBINED = Path(__file__).parent / "queries" / "combined.sql"
 
 
 def obey(context: Context, client: Client, seed: int, views: int = VIEWS, epochs: int = EPOCHS) -> None:
@@ -114,6 +115,18 @@ def test_regression(tmp_path: Path, case: Path) -> None:
     statements = [part for part in case.read_text().split(";\n") if part]
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         replay(context, client, statements, case.stem)
+
+
+def test_combined_operators(tmp_path: Path) -> None:
+    """Queries in which operators meet that the random views seldom put together."""
+    queries = [text for text in COMBINED.read_text().split(";\n") if text]
+    generator = Generator(1)
+    statements = [*TABLES.values(), *(generator.change() for _ in range(12))]
+    statements += [f"{_CREATE}v{number} AS {query}" for number, query in enumerate(queries)]
+    for _ in range(4):
+        statements += ["FLUSH", *(generator.change() for _ in range(4))]
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        replay(context, client, statements, "combined")
 
 
 def test_law_on_duckdb(tmp_path: Path) -> None:

@@ -12,7 +12,15 @@ from catalog.errors import Error
 from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
 from planner.bind import data_type, type_of
 from planner.build.builder import Builder, columns_in, refuse, replaced, scalar, text, typed, typed_column, written
-from planner.functions.aggregates import aggregate_calls, argument, call_of, canonical, result_type, sum_type
+from planner.functions.aggregates import (
+    aggregate_calls,
+    argument,
+    call_of,
+    canonical,
+    is_aggregate,
+    result_type,
+    sum_type,
+)
 from planner.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
 from planner.parse.trees import position_of
 
@@ -118,6 +126,13 @@ def _grouping(grouping: exp.Grouping, keys: list[exp.Expr]) -> exp.Expr:
 def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
     """Add the calls an aggregate is computed from, and its argument; the expression that computes it."""
     inner = call_of(call)
+    for part in inner.walk():
+        if part is not inner and (is_aggregate(part) or isinstance(part, exp.Window)):
+            raise Error(
+                "aggregate function calls cannot be nested or contain window function calls",
+                errors.GROUPING_ERROR,
+                position=position_of(call),
+            )
     if not _is_mergeable(inner):
         return _recomputed(call, flat, state)
     condition = scalar(call.expression.this) if isinstance(call, exp.Filter) else None

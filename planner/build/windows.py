@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
+from catalog import errors
+from catalog.errors import Error
 from planner.bind import type_of
 from planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed_column, written
 from planner.build.subqueries import order_of
 from planner.functions.aggregates import is_aggregate, result_type
 from planner.nodes import Item, Node, OverWindow, WindowCall, column
+from planner.parse.trees import position_of
 
 
 def build_windows(
@@ -36,6 +41,7 @@ def build_windows(
         flat_text = text(scalar(window))
         if flat_text in known:
             continue
+        _check(window)
         full = _named(window, select)
         partition = tuple(dict.fromkeys(field(key) for key in full.args.get("partition_by") or ()))
         order = full.args.get("order")
@@ -54,31 +60,48 @@ def build_windows(
 
 
 def _named(window: exp.Window, select: exp.Select) -> exp.Window:
-    """The window with what a WINDOW clause says of its name."""
-    alias = window.args.get("alias") or window.args.get("first")
+    """The window with what a WINDOW clause says of the name it gives: `OVER w`, or `OVER (w ORDER BY …)`."""
+    alias = window.args.get("alias")
     name = alias.name if isinstance(alias, exp.Identifier) else ""
     for definition in select.args.get("windows") or ():
         if name and definition.name == name:
             full = definition.copy()
             full.set("this", window.this.copy())
+            for part in ("order", "spec"):
+                if window.args.get(part) is not None:
+                    full.set(part, window.args[part].copy())
             return full
+    if name:
+        raise Error(f'window "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position_of(window))
     return window
 
 
-def _over_fields(call: exp.Expr, field: object) -> exp.Expr:
+def _check(window: exp.Window) -> None:
+    """Raise Error 0A000 for what PostgreSQL does not have in window functions either."""
+    call = window.this.this if isinstance(window.this, exp.Filter) else window.this
+    for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "ORDER BY in an aggregate")):
+        if call.find(kind) is not None:
+            raise Error(
+                f"{what} is not implemented for window functions",
+                errors.FEATURE_NOT_SUPPORTED,
+                position=position_of(window),
+            )
+
+
+def _over_fields(call: exp.Expr, field: Callable[[exp.Expr], str]) -> exp.Expr:
     """The call with each non-constant argument as a field."""
     copied = call.copy()
     inner = copied
     while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         if isinstance(inner, exp.Filter):
             condition = inner.expression
-            condition.set("this", column(field(condition.this)))  # type: ignore[operator]
+            condition.set("this", column(field(condition.this)))
         inner = inner.this
     assert is_aggregate(inner) or isinstance(inner, exp.Func)
     for value in list(inner.args.values()):
         for argument in value if isinstance(value, list) else [value]:
-            if isinstance(argument, exp.Expr) and not isinstance(argument, exp.Star) and argument.find(exp.Column):
-                argument.replace(column(field(argument)))  # type: ignore[operator]
+            if isinstance(argument, exp.Expr) and argument.find(exp.Column, exp.AggFunc) is not None:
+                argument.replace(column(field(argument)))
     return copied
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -35,6 +36,7 @@ from planner.nodes import (
 )
 from planner.stream import StreamPlan
 
+_One = TypeVar("_One", Unnest, OverWindow, TopN)
 _LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT)
 
 
@@ -140,10 +142,12 @@ class Rows:
             case Aggregate() | TopN():
                 return restricted(self._stored(node), node.fields, keys)
 
-    def _restricted_below(self, node: Node, keys: Keys | None, names: Iterable[str], over: object) -> exp.Select:
+    def _restricted_below(
+        self, node: _One, keys: Keys | None, names: Iterable[str], over: Callable[[_One, exp.Select], exp.Select]
+    ) -> exp.Select:
         """Restrict the input by the parts that read only these fields, and the result by the rest."""
         below = keys.within(names) if keys is not None else None
-        rows = over(node, self.of(node.inputs[0], below))  # type: ignore[operator]
+        rows = over(node, self.of(node.input, below))
         is_whole = keys is None or (below is not None and len(below.parts) == len(keys.parts))
         return rows if is_whole else restricted(rows, node.fields, keys)
 
