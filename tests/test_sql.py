@@ -706,3 +706,11 @@ def test_parameters_without_spaces(connection: Connection) -> None:
     connection.execute("INSERT INTO tight VALUES (%s,%s),(%s,%s)", (1, "$1,$2", 2, None))
     assert rows(connection, "SELECT a, b FROM tight ORDER BY a") == [(1, "$1,$2"), (2, None)]
     assert rows(connection, "SELECT $$a$1$$, $x$b'$x$, 'it''s $1', E'\\'$1'") == [("a$1", "b'", "it's $1", "'$1")]
+
+
+def test_an_array_in_text_takes_its_columns_type(connection: Connection) -> None:
+    connection.execute("CREATE TABLE lists (k int PRIMARY KEY, words varchar[], numbers int[])")
+    rows = """(1, ARRAY['a'], '{1,NULL}'), (2, '{}', '{}'), (3, '{x,"y z"}', NULL)"""
+    connection.execute(f"INSERT INTO lists VALUES {rows}")
+    found = connection.execute("SELECT words, numbers FROM lists ORDER BY k").fetchall()
+    assert found == [(["a"], [1, None]), ([], []), (["x", "y z"], None)]

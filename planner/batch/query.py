@@ -87,7 +87,7 @@ def plan_source(
         for value, type_ in zip(row.expressions, targets, strict=False):
             if isinstance(value, exp.Column) and value.sql().upper() == "DEFAULT":
                 value.replace(exp.null())
-            elif type_.name == "bytea" and value.is_string:
+            elif (type_.name == "bytea" or type_.dimensions) and value.is_string:
                 value.replace(exp.cast(value.copy(), data_type(type_)))
             hints[id(value)] = type_
     parameters = infer_parameters(source, environment, oids, hints)

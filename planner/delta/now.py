@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from catalog.types import TIMESTAMPTZ
+from planner.functions.typed import data_type
 from planner.nodes import WEIGHT, Filter, column, conjuncts
 
 # Stands among a plan's changed inputs for time that has passed.
@@ -27,6 +29,7 @@ def reads_now(expression: exp.Expr) -> bool:
 def at_time(expression: exp.Expr, version: str) -> exp.Expr:
     """The expression with the epoch's time in place of `now()`, at `old` or `new`."""
     time = exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(f"now_{version}")])
+    time.type = data_type(TIMESTAMPTZ)
     return expression.transform(lambda part: time.copy() if is_now(part) else part)
 
 

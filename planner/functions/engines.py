@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from catalog.types import TIMESTAMPTZ
 from planner.functions.operators import type_of_part
 from planner.functions.portable import unproven_part
+from planner.functions.typed import data_type
 from planner.nodes import Aggregate, Call, Node, OverWindow, Unnest, expressions, walk
 
 # Aggregates computed by an expression, without FILTER, ORDER BY or WITHIN GROUP.
@@ -35,10 +37,22 @@ def duckdb_only(root: Node) -> str | None:
             case Unnest(array=exp.GenerateSeries() as series):
                 found = _unproven_series(series)
             case _:
-                found = next((f for e in expressions(node) if (f := unproven_part(e)) is not None), None)
+                parts = (_with_time_as_column(e) for e in expressions(node))
+                found = next((f for e in parts if (f := unproven_part(e)) is not None), None)
         if found is not None:
             return found.sql(dialect="postgres").replace('"', "")
     return None
+
+
+def _with_time_as_column(expression: exp.Expr) -> exp.Expr:
+    """The epoch's time is a variable on both engines: as good as a column."""
+    return expression.transform(lambda part: _time() if isinstance(part, exp.CurrentTimestamp) else part)
+
+
+def _time() -> exp.Column:
+    time = exp.column("now")
+    time.type = data_type(TIMESTAMPTZ)
+    return time
 
 
 def _unproven_series(series: exp.GenerateSeries) -> exp.Expr | None:
