@@ -234,6 +234,8 @@ class BackfillJob:
         plan = self._view.plan
         with spark_engine(self._live_group(), self._lake, f"slice_{self.id}") as engine, self._running(engine):
             for scan in plan.scans:
+                # A cancel stops what Spark runs, not what is about to run.
+                self._check()
                 whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
                 rows = None if whole else RowIds(slice_.row_id_from or 0, slice_.row_id_to)
                 engine.bind_slice(cursor, scan, snapshot, rows)
@@ -246,6 +248,7 @@ class BackfillJob:
                 assert slice_.input is not None
                 query = slice_query(plan, fragment, slice_.input)
             is_partial = fragment.end is not None and not is_only
+            self._check()
             files = engine.run_to_parquet(to_sql(query, SPARK), self._target(fragment, slice_, is_partial))
         self._check()
         self._commit_slice(cursor, fragment, slice_, [] if is_partial else files)
