@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -13,7 +13,7 @@ from catalog.errors import Error
 from catalog.model import Relation
 from catalog.types import Type
 from planner.bind import data_type, type_of
-from planner.nodes import Item, Node, Project, column
+from planner.nodes import Field, Item, Node, Project, column
 from planner.parse.trees import position_of
 
 
@@ -108,6 +108,11 @@ def added(node: Node, items: list[Item]) -> Node:
         return node
     own = tuple(Item(f.name, column(f.name), f.type) for f in node.fields)
     return Project(node, own + tuple(items))
+
+
+def picked(node: Node, fields: Iterable[Field]) -> Project:
+    """A projection to some of the node's fields."""
+    return Project(node, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in fields))
 
 
 def renamed(node: Node, names: list[str], types: list[Type]) -> Project:

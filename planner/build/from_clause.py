@@ -12,12 +12,12 @@ from planner.bind import type_of
 from planner.build.builder import (
     Builder,
     common_type,
+    picked,
     prefixed,
     refuse,
     renamed,
     scalar,
     type_or_null,
-    typed_column,
     written,
 )
 from planner.build.time_windows import is_temporal
@@ -30,14 +30,12 @@ from planner.nodes import (
     TEMPORAL_LEFT,
     Field,
     Filter,
-    Item,
     Join,
     Node,
     Project,
     Scan,
     Unnest,
     Values,
-    column,
     walk,
 )
 from planner.parse.trees import position_of
@@ -118,7 +116,7 @@ def values(builder: Builder, source: exp.Values) -> Node:
     number = builder.fresh("row")
     fields = tuple(Field(name, type_) for name, type_ in zip(names, types, strict=True))
     constants = Values(tuple(tuple(scalar(value) for value in row) for row in rows), fields, number)
-    return Project(constants, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in fields))
+    return picked(constants, fields)
 
 
 def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node | None) -> Node:
@@ -174,7 +172,7 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     if condition == exp.true():
         condition = None
     if side == "RIGHT":
-        return _sides_swapped(outer_join(right, left, condition, LEFT, join), left, right)
+        return picked(outer_join(right, left, condition, LEFT, join), (*left.fields, *right.fields))
     if side in ("LEFT", "FULL"):
         return outer_join(left, right, condition, LEFT if side == "LEFT" else FULL, join)
     return Join(left, right, condition)
@@ -187,10 +185,6 @@ def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, p
         words = {LEFT: "a LEFT JOIN", FULL: "a FULL JOIN", SEMI: "EXISTS or IN", ANTI: "NOT EXISTS or NOT IN"}[kind]
         raise refuse(f"{words} without an equality (streaming nested-loop join)", place, _NESTED_LOOP_HINT)
     return join
-
-
-def _sides_swapped(join: Join, left: Node, right: Node) -> Project:
-    return Project(join, tuple(Item(f.name, column(f.name), f.type) for f in (*left.fields, *right.fields)))
 
 
 def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:

@@ -19,6 +19,7 @@ from planner.build.builder import (
     Builder,
     added,
     common_type,
+    picked,
     refuse,
     renamed,
     replaced,
@@ -123,7 +124,7 @@ def _is_null(expression: exp.Expr) -> bool:
 def _distinct(node: Node) -> Node:
     names = tuple(f.name for f in node.fields)
     distinct = Aggregate(node, names, (count_rows_call(),))
-    return Project(distinct, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in node.fields))
+    return picked(distinct, node.fields)
 
 
 def _common_or_other(
@@ -152,8 +153,7 @@ def _common_or_other(
     else:
         series = exp.GenerateSeries(start=typed(exp.Literal.number(1), BIGINT), end=typed(number, BIGINT))
         kept = Unnest(counted, series, Field(builder.fresh("copy"), BIGINT), builder.fresh("position"))
-    fields = counted.fields[: len(names)]
-    return Project(kept, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in fields))
+    return picked(kept, counted.fields[: len(names)])
 
 
 # SELECT.
@@ -267,7 +267,7 @@ def _outputs(
     if is_whole:
         result = _limited(result, select, tuple(sorts))
     if hidden:
-        result = Project(result, tuple(Item(i.name, typed_column(i.name, i.type), i.type) for i in items))
+        result = picked(result, result.fields[: len(items)])
     return result
 
 
@@ -280,8 +280,8 @@ def _having(builder: Builder, node: Node, part: exp.Expr, replacements: dict[str
 
 def _replaced_outside(source: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
     """Swap aggregates and keys for their fields, in place of the qualified text; subqueries stay as they are."""
-    if not replacements or not source.find(exp.Query):
-        return replaced(scalar(source), replacements) if not source.find(exp.Query) else source
+    if not source.find(exp.Query):
+        return replaced(scalar(source), replacements)
 
     def swap(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Query) or part.find_ancestor(exp.Query) is not None:

@@ -209,13 +209,7 @@ def _counted(
     counts = [exp.func("coalesce", typed_column(f"{alias}.{name}", BIGINT), zero.copy()) for name in ("rows", "values")]
     if not keys:
         return Join(node, counted, None), counts[0], counts[1]
-    condition = exp.and_(
-        *(
-            (exp.NullSafeEQ if safe else exp.EQ)(this=one, expression=column(key.name))
-            for one, key, safe in zip(outer, keys, null_safe, strict=True)
-        ),
-        copy=False,
-    )
+    condition = _equalities(outer, [key.name for key in keys], null_safe)
     return outer_join(node, counted, condition, LEFT, place), counts[0], counts[1]
 
 
@@ -235,6 +229,13 @@ def _correlation(
         outer.append(sides[1])
         null_safe.append(isinstance(part, exp.NullSafeEQ))
     return inner, outer, null_safe
+
+
+def _equalities(outer: list[exp.Expr], keys: list[str], null_safe: list[bool]) -> exp.Expr:
+    """The condition that joins a subquery's keys to the rows around it."""
+    pairs = zip(outer, keys, null_safe, strict=True)
+    equal = ((exp.NullSafeEQ if safe else exp.EQ)(this=one, expression=column(key)) for one, key, safe in pairs)
+    return exp.and_(*equal, copy=False)
 
 
 # Subqueries as values.
@@ -319,13 +320,7 @@ def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Nod
         keys = [f.name for f in groups.fields[: len(inner)]]
     else:
         groups, keys, value = _single_rows(builder, select, body.node, inner, subquery)
-    condition = exp.and_(
-        *(
-            (exp.NullSafeEQ if safe else exp.EQ)(this=one, expression=column(key))
-            for one, key, safe in zip(outer, keys, null_safe, strict=True)
-        ),
-        copy=False,
-    )
+    condition = _equalities(outer, keys, null_safe)
     joined = outer_join(node, groups, condition, LEFT, subquery)
     _check_sides(joined, subquery)
     return joined, typed(exp.Paren(this=value), type_of(select.selects[0]))

@@ -189,20 +189,18 @@ class Compiler:
         """The changes of a join that is linear in its left side: left, semi, anti."""
         terms = []
         if left is not None:
-            keys = self._touched(left, [(one, other, safe) for one, other, safe in node.pairs])
+            keys = self._touched(left, node.pairs)
             terms.append(sql.join(node, left, self.full(node.right, "new", keys), WEIGHT))
         if right is not None:
-            pairs = [(other, one, safe) for one, other, safe in node.pairs]
-            keys = self._touched(right, pairs)
-            own = Keys(keys.step, tuple((one, safe) for one, _, safe in node.pairs))
-            other = Keys(keys.step, tuple((other, safe) for _, other, safe in node.pairs))
+            own = self._touched(right, tuple((other, one, safe) for one, other, safe in node.pairs))
+            other = Keys(own.step, tuple((other, safe) for _, other, safe in node.pairs))
             kept = self.full(node.left, "old", own)
             for version, weight in (("old", -1), ("new", 1)):
                 joined = sql.join(node, kept.copy(), self.full(node.right, version, other))
                 terms.append(sql.weighted(joined, node.fields, weight))
         return terms
 
-    def _touched(self, changes: exp.Select, pairs: list[tuple[exp.Expr, exp.Expr, bool]]) -> Keys:
+    def _touched(self, changes: exp.Select, pairs: tuple[tuple[exp.Expr, exp.Expr, bool], ...]) -> Keys:
         """A step with the join keys in some changes, as a restriction of the other side."""
         items = [exp.alias_(one.copy(), f"k{number}") for number, (one, _, _) in enumerate(pairs)]
         step = self.add(self._fresh("touched_"), exp.select(*items).distinct().from_(changes.subquery("c")))
@@ -248,8 +246,7 @@ class Compiler:
         return _replaced(removed, added, node.fields)
 
     def _partitions(self, node: OverWindow | TopN, below: exp.Select) -> exp.Select:
-        names: list[exp.Expr] = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(node.partition)]
-        listed = names or [exp.alias_(exp.Literal.number(1), "k0")]
+        listed = sql.key_items(node.partition) or [exp.alias_(exp.Literal.number(1), "k0")]
         step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c")))
         keys = Keys.of(step, node.input, node.partition)
         old, new = (Rows.over_rows(node, self.full(node.input, version, keys)) for version in ("old", "new"))

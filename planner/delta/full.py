@@ -71,6 +71,12 @@ class Keys:
         present = never_null(node)
         return Keys(step, tuple((column(name), name not in present) for name in names))
 
+    def found(self) -> exp.Exists:
+        """Whether the step has the key of a row `s`, whose parts are columns."""
+        step = exp.alias_(exp.to_table(self.step), "k")
+        same = [sql.same(column(name, "k"), column(e.name, "s"), safe) for e, safe, name in self.compared]
+        return exp.Exists(this=exp.select(exp.Literal.number(1)).from_(step).where(*same))
+
     def within(self, names: Iterable[str]) -> Keys | None:
         """The parts that read only these fields."""
         allowed = set(names)
@@ -173,11 +179,8 @@ class Rows:
         rows = sql.over(state_rows(state), node.fields)
         merged = f"{state.name}_merged"
         if self.version == "new" and merged in self.merged:
-            touched = exp.alias_(exp.to_table(f"{state.name}_touched"), "k")
             names = node.keys if isinstance(node, Aggregate) else node.partition
-            present = never_null(node)
-            same = [sql.same(column(f"k{n}", "k"), column(k, "s"), k not in present) for n, k in enumerate(names)]
-            found = exp.Exists(this=exp.select(exp.Literal.number(1)).from_(touched).where(*same))
+            found = Keys.of(f"{state.name}_touched", node, names).found()
             fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
             rows = sql.union([rows.where(exp.Not(this=found)), sql.over(fresh, node.fields)])
         if isinstance(node, TopN) and node.offset:

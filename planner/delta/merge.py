@@ -29,7 +29,7 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
     lost = exp.LT(this=exp.Min(this=column(WEIGHT)), expression=exp.Literal.number(0))
     query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(below.subquery("c"))
     compiler.add(delta, query.group_by(*map(column, node.keys)) if node.keys else query)
-    keys = [exp.alias_(column(key), f"k{number}") for number, key in enumerate(node.keys)]
+    keys = sql.key_items(node.keys)
     compiler.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
     again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
     if again:
@@ -42,7 +42,7 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
 
 
 def _recompute(compiler: Compiler, node: Aggregate, state: State, calls: list[Call]) -> None:
-    keys = [exp.alias_(column(key), f"k{number}") for number, key in enumerate(node.keys)]
+    keys = sql.key_items(node.keys)
     chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(f"{state.name}_delta")
     if all(call.expression is None for call in calls):
         chosen = chosen.where(column("_lost"))
@@ -120,8 +120,7 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
     fields, names = node.fields, node.partition
     changes = f"{state.name}_changes"
     compiler.add(changes, sql.consolidated(below, fields))
-    keys: list[exp.Expr] = [exp.alias_(column(name), f"k{number}") for number, name in enumerate(names)]
-    keys = keys or [exp.alias_(exp.Literal.number(1), "k0")]
+    keys = sql.key_items(names) or [exp.alias_(exp.Literal.number(1), "k0")]
     compiler.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
     present = never_null(node)
     touched = Keys.of(f"{state.name}_touched", node, names)
@@ -139,12 +138,10 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
         lost = restricted(gone, fields, was_first)
         compiler.add(f"{state.name}_lost", exp.select(*(k.copy() for k in keys)).distinct().from_(lost.subquery("l")))
         # A partition that lost a row of its state is read from the input alone.
-        is_lost = exp.select(exp.Literal.number(1)).from_(exp.alias_(exp.to_table(f"{state.name}_lost"), "k"))
-        same = [sql.same(column(f"k{n}", "k"), column(k, "s"), k not in present) for n, k in enumerate(names)]
-        is_lost = is_lost.where(*same) if same else is_lost
-        kept = sql.over(candidates, fields).where(exp.Not(this=exp.Exists(this=is_lost)))
+        is_lost = Keys.of(f"{state.name}_lost", node, names).found()
+        kept = sql.over(candidates, fields).where(exp.Not(this=is_lost))
         again = compiler.full(node.input, "new", Keys.of(f"{state.name}_lost", node.input, names))
-        again = sql.over(again, fields).where(exp.Exists(this=is_lost.copy()))
+        again = sql.over(again, fields).where(is_lost.copy())
         candidates = sql.union([kept, again])
     merged = sql.top_n(node, candidates, 0, node.offset + node.limit)
     compiler.add(f"{state.name}_merged", merged)

@@ -19,7 +19,6 @@ from planner.nodes import (
     Call,
     Field,
     Join,
-    Node,
     Order,
     OverWindow,
     Project,
@@ -195,6 +194,6 @@ def same(left: exp.Expr, right: exp.Expr, null_safe: bool = True) -> exp.Expr:
     return (exp.NullSafeEQ if null_safe else exp.EQ)(this=left, expression=right)
 
 
-def fields_named(node: Node, names: Iterable[str]) -> tuple[Field, ...]:
-    types = {f.name: f for f in node.fields}
-    return tuple(types[name] for name in names)
+def key_items(names: Iterable[str]) -> list[exp.Expr]:
+    """Fields as the columns `k0`, `k1`, … of a step with keys."""
+    return [exp.alias_(column(name), f"k{number}") for number, name in enumerate(names)]
