@@ -165,13 +165,13 @@ class Coordinator:
         live = [job.id for job in catalog.jobs if job.status == CREATED or job.id in finishing]
         for relation in catalog.in_dependency_order(live):
             start = self._start_of(relation, finishing)
-            view = self._plans.view(relation, catalog)
             pending = {up: advances[up].changes for up in relation.upstreams if up in advances}
             tables = (up for up in (catalog.by_id[u] for u in relation.upstreams) if up.is_table)
             touched = any(feeds.has_changes(table, start.snapshot, epoch.snapshot) for table in tables)
-            if not (touched or pending or view.plan.reads_now or relation.id in finishing):
-                continue
             with self._counting_failures(relation):
+                view = self._plans.view(relation, catalog)
+                if not (touched or pending or view.plan.reads_now or relation.id in finishing):
+                    continue
                 advance = self._advance(feeds, view, start, epoch, pending)
                 if advance is not None:
                     advances[relation.id] = advance
@@ -199,7 +199,7 @@ class Coordinator:
             return None
         with self._engine_for(view, changes.rows) as engine:
             advance = engine.advance(cursor, view, versions, changes)
-        return advance if advance.has_changes(cursor) else None
+        return advance if advance.has_changes else None
 
     @contextmanager
     def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
