@@ -62,19 +62,24 @@ class Application:
 
 @dataclass(frozen=True)
 class Advance:
-    """What an engine computed for one view: the tables to bring up to date and `changes`, a temporary relation."""
+    """What an engine computed for one view: the tables to bring up to date and `changes`, a temporary relation.
+
+    `counts` are the rows removed and added, by application.
+    """
 
     view: View
     applications: tuple[Application, ...]
     changes: str
+    counts: tuple[tuple[int, int], ...]
 
-    def has_changes(self, cursor: Cursor) -> bool:
+    @property
+    def has_changes(self) -> bool:
         """Whether any stored row changes: the view's, or those of a state of its own."""
-        return any(any(counts) for counts in self._row_counts(cursor))
+        return any(any(counts) for counts in self.counts)
 
     def apply(self, cursor: Cursor) -> None:
         """Write the change into the lake, inside the cursor's transaction."""
-        for item, (removed, added) in zip(self.applications, self._row_counts(cursor), strict=True):
+        for item, (removed, added) in zip(self.applications, self.counts, strict=True):
             if removed:
                 same = " AND ".join(f"t.{quote(k)} {item.equals(k)} r.{quote(k)}" for k in item.key) or "TRUE"
                 cursor.execute(f"DELETE FROM {item.table} AS t USING {item.removed} AS r WHERE {same}")
@@ -82,13 +87,13 @@ class Advance:
                 columns = ", ".join(map(quote, item.columns))
                 cursor.execute(f"INSERT INTO {item.table} ({columns}) SELECT {columns} FROM {item.added}")
 
-    def _row_counts(self, cursor: Cursor) -> list[tuple[int, int]]:
-        """Rows removed and added, by application."""
-        relations = [name for item in self.applications for name in (item.removed, item.added)]
-        counts = ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)
-        row = cursor.execute(f"SELECT {counts}").fetchone()
-        assert row is not None
-        return list(zip(row[::2], row[1::2], strict=True))
+
+def computed(cursor: Cursor, view: View, targets: tuple[Application, ...], changes: str) -> Advance:
+    """The advance whose temporary relations an engine has left in the cursor."""
+    relations = [name for item in targets for name in (item.removed, item.added)]
+    row = cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)).fetchone()
+    assert row is not None
+    return Advance(view, targets, changes, tuple(zip(row[::2], row[1::2], strict=True)))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from catalog.lake import Cursor
-from executor.advance import Advance, Changes, View, applications, program, set_times
+from executor.advance import Advance, Changes, View, applications, computed, program, set_times
 from executor.versions import Version, rows_new, rows_old
 from planner.functions.emit import DUCKDB, to_sql
 from planner.stream import StreamPlan
@@ -16,12 +16,11 @@ class DuckDBEngine:
     """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        steps, outputs = _sql(view.plan, changes.inputs, changes.retracts)
-        text = " ".join(query for _, query in steps)
+        steps, outputs, read = _sql(view.plan, changes.inputs, changes.retracts)
         for scan in view.plan.scans:
             for version, rows in (("old", rows_old), ("new", rows_new)):
                 name = f"{scan.input}_{version}"
-                if f'"{name}"' in text:
+                if name in read:
                     cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows(scan, versions[scan.input])}")
         for state in view.plan.states:
             table = view.state_table(state)
@@ -36,14 +35,17 @@ class DuckDBEngine:
             cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.added} AS {added}")
         left = f"j{view.relation.id}_changes"
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {left} AS FROM view_changes")
-        return Advance(view, targets, left)
+        return computed(cursor, view, targets, left)
 
 
 @lru_cache(maxsize=1024)
 def _sql(
     plan: StreamPlan, changed: frozenset[str], retracts: bool
-) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...], frozenset[str]]:
+    """The SQL of the steps and of what they apply, and the versions of inputs that the steps read."""
     compiled = program(plan, changed, retracts)
     steps = tuple((step.name, to_sql(step.query, DUCKDB)) for step in compiled.steps)
     outputs = tuple((to_sql(a.removed, DUCKDB), to_sql(a.added, DUCKDB)) for a in compiled.applies)
-    return steps, outputs
+    versions = (f"{scan.input}_{version}" for scan in plan.scans for version in ("old", "new"))
+    read = frozenset(name for name in versions if any(f'"{name}"' in query for _, query in steps))
+    return steps, outputs, read

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from catalog.lake import Cursor, Lake
 from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal
-from executor.advance import Advance, Changes, View, applications, program
+from executor.advance import Advance, Changes, View, applications, computed, program
 from executor.groups import Group
 from executor.lake_files import ROW_ID_COLUMN, SNAPSHOT_COLUMN, DataFile, TableFiles, table_files
 from executor.versions import Version, rows_at, rows_new
@@ -154,7 +154,7 @@ class SparkEngine:
             self._leave(cursor, target.added, to_sql(item.added, SPARK))
         left = f"j{view.relation.id}_changes"
         self._leave(cursor, left, "SELECT * FROM view_changes")
-        return Advance(view, targets, left)
+        return computed(cursor, view, targets, left)
 
     def set_times(self, times: tuple[int, int]) -> None:
         """Let `now()` of a view's SQL be these times."""
