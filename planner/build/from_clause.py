@@ -158,7 +158,7 @@ def element_type(array: exp.Expr) -> Type:
 
 def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
-    if method or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+    if method or kind not in ("", "INNER", "OUTER", "CROSS"):
         raise refuse(" ".join(word for word in (method, side, kind, "JOIN") if word), join)
     right = _source(builder, join.this, left)
     on = join.args.get("on")
