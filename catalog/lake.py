@@ -25,6 +25,7 @@ from catalog.migrations import MIGRATIONS
 from catalog.names import literal
 
 METADATA = "__ducklake_metadata_lake"
+FILE_SIZE = "64MB"
 Cursor = duckdb.DuckDBPyConnection
 
 
@@ -68,6 +69,8 @@ class Lake:
             connection.execute(
                 f"ATTACH {literal(f'ducklake:{catalog_file}')} AS lake (DATA_PATH {literal(str(self.data_path))})"
             )
+            # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
+            connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
             self._migrate(connection)
         except duckdb.Error as error:
             connection.close()
@@ -183,16 +186,13 @@ def rollback(cursor: Cursor) -> None:
 def table_changes(schema: str, table: str, after: int, upto: int, has_deletes: bool = True) -> str:
     """SQL of the rows changed in snapshots `after < s <= upto`: `rowid`, the table's columns and `_weight` ±1.
 
-    Without deletes only the insertions are read, which is cheaper.
+    An update is a row of each kind. DuckLake finds deleted rows by reading the files that hold them, so they are read
+    once, and only if there are any; `ducklake_table_changes` reads them twice to tell updates from the rest.
     """
     arguments = f"'lake', {literal(schema)}, {literal(table)}, {after + 1}, {upto}"
-    if not has_deletes:
-        return f"SELECT rowid, *, 1 AS _weight FROM ducklake_table_insertions({arguments})"
-    return (
-        "SELECT * EXCLUDE (snapshot_id, change_type), "
-        "CASE WHEN change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END AS _weight "
-        f"FROM ducklake_table_changes({arguments})"
-    )
+    inserted = f"SELECT rowid, *, 1 AS _weight FROM ducklake_table_insertions({arguments})"
+    deleted = f"SELECT rowid, *, -1 AS _weight FROM ducklake_table_deletions({arguments})"
+    return f"{inserted} UNION ALL {deleted}" if has_deletes else inserted
 
 
 def at_version(lake_name: str, snapshot: int) -> str:

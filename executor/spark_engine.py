@@ -29,6 +29,9 @@ SparkError = (PySparkException, grpc.RpcError)
 # Below this many rows an input is handed over as one Parquet file that DuckDB writes: cheaper than listing files.
 SMALL_INPUT_ROWS = 200_000
 
+# As DuckDB writes them: rows to update or delete are found by the statistics of row groups.
+ROW_GROUP_ROWS = 122_880
+
 
 @dataclass(frozen=True)
 class RowIds:
@@ -52,7 +55,8 @@ class SparkEngine:
     def run_to_parquet(self, query: str, target: Path) -> list[str]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files that have rows."""
         shutil.rmtree(target, ignore_errors=True)
-        self.session.sql(query).write.parquet(f"file://{target}")
+        writer = self.session.sql(query).write.option("parquet.block.row.count.limit", ROW_GROUP_ROWS)
+        writer.parquet(f"file://{target}")
         return sorted(str(file) for file in target.glob("*.parquet"))
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None) -> None:
