@@ -60,4 +60,19 @@ MIGRATIONS: tuple[str, ...] = (
     UPDATE lake.sparkwave.epoch SET time_us = epoch_us(now());
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN time_us BIGINT
     """,
+    # Control of creating jobs, and where each stands in its upstreams.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN rate_limit BIGINT;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN parallelism VARCHAR;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN backfill_parallelism INTEGER;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN backfill_order BIGINT[][];  -- pairs of upstream ids: before, after
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN waiting VARCHAR;            -- why a creating job does not move
+    UPDATE lake.sparkwave.jobs SET parallelism = 'adaptive', backfill_order = [];
+    -- A range of row ids of an input that a NoShuffle or Arrangement backfill reads in order: those below `position`
+    -- are read. `row_total` is the rows in the range when the job started; the last range is open (`row_id_to` NULL).
+    CREATE TABLE lake.sparkwave.positions (
+        job_id BIGINT, fragment_id INTEGER, upstream_id BIGINT, input VARCHAR, vnode INTEGER,
+        row_id_from BIGINT, row_id_to BIGINT, position BIGINT, row_total BIGINT
+    )
+    """,
 )

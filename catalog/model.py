@@ -109,7 +109,9 @@ class Job:
     """A streaming job: the creation and upkeep of one materialized view; its id is the relation's.
 
     `snapshot` is the lake snapshot up to which a creating job has applied its upstreams, and `time_us` the time that
-    goes with it; None before its backfill has pinned them.
+    goes with it; None before its backfill has pinned them. `rate_limit` is in rows a second, None without a limit and 0
+    to pause. `parallelism` is as SHOW prints it; `backfill_parallelism` counts while the job is creating. `order` has
+    (before, after) pairs of upstream ids. `waiting` is why a creating job does not move, None when it does.
     """
 
     id: int
@@ -121,6 +123,11 @@ class Job:
     snapshot: int | None = None
     error: str | None = None
     time_us: int | None = None
+    rate_limit: int | None = None
+    parallelism: str = "adaptive"
+    backfill_parallelism: int | None = None
+    order: tuple[tuple[int, int], ...] = ()
+    waiting: str | None = None
 
     @property
     def epoch(self) -> Epoch:

@@ -80,10 +80,12 @@ class Store:
 
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
-            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us "
+            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
+            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
-        return tuple(Job(*row) for row in rows)
+        jobs = (Job(*row) for row in rows)
+        return tuple(replace(job, order=tuple((before, after) for before, after in job.order)) for job in jobs)
 
     def _load_columns(self, ids: set[int]) -> None:
         """The columns of relations not seen before; a relation's columns never change."""
@@ -180,12 +182,13 @@ class Store:
             ("states", "job_id"),
             ("slices", "job_id"),
             ("finished_slices", "job_id"),
+            ("positions", "job_id"),
         ):
             cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 job.id,
                 job.status,
@@ -196,7 +199,23 @@ class Store:
                 job.snapshot,
                 job.error,
                 job.time_us,
+                job.rate_limit,
+                job.parallelism,
+                job.backfill_parallelism,
+                [list(edge) for edge in job.order],
+                job.waiting,
             ],
+        )
+
+    def set_job_waiting(self, cursor: Cursor, job_id: int, reason: str | None) -> None:
+        """Say why a creating job does not move; None when it does."""
+        cursor.execute(f"UPDATE {system_table('jobs')} SET waiting = ? WHERE id = ?", [reason, job_id])
+
+    def set_job_control(self, cursor: Cursor, job: Job) -> None:
+        """Store the rate limit and the parallelisms of a job, as ALTER sets them."""
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET rate_limit = ?, parallelism = ?, backfill_parallelism = ? WHERE id = ?",
+            [job.rate_limit, job.parallelism, job.backfill_parallelism, job.id],
         )
 
     def set_job_group(self, cursor: Cursor, job_id: int, group: str) -> None:
@@ -239,7 +258,7 @@ class Store:
 
     def forget_slices(self, cursor: Cursor) -> None:
         """Remove the slices of jobs that are no longer being created. Left for later, to keep the last step short."""
-        for table in ("slices", "finished_slices"):
+        for table in ("slices", "finished_slices", "positions"):
             cursor.execute(
                 f"DELETE FROM {system_table(table)} WHERE job_id NOT IN "
                 f"(SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}')"

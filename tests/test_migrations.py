@@ -9,7 +9,7 @@ import pytest
 from catalog import lake
 from catalog.lake import Lake
 from catalog.migrations import MIGRATIONS
-from catalog.model import Column, Relation, Watermark
+from catalog.model import INITIAL, Column, Job, Relation, Watermark
 from catalog.store import Store
 from catalog.types import parse_type
 
@@ -45,10 +45,16 @@ def test_what_later_versions_added_is_kept(tmp_path: Path) -> None:
     made = Relation(
         7, "dev", "public", "t", "table", (column,), ("at",), "", True, append_only=True, watermark=watermark
     )
+    job = Job(
+        8, INITIAL, False, False, "default", "NoShuffle", None, None, None, 100, "bounded(4)", 2, ((1, 2), (3, 2))
+    )
     with store.change() as cursor:
         store.create_relation(cursor, made)
+        store.add_job(cursor, job)
     opened.close()
     opened = Lake(tmp_path)
-    [relation] = Store(opened).catalog.relations
+    catalog = Store(opened).catalog
     opened.close()
+    [relation] = catalog.relations
     assert (relation.append_only, relation.watermark) == (True, watermark)
+    assert catalog.jobs == (job,)

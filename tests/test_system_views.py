@@ -69,7 +69,10 @@ def _insert_job(cursor: Cursor, id_: int, name: str, status: str, counts: list[i
         [id_, name, status == "CREATED"],
     )
     cursor.execute(
-        "INSERT INTO lake.sparkwave.jobs VALUES (?, ?, true, true, 'backfill-1', 'snapshot', 3, NULL, 0)", [id_, status]
+        "INSERT INTO lake.sparkwave.jobs BY NAME SELECT ? AS id, ? AS status, true AS is_background, "
+        "true AS is_serverless, 'backfill-1' AS resource_group, 'SnapshotBackfill' AS strategy, "
+        "3 AS snapshot, [] AS backfill_order",
+        [id_, status],
     )
     for slice_id, count in enumerate(counts):
         cursor.execute(
