@@ -64,7 +64,7 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
 
 def _merges(node: Aggregate | TopN) -> bool:
     """Whether results over parts of the input can be put together."""
-    return isinstance(node, TopN) or all(call.expression is None for call in node.calls)
+    return isinstance(node, TopN) or node.is_mergeable
 
 
 def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:

@@ -61,11 +61,16 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class Option:
-    """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case."""
+    """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case.
+
+    `edges` are the pairs of `FIXED(a -> b, …)`, whose value is `fixed`.
+    """
 
     name: str
     value: str
     position: int
+    value_position: int = 0
+    edges: tuple[tuple[Name, Name], ...] = ()
 
 
 @dataclass(frozen=True)

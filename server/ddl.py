@@ -62,7 +62,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
     is_serverless = _resolve_serverless(session, statement.options)
     environment = session.environment
-    plan = plan_view(statement, environment.catalog, environment.scope)
+    plan = plan_view(statement, environment.catalog, environment.scope, session.backfill_settings)
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
     relation = _view_relation(session, statement, plan, upstreams)
@@ -137,7 +137,7 @@ def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> t
 def _resolve_serverless(session: Session, options: tuple[Option, ...]) -> bool:
     """RisingWave's precedence: the option beats the session variable, and only the word `true` is true."""
     given = {option.name: option for option in options}
-    unknown = sorted(set(given) - {"cloud.serverless_backfill_enabled"})
+    unknown = sorted(set(given) - {"cloud.serverless_backfill_enabled", "backfill_strategy"})
     if unknown:
         listed = ", ".join(f'"{name}"' for name in unknown)
         raise Error(

@@ -89,6 +89,8 @@ SESSION: dict[str, Variable] = {
     for variable in (
         Variable("background_ddl", "false", _boolean, "Create views in the background: the statement returns at once"),
         Variable("enable_serverless_backfill", "false", _boolean, "Backfill new views on Spark resources of their own"),
+        Variable("streaming_use_snapshot_backfill", "true", _boolean, "Fill new views from a snapshot, then a log"),
+        Variable("streaming_use_arrangement_backfill", "true", _boolean, "Else with exchanges, not no-shuffle"),
         Variable("implicit_flush", "false", _boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
         Variable("application_name", "", _text, "Name of the client program"),
         Variable("client_encoding", "UTF8", lambda text: "UTF8", "Encoding of the client; UTF8 only"),

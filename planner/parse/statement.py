@@ -130,7 +130,8 @@ def _option(reader: TokenReader) -> Option:
     position = reader.offset + 1
     name = reader.dotted_word()
     reader.expect("=")
-    return Option(name, reader.value(), position)
+    value_position = reader.offset + 1
+    return Option(name, reader.value(), position, value_position)
 
 
 def _refuse_duplicates(names: list[str], message: str) -> None:
