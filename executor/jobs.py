@@ -11,10 +11,11 @@ from catalog.lake import Lake
 from catalog.model import CREATING, INITIAL, Column, Job, Relation
 from catalog.store import Store
 from executor.advance import internal_name
-from executor.backfill import BackfillJob, Settings
+from executor.backfill import BackfillJob
 from executor.coordinator import Coordinator
 from executor.groups import Groups
 from executor.plans import Plans
+from executor.work import Settings
 from planner.stream import StreamPlan
 
 
@@ -106,6 +107,12 @@ class Jobs:
         """Wait for an event; `check` raises to give up."""
         while not event.wait(0.05):
             check()
+
+    def controls_changed(self, job_id: int) -> None:
+        """The rate limit or the parallelism of a job is another in the catalog."""
+        job = self._running.get(job_id)
+        if job is not None:
+            job.controls_changed()
 
     def drop(self, relations: list[Relation]) -> None:
         """Drop relations, dependents last created first; creating ones are cancelled."""
