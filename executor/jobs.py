@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.lake import Lake
 from catalog.model import CREATING, INITIAL, Column, Job, Relation
 from catalog.store import Store
@@ -124,6 +126,13 @@ class Jobs:
                     self._store.drop_relation(cursor, relation)
         for relation in relations:
             self._plans.forget(relation.id)
+
+    def controls_changed(self, job_id: int) -> None:
+        """What controls a job has been stored; a creating one takes it up."""
+
+    def recover_now(self, check: Callable[[], None]) -> None:
+        """Take all jobs up again from what is stored."""
+        raise Error("RECOVER is not supported", errors.FEATURE_NOT_SUPPORTED)
 
     def close(self) -> None:
         """Stop all jobs where they are; they resume when the server starts again."""

@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column
+from planner.backfill_order import backfill_order
 from planner.bind import Scope, bind, check_functions
 from planner.build.query import build
 from planner.build.window_close import on_window_close
@@ -33,6 +34,7 @@ from planner.nodes import (
     expressions,
     walk,
 )
+from planner.options import read_options
 from planner.parse.trees import position_of
 from planner.rules import apply_rules
 from planner.statements import CreateMaterializedView
@@ -111,6 +113,7 @@ def plan_view(
 
     `settings` are the session's. A definition is planned again without them: what they decided is in the job.
     """
+    options = read_options(statement.options)
     root = _rename_outputs(build(bind(statement.query, catalog, scope)), statement.columns)
     if statement.emit_on_window_close:
         root = on_window_close(root)
@@ -119,10 +122,17 @@ def plan_view(
     planned = apply_rules(root)
     _check_time(planned)
     _check_temporal_joins(planned, True)
-    asked = next((option for option in statement.options if option.name == "backfill_strategy"), None)
-    chosen = choose(planned, settings, asked)
+    chosen = choose(planned, options.applied(settings), options.strategy)
+    order = backfill_order(planned, options.order, catalog, scope)
     return StreamPlan(
-        planned, width, _states(planned), chosen.strategy, chosen.reason, duckdb_only(planned), chosen.notices
+        planned,
+        width,
+        _states(planned),
+        chosen.strategy,
+        chosen.reason,
+        duckdb_only(planned),
+        chosen.notices + order.notices,
+        order.pairs,
     )
 
 

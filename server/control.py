@@ -1,4 +1,4 @@
-"""FLUSH, WAIT, CANCEL JOBS, and what is accepted without effect."""
+"""FLUSH, WAIT, RECOVER, CANCEL JOBS, and what is accepted without effect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.types import VARCHAR
 from planner.bind import resolve
-from planner.statements import CancelJobs, Deallocate, Flush, Transaction, Wait
+from planner.statements import CancelJobs, Deallocate, Flush, Recover, Transaction, Wait
 from server.result import Result
 from server.session import Session, rows_result
 
@@ -28,6 +28,12 @@ def wait(session: Session, statement: Wait) -> Result:
         ids = {relation.id}
     session.context.jobs.wait(ids, session.check_cancelled)
     return Result("WAIT")
+
+
+def recover(session: Session, statement: Recover) -> Result:
+    """Take all jobs up again from what is stored, as after a restart; return when that is done."""
+    session.context.jobs.recover_now(session.check_cancelled)
+    return Result("RECOVER")
 
 
 def cancel_jobs(session: Session, statement: CancelJobs) -> Result:

@@ -82,8 +82,11 @@ class Session:
 
     @property
     def backfill_settings(self) -> BackfillSettings:
+        limit = int(self.get("backfill_rate_limit"))
         return BackfillSettings(
-            self.flag("streaming_use_snapshot_backfill"), self.flag("streaming_use_arrangement_backfill")
+            self.flag("streaming_use_snapshot_backfill"),
+            self.flag("streaming_use_arrangement_backfill"),
+            limit if limit >= 0 else None,
         )
 
     @contextlib.contextmanager

@@ -107,7 +107,7 @@ def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
     As text, VERBOSE and BACKFILL also say how it is filled and where it runs, which RisingWave does not.
     """
     if options.backfill and options.format == "dot":
-        return ["digraph G {", "}"]  # a backfill order has no edges as long as views are filled in one piece
+        return _order(plan)
     if options.incremental:
         return incremental(plan)
     root = view_operators(plan, options.verbose)
@@ -117,6 +117,12 @@ def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
     if options.format == "text" and (options.verbose or options.backfill):
         lines += ["", *decisions(plan)]
     return lines
+
+
+def _order(plan: StreamPlan) -> list[str]:
+    """The backfill order as a graph (RisingWave: backfill_order_strategy.rs, module display)."""
+    names = {scan.relation.id: scan.relation.qualified_name for scan in plan.scans}
+    return ["digraph G {", *sorted(f'  "{names[before]}" -> "{names[after]}";' for before, after in plan.order), "}"]
 
 
 def _table(statement: CreateTable) -> Operator:
