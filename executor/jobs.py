@@ -127,9 +127,6 @@ class Jobs:
         for relation in relations:
             self._plans.forget(relation.id)
 
-    def controls_changed(self, job_id: int) -> None:
-        """What controls a job has been stored; a creating one takes it up."""
-
     def recover_now(self, check: Callable[[], None]) -> None:
         """Take all jobs up again from what is stored."""
         raise Error("RECOVER is not supported", errors.FEATURE_NOT_SUPPORTED)
