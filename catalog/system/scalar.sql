@@ -87,6 +87,10 @@ CREATE OR REPLACE MACRO pg._list_text(a) AS
         WHEN e IS NULL THEN 'NULL'
         WHEN regexp_matches(e, '^$|[{}",\\\s]|^(?i:null)$')
         THEN '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"' ELSE e END), ','), '') || '}' END;
+-- A field of a row as it stands in the row's text.
+CREATE OR REPLACE MACRO pg._record_cell(s) AS
+    CASE WHEN s IS NULL THEN '' WHEN regexp_matches(s, '^$|[()",\\\s]')
+         THEN '"' || replace(replace(s, '\', '\\'), '"', '""') || '"' ELSE s END;
 CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
     CASE
         WHEN typeof(x) = 'DOUBLE' THEN pg._float_text(x::VARCHAR, 15)

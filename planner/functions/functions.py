@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from catalog.types import (
     BOOLEAN,
     BYTEA,
@@ -39,6 +41,7 @@ from planner.functions.result_types import (
     first,
     number,
     number_of_first,
+    row_of,
     subtraction,
     sum_of_first,
     truncated,
@@ -101,6 +104,13 @@ _RIGHT = (
 _ABS = "CASE WHEN _1 < 0 THEN try_subtract(0, _1) ELSE abs(_1) END"
 
 F = Function
+
+
+def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """`memory.pg.name(arguments)`."""
+    function = exp.Anonymous(this=name, expressions=list(arguments))
+    return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
+
 
 FUNCTIONS: dict[str, Function] = {
     # Numbers.
@@ -226,6 +236,8 @@ FUNCTIONS: dict[str, Function] = {
     "array_max": F(element_of_first),
     "array_sum": F(sum_of_first, raises=True),
     "trim_array": F(first),
+    # Rows.
+    "row": F(row_of, SAME),
     # Operators that are not the same on DuckDB; `planner.functions.operators` reads them as these.
     "subtract": F(subtraction),
     "divide": F(common),

@@ -36,6 +36,7 @@ from planner.functions.result_types import (
     array_type,
     common,
     concatenation,
+    field_place,
     first,
     multiplication,
 )
@@ -115,6 +116,15 @@ def _array(node: exp.Expr) -> Known:
     return array_type(element) if element is not None else None
 
 
+def _field(node: exp.Expr) -> Known:
+    """`(x).field`; a dot stands before functions too."""
+    owner = type_of_part(node.this)
+    if owner is None or not owner.is_struct or not isinstance(node.expression, exp.Identifier):
+        return None
+    place = field_place(owner, node.expression)
+    return owner.fields[place - 1][1] if place is not None else None
+
+
 @dataclass(frozen=True)
 class _Of:
     """A rule over the types of a node's parts, in the order they are written."""
@@ -157,6 +167,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.Greatest: _Of(common),
     exp.Least: _Of(common),
     exp.Array: _array,
+    exp.Dot: _field,
     exp.Bracket: _bracket,
     exp.Interval: _Of(INTERVAL),
     exp.AtTimeZone: lambda node: TIMESTAMP if type_of_part(node.this) == TIMESTAMPTZ else TIMESTAMPTZ,
