@@ -16,6 +16,8 @@ from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, NUMERIC, REAL,
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.formats import strftime_format
 from planner.functions.functions import FUNCTIONS, OURS, ours
+from planner.functions.jsonb_contains import contains
+from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, field_place, holds_struct
 from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
@@ -343,7 +345,18 @@ def _format(arguments: _Args) -> exp.Expr:
     return _call("concat", *parts)
 
 
+def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
+    """`@>` of jsonb or of arrays."""
+    found = contains(container, contained, type_of_part(container))
+    return found if found is not None else ours("array_contains", container, contained)
+
+
 def _to_char(arguments: _Args) -> exp.Expr:
+    value, pattern = arguments
+    type_ = type_of_part(value)
+    is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
+    if is_number:
+        return number_text(value, pattern)
     return _call("strftime", arguments[0], strftime_format(arguments[1]))
 
 
@@ -365,6 +378,10 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_substr": _regexp_substr,
     "regexp_match": _regexp_match,
     "to_char": _to_char,
+    "array_contains": lambda arguments: _contains(arguments[0], arguments[1]),
+    "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
+    "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),
+    "jsonb_exists_all": lambda arguments: ours("jsonb_exists_all", arguments[0], _path(arguments)),
     "to_date": _to_date,
     "to_timestamp": _to_timestamp,
     "json_at": lambda arguments: ours("json_at", arguments[0], _path(arguments)),

@@ -63,6 +63,8 @@ _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.ArrayContainedBy: ("array_contained", ("this", "expression")),
     exp.ArrayOverlaps: ("array_overlaps", ("this", "expression")),
     exp.JSONBContainsTopKey: ("jsonb_exists", ("this", "expression")),
+    exp.JSONBContainsAnyTopKeys: ("jsonb_exists_any", ("this", "expression")),
+    exp.JSONBContainsAllTopKeys: ("jsonb_exists_all", ("this", "expression")),
     exp.JSONBExtract: ("json_at", ("this", "expression")),
     exp.JSONBExtractScalar: ("json_text_at", ("this", "expression")),
 }
