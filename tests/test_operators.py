@@ -13,7 +13,7 @@ from test_law import check, opened, run
 TABLES = (
     "CREATE TABLE t (a int, b int, s varchar, at timestamp)",
     "CREATE TABLE u (k int PRIMARY KEY, b int, s varchar)",
-    "CREATE TABLE arrays (k int PRIMARY KEY, items int[])",
+    "CREATE TABLE arrays (k int PRIMARY KEY, items int[], unread STRUCT<a int, b varchar>)",
 )
 
 OPERATORS: dict[str, str] = {
@@ -41,6 +41,8 @@ OPERATORS: dict[str, str] = {
     "intersect_all": "SELECT a FROM t INTERSECT ALL SELECT k FROM u",
     "top_n": "SELECT a, b FROM t ORDER BY a DESC, b LIMIT 4",
     "top_n_offset": "SELECT a, b FROM t ORDER BY a DESC, b LIMIT 3 OFFSET 1",
+    "ties": "SELECT a, b AS c FROM t ORDER BY a DESC, s NULLS FIRST FETCH FIRST 3 ROWS WITH TIES",
+    "ties_of_groups": "SELECT s, count(*) AS n FROM t GROUP BY s ORDER BY n DESC, 1 FETCH FIRST ROW WITH TIES",
     "group_top_n": """SELECT a, s FROM (SELECT a, s, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn FROM t)
                       AS r WHERE rn <= 2""",
     "window": """SELECT a, s, rank() OVER w AS r, lag(a) OVER w AS l, sum(a) OVER (PARTITION BY s) AS x FROM t
@@ -105,7 +107,7 @@ FIRST = (
     "FROM generate_series(1, 20) AS g(i)",
     "INSERT INTO t VALUES (NULL, NULL, NULL, NULL), (3, NULL, 'a', NULL)",
     "INSERT INTO u SELECT i, i % 3, substr('xyz', i % 3 + 1, 1) FROM generate_series(1, 5) AS g(i)",
-    "INSERT INTO arrays VALUES (1, ARRAY[3, NULL, 3]), (2, ARRAY[]::int[]), (3, NULL)",
+    "INSERT INTO arrays VALUES (1, ARRAY[3, NULL, 3], (1, 'one')), (2, ARRAY[]::int[], (NULL, 'two')), (3, NULL, NULL)",
 )
 EPOCHS = (
     (
@@ -172,7 +174,7 @@ def test_spark_may_run_it(name: str) -> None:
     assert plan_over(TABLES, OPERATORS[name]).duckdb_only is None
 
 
-SAMPLE = ("full", "not_in", "group", "top_n", "window", "unnest", "tumble")
+SAMPLE = ("full", "not_in", "group", "top_n", "ties", "window", "unnest", "tumble")
 
 
 @pytest.mark.spark

@@ -13,6 +13,7 @@ from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
 from planner.batch import pg_compat
 from planner.batch.structs import with_row_types
+from planner.batch.ties import expand_ties
 from planner.bind import Scope, data_type, resolve, resolve_readable
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
@@ -126,7 +127,7 @@ def _cast_rows(tree: exp.Update | exp.Delete, target: Relation) -> None:
 
 
 def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
-    rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings)
+    rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings)
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (

@@ -345,6 +345,13 @@ def _format(arguments: _Args) -> exp.Expr:
     return _call("concat", *parts)
 
 
+def _to_jsonb(arguments: _Args) -> exp.Expr:
+    """A row's fields have names in jsonb, which DuckDB's own ROW has not."""
+    type_ = type_of_part(arguments[0])
+    named = exp.cast(arguments[0], data_type(type_)) if type_ is not None and type_.fields else arguments[0]
+    return _call("to_json", named, *arguments[1:])
+
+
 def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
     """`@>` of jsonb or of arrays."""
     found = contains(container, contained, type_of_part(container))
@@ -378,6 +385,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_substr": _regexp_substr,
     "regexp_match": _regexp_match,
     "to_char": _to_char,
+    "to_jsonb": _to_jsonb,
     "array_contains": lambda arguments: _contains(arguments[0], arguments[1]),
     "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
     "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),

@@ -46,7 +46,7 @@ _MEET: dict[type[exp.Expr], Callable[[exp.Expr], Iterable[exp.Expr]]] = {
 _TAKE_ROWS = (
     exp.Paren, exp.Is, exp.Cast, exp.TryCast, exp.Dot, exp.Bracket, exp.If, exp.Count, exp.Min, exp.Max, exp.ArrayAgg,
     exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Explode,
-    exp.Unnest, exp.Exists, exp.JSONArrayAgg, exp.Window, exp.Filter, exp.Distinct, exp.SetOperation,
+    exp.Unnest, exp.Exists, exp.Window, exp.Filter, exp.Distinct, exp.SetOperation,
 )  # fmt: skip
 _FUNCTIONS = frozenset({"row", "to_jsonb", "array_length", "array_lower", "array_upper", "cardinality"})
 
@@ -141,6 +141,11 @@ def same_names(left: Type, right: Type) -> bool:
     )
 
 
+def _name(node: exp.Expr) -> str:
+    """What is called, as it is written."""
+    return "||" if isinstance(node, exp.DPipe) else node.sql(dialect="postgres").partition("(")[0].lower()
+
+
 def _check_call(node: exp.Expr) -> None:
     call = as_call(node)
     if call is not None and call[0] in _FUNCTIONS:
@@ -148,9 +153,8 @@ def _check_call(node: exp.Expr) -> None:
     parts = call[1] if call is not None else list(node.iter_expressions())
     found = next((type_ for part in parts if holds_struct(type_ := type_of_part(part))), None)
     if found is not None:
-        name = call[0] if call is not None else "||" if isinstance(node, exp.DPipe) else node.key
         raise Error(
-            f"{name} of a value of type {found} is not supported",
+            f"{_name(node)} of a value of type {found} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
             hint="Name a field of it, as in (x).field, or cast it to varchar.",
             position=position_of(node),
