@@ -177,7 +177,6 @@ ERRORS = [
     ("CREATE MATERIALIZED VIEW m AS SELECT «nope» FROM w", "42703", "nope"),
     ("CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t LEFT JOIN «u» ON t.k < u.k", "0A000", "nested-loop join"),
     ("CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t ANTI JOIN «u» ON t.k = u.k", "0A000", "ANTI JOIN"),
-    ("CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t ANTI JOIN «u» ON t.k = u.k", "0A000", "ANTI JOIN is not"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t WHERE EXISTS (SELECT «1» FROM u WHERE u.k < t.k)", "0A000", ""),
     ("CREATE MATERIALIZED VIEW m AS SELECT k, (SELECT «b» FROM u) AS b FROM t", "0A000", "more than one row"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t ORDER BY k LIMIT (SELECT 1)", "0A000", "not a constant"),
