@@ -17,7 +17,7 @@ from catalog.types import Type, parse_type
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from server.context import Context
-from server.result import Result, ResultColumn
+from server.result import Notice, Result, ResultColumn
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
 # Rows of a batch sent to the client at once.
@@ -39,6 +39,8 @@ class Session:
         self._variables: dict[str, str] = {}
         self._cancelled = threading.Event()
         self._cancel_reason = ""
+        # Sends a notice at once, while a statement runs; set by the wire.
+        self.notify: Callable[[Notice], None] = lambda notice: None
         self._running: set[Cursor] = set()
         for name, value in startup.items():
             if name.lower() in SESSION and name.lower() not in ("client_encoding",):
