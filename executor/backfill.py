@@ -52,17 +52,23 @@ class Settings:
     in_process_rows: Callable[[], int]
 
 
+# Called by a job before it starts, with what tells whether to give up: waits until it may.
+Admission = Callable[["BackfillJob", Callable[[], bool]], None]
+
+
 class BackfillJob:
     """The creation of one view, on its own thread and resource group."""
 
     def __init__(
-        self, store: Store, plans: Plans, groups: Groups, coordinator: Coordinator, settings: Settings, job: Job
-    ) -> None:
+        self, store: Store, plans: Plans, groups: Groups, coordinator: Coordinator, settings: Settings, job: Job,
+        admit: Admission | None = None,
+    ) -> None:  # fmt: skip
         self._store = store
         self._lake: Lake = store.lake
         self._groups = groups
         self._coordinator = coordinator
         self._settings = settings
+        self._admit = admit
         self.id = job.id
         self.is_serverless = job.is_serverless
         self.relation: Relation = store.catalog.by_id[job.id]
@@ -85,6 +91,9 @@ class BackfillJob:
         self._cancelled.set()
         self._interrupt()
 
+    def controls_changed(self) -> None:
+        """The job's rate limit or parallelism has been altered."""
+
     def shut_down(self) -> None:
         """The server stops: leave the job as its last commit has it."""
         self._shutdown.set()
@@ -104,6 +113,8 @@ class BackfillJob:
 
     def _run(self) -> None:
         try:
+            if self._admit is not None:
+                self._admit(self, lambda: self._stopping)
             if self._is_small():
                 self._fill_in_process()
             else:

@@ -116,7 +116,8 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
         return int(parameter("streaming_duckdb_max_rows")) if parameter("backfill_engine") == "auto" else -1
 
     settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows)
-    jobs = Jobs(store, plans, groups, coordinator, settings)
+    max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
+    jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
     jobs.recover()
     coordinator.start()
     coordinator.notify()

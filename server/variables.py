@@ -90,6 +90,7 @@ SESSION: dict[str, Variable] = {
         Variable("background_ddl", "false", _boolean, "Create views in the background: the statement returns at once"),
         Variable("enable_serverless_backfill", "false", _boolean, "Backfill new views on Spark resources of their own"),
         Variable("implicit_flush", "false", _boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
+        Variable("slow_ddl_notification_secs", "30", _integer(0, 2**32 - 1), "When a slow CREATE says so; 0 never"),
         Variable("application_name", "", _text, "Name of the client program"),
         Variable("client_encoding", "UTF8", lambda text: "UTF8", "Encoding of the client; UTF8 only"),
         Variable("client_min_messages", "notice", _text, "Least severe message sent"),
@@ -117,6 +118,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("streaming_engine", "auto", _one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
         Variable("streaming_duckdb_max_rows", "200000", _integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
         Variable("backfill_engine", "spark", _one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
+        Variable("max_concurrent_creating_streaming_jobs", "1", _integer(0, 2**32 - 1), "CREATEs at once; 0: any"),
         Variable("backfill_slice_rows", "20000000", _integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
     )
 }  # fmt: skip
