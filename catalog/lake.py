@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +22,7 @@ import duckdb
 from catalog import errors
 from catalog.errors import Error
 from catalog.migrations import MIGRATIONS
-from catalog.names import literal
+from catalog.names import LakeTable, literal
 
 METADATA = "__ducklake_metadata_lake"
 FILE_SIZE = "64MB"
@@ -199,11 +199,12 @@ def at_version(lake_name: str, snapshot: int) -> str:
     return f"{lake_name} AT (VERSION => {snapshot})"
 
 
-def register_files(cursor: Cursor, schema: str, table: str, files: list[str]) -> None:
+def register_files(cursor: Cursor, table: LakeTable, files: Iterable[str]) -> None:
     """Make Parquet files part of a table, inside the cursor's transaction."""
     for file in files:
         cursor.execute(
-            f"CALL ducklake_add_data_files('lake', {literal(table)}, {literal(file)}, schema => {literal(schema)})"
+            f"CALL ducklake_add_data_files('lake', {literal(table.name)}, {literal(file)}, "
+            f"schema => {literal(table.schema)})"
         )
 
 

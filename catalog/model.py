@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from catalog.names import lake_name
+from catalog.names import LakeTable, lake_schema
 from catalog.types import BIGINT, Type
 
 ROW_ID = "_row_id"
@@ -55,8 +55,12 @@ class Relation:
     watermark: Watermark | None = None
 
     @property
+    def lake_table(self) -> LakeTable:
+        return LakeTable(lake_schema(self.database, self.schema), self.name)
+
+    @property
     def lake_name(self) -> str:
-        return lake_name(self.database, self.schema, self.name)
+        return self.lake_table.sql
 
     @property
     def qualified_name(self) -> str:

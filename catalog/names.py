@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 DEFAULT_DATABASE = "dev"
 DEFAULT_SCHEMA = "public"
@@ -31,9 +32,17 @@ def lake_schema(database: str, schema: str) -> str:
     return f"{database}.{schema}"
 
 
-def lake_name(database: str, schema: str, name: str) -> str:
-    """The quoted lake table of a relation, e.g. `lake."dev.public"."t"`."""
-    return f"lake.{quote(lake_schema(database, schema))}.{quote(name)}"
+@dataclass(frozen=True)
+class LakeTable:
+    """A table of the lake."""
+
+    schema: str
+    name: str
+
+    @property
+    def sql(self) -> str:
+        """E.g. `lake."dev.public"."t"`."""
+        return f"lake.{quote(self.schema)}.{quote(self.name)}"
 
 
 def system_table(name: str) -> str:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Epoch, Job, Relation, Watermark
-from catalog.names import lake_name, lake_schema, quote, system_table
+from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
+from catalog.names import quote, system_table
+from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
 
 
@@ -164,16 +165,15 @@ class Store:
 
     def add_state(self, cursor: Cursor, job: Relation, internal: str, columns: tuple[Column, ...]) -> None:
         """An internal table of a job."""
-        self.create_table(cursor, lake_name(job.database, job.schema, internal), columns)
+        self.create_table(cursor, replace(job.lake_table, name=internal).sql, columns)
         cursor.execute(f"INSERT INTO {system_table('states')} VALUES (?, ?)", [job.id, internal])
 
     def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
         """Remove a relation, its job and everything they store."""
-        schema = quote(lake_schema(relation.database, relation.schema))
         for (state,) in cursor.execute(
             f"SELECT name FROM {system_table('states')} WHERE job_id = ?", [relation.id]
         ).fetchall():
-            cursor.execute(f"DROP TABLE IF EXISTS lake.{schema}.{quote(state)}")
+            cursor.execute(f"DROP TABLE IF EXISTS {replace(relation.lake_table, name=state).sql}")
         cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
         for table, column in (
             ("relations", "id"),
@@ -233,11 +233,66 @@ class Store:
             ],
         )
 
-    def finish_slice(self, cursor: Cursor, job_id: int, slice_: Slice) -> None:
+    def unplan_job(self, cursor: Cursor, job_id: int) -> None:
+        """A creating job that has done nothing yet starts again."""
+        cursor.execute(f"UPDATE {system_table('jobs')} SET status = '{INITIAL}' WHERE id = ?", [job_id])
+        cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job_id])
+
+    def positions(self, cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, ...]]:
+        """The steps that a job which reads on has made, and where its scans stand."""
+        row = cursor.execute(
+            f"SELECT coalesce(max(slice_id), 0) FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
+        ).fetchone()
+        assert row is not None
+        found: dict[tuple[str, int, int], list[Vnode]] = {}
+        for *scan, number, first, stop, position, total in cursor.execute(
+            "SELECT input, fragment_id, upstream_id, vnode, row_id_from, row_id_to, position, row_total "
+            f"FROM {system_table('positions')} WHERE job_id = ? ORDER BY fragment_id, vnode",
+            [job_id],
+        ).fetchall():
+            found.setdefault(tuple(scan), []).append(Vnode(number, first, stop, position, total))
+        return row[0], tuple(Positions(*scan, tuple(vnodes)) for scan, vnodes in found.items())
+
+    def add_positions(self, cursor: Cursor, job_id: int, positions: Iterable[Positions]) -> None:
+        """Write down where the scans of a job start."""
+        rows = [
+            [job_id, p.fragment_id, p.upstream_id, p.input, v.number, v.first, v.stop, v.position, v.row_total]
+            for p in positions
+            for v in p.vnodes
+        ]
+        if rows:
+            values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
+            cursor.execute(
+                f"INSERT INTO {system_table('positions')} VALUES {values}", [value for row in rows for value in row]
+            )
+
+    def move_positions(self, cursor: Cursor, job_id: int, old: Iterable[Positions], new: Iterable[Positions]) -> None:
+        """Store what has moved between the two."""
+        moved = [
+            (after.fragment_id, v.number, v.position, v.stop)
+            for before, after in zip(old, new, strict=True)
+            for v in after.moved_since(before)
+        ]
+        if moved:
+            values = ", ".join(
+                "({}, {}, {}, {}::BIGINT)".format(*("NULL" if x is None else x for x in m)) for m in moved
+            )
+            cursor.execute(
+                f"UPDATE {system_table('positions')} p SET position = m.position, row_id_to = m.stop "
+                f"FROM (VALUES {values}) m (fragment_id, vnode, position, stop) "
+                "WHERE p.job_id = ? AND p.fragment_id = m.fragment_id AND p.vnode = m.vnode",
+                [job_id],
+            )
+
+    def finish_step(self, cursor: Cursor, job_id: int, fragment_id: int, step: int, row_count: int) -> None:
+        """A step of a job that reads on has read so many rows of a scan."""
         cursor.execute(
             f"INSERT INTO {system_table('finished_slices')} VALUES (?, ?, ?, ?, now())",
-            [job_id, slice_.fragment_id, slice_.id, slice_.row_count],
+            [job_id, fragment_id, step, row_count],
         )
+
+    def finish_slice(self, cursor: Cursor, job_id: int, slice_: Slice) -> None:
+        self.finish_step(cursor, job_id, slice_.fragment_id, slice_.id, slice_.row_count)
 
     def set_job_epoch(self, cursor: Cursor, job_id: int, epoch: Epoch) -> None:
         """A creating job has applied its upstreams up to here."""

@@ -6,16 +6,20 @@ either engine, reads it the same way. Nothing is written to the lake before `app
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
-from catalog.lake import Cursor
+from catalog.lake import Cursor, register_files
 from catalog.model import Relation
-from catalog.names import lake_name, quote
+from catalog.names import LakeTable, quote
+from catalog.row_ids import RowIds
 from executor.feeds import Feeds
 from executor.versions import Version, rows_changed
+from planner.backfill import FillQuery
 from planner.delta.compiler import compile_delta
 from planner.delta.now import NOW
 from planner.delta.program import DeltaProgram
@@ -29,13 +33,14 @@ class View:
     relation: Relation
     plan: StreamPlan
 
-    def state_table(self, state: State) -> str:
+    def state_table(self, state: State) -> LakeTable:
         """Where the lake stores a state's rows: an internal table, or the view itself."""
-        return self.relation.lake_name if state.in_view else self.internal_table(state.name)
+        return self.table_of(None if state.in_view else state.name)
 
-    def internal_table(self, state_name: str) -> str:
-        name = internal_name(self.relation.id, self.plan, state_name)
-        return lake_name(self.relation.database, self.relation.schema, name)
+    def table_of(self, state_name: str | None) -> LakeTable:
+        """The internal table of a state; the view's own for None."""
+        table = self.relation.lake_table
+        return replace(table, name=internal_name(self.relation.id, self.plan, state_name)) if state_name else table
 
 
 def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
@@ -44,20 +49,54 @@ def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
     return f"__internal_{job_id}_{state_name}_{operator}"
 
 
+# From so many rows on, what Spark wrote becomes files of the lake as it is.
+MIN_FILE_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Rows to add to a stored table: a temporary relation of the cursor, and the Parquet files it reads, if any.
+
+    The files are below the lake's data path. Many rows become files of the lake, few are inserted.
+    """
+
+    table: LakeTable
+    rows: str
+    columns: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+    def apply(self, cursor: Cursor, count: int) -> None:
+        """Add the rows, of which there are `count`, in the cursor's transaction."""
+        if self.files and count >= MIN_FILE_ROWS:
+            register_files(cursor, self.table, self.files)
+        elif count:
+            columns = ", ".join(map(quote, self.columns))
+            cursor.execute(f"INSERT INTO {self.table.sql} ({columns}) SELECT {columns} FROM {self.rows}")
+
+    def clean_up(self, count: int) -> None:
+        """Delete the files that did not become the lake's."""
+        if count < MIN_FILE_ROWS:
+            for directory in {Path(file).parent for file in self.files}:
+                shutil.rmtree(directory, ignore_errors=True)
+
+
 @dataclass(frozen=True)
 class Application:
-    """A stored table (quoted lake name), and the temporary relations with the keys to remove and the rows to add."""
+    """What to do to a stored table: the temporary relation with the keys to remove, and the rows to add."""
 
-    table: str
     key: tuple[str, ...]
     present: frozenset[str]  # columns of the key that are never NULL
-    columns: tuple[str, ...]
     removed: str
-    added: str
+    added: Addition
 
     def equals(self, column: str) -> str:
         """The operator that compares a key column: one that prunes, where it may."""
         return "=" if column in self.present else "IS NOT DISTINCT FROM"
+
+    def remove(self, cursor: Cursor) -> None:
+        """Delete the stored rows that have the keys, in the cursor's transaction."""
+        same = " AND ".join(f"t.{quote(k)} {self.equals(k)} r.{quote(k)}" for k in self.key) or "TRUE"
+        cursor.execute(f"DELETE FROM {self.added.table.sql} AS t USING {self.removed} AS r WHERE {same}")
 
 
 @dataclass(frozen=True)
@@ -81,19 +120,52 @@ class Advance:
         """Write the change into the lake, inside the cursor's transaction."""
         for item, (removed, added) in zip(self.applications, self.counts, strict=True):
             if removed:
-                same = " AND ".join(f"t.{quote(k)} {item.equals(k)} r.{quote(k)}" for k in item.key) or "TRUE"
-                cursor.execute(f"DELETE FROM {item.table} AS t USING {item.removed} AS r WHERE {same}")
-            if added:
-                columns = ", ".join(map(quote, item.columns))
-                cursor.execute(f"INSERT INTO {item.table} ({columns}) SELECT {columns} FROM {item.added}")
+                item.remove(cursor)
+            item.added.apply(cursor, added)
+
+    def clean_up(self) -> None:
+        """Delete what was written and did not become part of the lake. After the commit."""
+        for item, (_, added) in zip(self.applications, self.counts, strict=True):
+            item.added.clean_up(added)
+
+
+@dataclass(frozen=True)
+class Fill:
+    """What an engine computed to be added, all of it new: the first rows of a view and its states, or more of a view's.
+
+    `counts` are rows, by addition.
+    """
+
+    additions: tuple[Addition, ...]
+    counts: tuple[int, ...]
+
+    def apply(self, cursor: Cursor) -> None:
+        """Write it into the lake, inside the cursor's transaction."""
+        for addition, count in zip(self.additions, self.counts, strict=True):
+            addition.apply(cursor, count)
+
+    def clean_up(self) -> None:
+        """As `Advance.clean_up`."""
+        for addition, count in zip(self.additions, self.counts, strict=True):
+            addition.clean_up(count)
+
+
+def count_rows(cursor: Cursor, relations: Sequence[str]) -> tuple[int, ...]:
+    """The rows of some relations of the cursor, in one query."""
+    row = cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)).fetchone()
+    assert row is not None
+    return row
 
 
 def computed(cursor: Cursor, view: View, targets: tuple[Application, ...], changes: str) -> Advance:
     """The advance whose temporary relations an engine has left in the cursor."""
-    relations = [name for item in targets for name in (item.removed, item.added)]
-    row = cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)).fetchone()
-    assert row is not None
-    return Advance(view, targets, changes, tuple(zip(row[::2], row[1::2], strict=True)))
+    counts = count_rows(cursor, [name for item in targets for name in (item.removed, item.added.rows)])
+    return Advance(view, targets, changes, tuple(zip(counts[::2], counts[1::2], strict=True)))
+
+
+def filled(cursor: Cursor, additions: Sequence[Addition]) -> Fill:
+    """The fill whose temporary relations an engine has left in the cursor."""
+    return Fill(tuple(additions), count_rows(cursor, [addition.rows for addition in additions]))
 
 
 @dataclass(frozen=True)
@@ -115,7 +187,21 @@ class Engine(Protocol):
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """Compute a view's change. `versions` by input name.
 
-        The changes themselves are in the cursor's temporary tables `<input>_changes`.
+        The changes themselves are in the cursor's temporary tables `<input>_changes`, or rows that are read on.
+        """
+
+    def fill(
+        self,
+        cursor: Cursor,
+        view: View,
+        snapshot: int,
+        rows: Mapping[str, RowIds],
+        queries: Sequence[FillQuery],
+        time_us: int,
+    ) -> Fill:
+        """Compute rows of fragments, all of which are new, from some rows of each input (by name) at a snapshot.
+
+        A query that fills a state comes before those that read it. `time_us` is what `now()` is.
         """
 
 
@@ -159,7 +245,7 @@ def applications(view: View, changes: Changes) -> tuple[Application, ...]:
     found = []
     for number, apply in enumerate(program(view.plan, changes.inputs, changes.retracts).applies):
         prefix = f"j{view.relation.id}_{number}"
-        table = view.internal_table(apply.state) if apply.state else view.relation.lake_name
         columns = tuple(select.alias_or_name for select in apply.added.selects)
-        found.append(Application(table, apply.key, apply.present, columns, f"{prefix}_removed", f"{prefix}_added"))
+        added = Addition(view.table_of(apply.state), f"{prefix}_added", columns)
+        found.append(Application(apply.key, apply.present, f"{prefix}_removed", added))
     return tuple(found)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from catalog.lake import Cursor
-from executor.advance import Advance, Changes, View, applications, computed, program, set_times
-from executor.versions import Version, rows_new, rows_old
+from catalog.row_ids import NONE, RowIds
+from executor.advance import (
+    Addition,
+    Advance,
+    Changes,
+    Fill,
+    View,
+    applications,
+    computed,
+    filled,
+    program,
+    set_times,
+)
+from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
+from planner.backfill import FillQuery
 from planner.functions.emit import DUCKDB, to_sql
 from planner.stream import StreamPlan
 
@@ -22,9 +35,12 @@ class DuckDBEngine:
                 name = f"{scan.input}_{version}"
                 if name in read:
                     cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows(scan, versions[scan.input])}")
+            if versions[scan.input].added_rows != NONE:
+                added = rows_added(scan, versions[scan.input])
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_changes AS {added}")
         for state in view.plan.states:
             table = view.state_table(state)
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table}")
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table.sql}")
         if view.plan.reads_now:
             set_times(cursor, changes.times)
         for name, query in steps:
@@ -32,10 +48,28 @@ class DuckDBEngine:
         targets = applications(view, changes)
         for target, (removed, added) in zip(targets, outputs, strict=True):
             cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.removed} AS {removed}")
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.added} AS {added}")
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.added.rows} AS {added}")
         left = f"j{view.relation.id}_changes"
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {left} AS FROM view_changes")
         return computed(cursor, view, targets, left)
+
+    def fill(
+        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
+        time_us: int,
+    ) -> Fill:  # fmt: skip
+        """As `executor.advance.Engine`."""
+        set_times(cursor, (time_us, time_us))
+        for scan in view.plan.scans:
+            query = rows_at(scan, snapshot, rows[scan.input])
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
+        additions = []
+        for number, item in enumerate(queries):
+            name = f"fill_{number}"
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {to_sql(item.query, DUCKDB)}")
+            if item.target:
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.target}_state AS FROM {name}")
+            additions.append(Addition(view.table_of(item.target), name, item.columns))
+        return filled(cursor, additions)
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from catalog.lake import ChangedTables, Cursor, Lake, table_changes
 from catalog.model import Relation
-from catalog.names import lake_schema
 
 
 class Feeds:
@@ -45,4 +44,4 @@ class Feeds:
 
     @staticmethod
     def _key(relation: Relation) -> tuple[str, str]:
-        return lake_schema(relation.database, relation.schema), relation.name
+        return relation.lake_table.schema, relation.name

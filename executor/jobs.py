@@ -15,11 +15,12 @@ from catalog.lake import Lake
 from catalog.model import CREATING, INITIAL, Column, Job, Relation
 from catalog.store import Store
 from executor.advance import internal_name
-from executor.backfill import Admission, BackfillJob, Settings
+from executor.backfill import Admission, BackfillJob
 from executor.coordinator import Coordinator
 from executor.groups import Groups
 from executor.permits import Permits
 from executor.plans import Plans
+from executor.work import Settings
 from planner.stream import StreamPlan
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Jobs:
         resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
         self._remove_orphans({job.id for job in resumed})
         for job in resumed:
-            self._start(job)
+            self._resume(job)
 
     def recover_now(self, check: Callable[[], None]) -> None:
         """RECOVER: stop the CREATING jobs where they are and resume them from their cursors, as a restart would.
@@ -98,7 +99,7 @@ class Jobs:
                 self._coordinator.withdraw(job_id)
             # Some may have failed, or been finished by the last barrier.
             for row in [job for job in self._store.catalog.jobs if job.status == CREATING and job.id not in stuck]:
-                self._start(row)
+                self._resume(row)
         if stuck:
             raise Error(f"jobs {stuck} did not stop", errors.NOT_IN_PREREQUISITE_STATE, hint="RECOVER again.")
 
@@ -158,6 +159,12 @@ class Jobs:
 
         has_waited: list[bool] = []
         return admit
+
+    def _resume(self, job: Job) -> None:
+        """Take a CREATING job up at its cursor. It has its permit, and what held it up before does no longer."""
+        if job.waiting is not None:
+            self._set_waiting(job.id, None)
+        self._start(replace(job, waiting=None))
 
     def _set_waiting(self, job_id: int, reason: str | None) -> None:
         with self._store.change(relations=False) as cursor:

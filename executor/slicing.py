@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.lake import Cursor
+from catalog.lake import METADATA, Cursor
 from catalog.model import Relation
 from catalog.store import Slice
 from planner.backfill import Fragment, fragments
@@ -34,7 +34,7 @@ def _fragment_slices(
     found: list[Slice] = []
     for driver in fragment.drivers:
         relation = scans[driver].relation
-        for start, stop, rows in cut(_row_ids(cursor, relation, snapshot), counts[driver], slice_rows):
+        for start, stop, rows in cut(row_ids(cursor, relation, snapshot), counts[driver], slice_rows):
             found.append(Slice(fragment.id, len(found) + 1, relation.id, driver, start, stop, rows))
     if fragment.end is not None:
         found.append(Slice(fragment.id, len(found) + 1, None, None, None, None, 0))
@@ -60,10 +60,21 @@ def row_count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
     return row[0] if row else 0
 
 
-def _row_ids(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, int]:
-    """The lowest and highest row id, from the files' metadata where they tell it."""
+def row_ids(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, int]:
+    """The lowest and highest row id at a snapshot, from the files' metadata where they tell it; (0, -1) of no rows."""
     row = cursor.execute(
         f"SELECT min(rowid), max(rowid) FROM {relation.lake_name} AT (VERSION => {snapshot})"
     ).fetchone()
     assert row is not None
-    return (row[0] or 0, row[1] or 0)
+    return row if row[0] is not None else (0, -1)
+
+
+def next_row_id(cursor: Cursor, relation: Relation) -> int:
+    """The row id that the next inserted row gets: above all that are committed."""
+    row = cursor.execute(
+        f"SELECT max(s.next_row_id) FROM {METADATA}.ducklake_table_stats s "
+        f"JOIN {METADATA}.ducklake_table t USING (table_id) JOIN {METADATA}.ducklake_schema n USING (schema_id) "
+        "WHERE n.schema_name = ? AND t.table_name = ? AND t.end_snapshot IS NULL AND n.end_snapshot IS NULL",
+        [relation.lake_table.schema, relation.name],
+    ).fetchone()
+    return row[0] or 0 if row else 0

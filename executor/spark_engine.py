@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import grpc
@@ -17,10 +17,12 @@ from pyspark.sql import functions as F
 from catalog.lake import Cursor, Lake
 from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal
-from executor.advance import Advance, Changes, View, applications, computed, program
+from catalog.row_ids import ALL, NONE, RowIds
+from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled, program
 from executor.groups import Group
 from executor.lake_files import ROW_ID_COLUMN, SNAPSHOT_COLUMN, DataFile, TableFiles, table_files
 from executor.versions import Version, rows_at, rows_new
+from planner.backfill import FillQuery
 from planner.functions.emit import SPARK, to_sql
 from planner.nodes import Scan
 
@@ -34,23 +36,24 @@ ROW_GROUP_ROWS = 122_880
 
 
 @dataclass(frozen=True)
-class RowIds:
-    """A range of row ids of a table, `start <= id < stop`; `stop` None is open."""
+class Exchange:
+    """How the rows that a slice reads are spread over so many tasks: by their key, or without moving them."""
 
-    start: int
-    stop: int | None
-
-    def condition(self) -> str:
-        upper = f" AND {ROW_ID} < {self.stop}" if self.stop is not None else ""
-        return f"{ROW_ID} >= {self.start}{upper}"
+    tasks: int
+    by_key: bool
 
 
 @dataclass(frozen=True)
 class SparkEngine:
-    """One Spark session and a scratch directory that both the executors and this process can reach."""
+    """One Spark session and a scratch directory that both the executors and this process can reach.
+
+    `data` is where rows are written that may become files of the lake as they are, if any may.
+    """
 
     session: SparkSession
     scratch: Path
+    data: Path | None = None
+    exchange: Exchange | None = None
 
     def run_to_parquet(self, query: str, target: Path) -> list[str]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files that have rows."""
@@ -59,11 +62,19 @@ class SparkEngine:
         writer.parquet(f"file://{target}")
         return sorted(str(file) for file in target.glob("*.parquet"))
 
-    def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None) -> None:
-        """Make `<input>_new` the scanned rows at a snapshot, all or those in a range of row ids."""
-        self._bind(f"{scan.input}_new", self.read(cursor, scan, snapshot, rows))
+    def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
+        """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
+        self._bind(f"{scan.input}_new", self._spread(scan, self.read(cursor, scan, snapshot, rows)))
 
-    def bind_files(self, name: str, files: list[str]) -> None:
+    def _spread(self, scan: Scan, frame: DataFrame) -> DataFrame:
+        if self.exchange is None:
+            return frame
+        if not self.exchange.by_key:
+            return frame.coalesce(self.exchange.tasks)
+        key = [F.col(f"`{name}`") for name in scan.relation.key if name in scan.columns]
+        return frame.repartition(self.exchange.tasks, *key)
+
+    def bind_files(self, name: str, files: Iterable[str]) -> None:
         """Make a relation of Parquet files."""
         self._bind(name, self.session.read.parquet(*(f"file://{file}" for file in files)))
 
@@ -72,18 +83,18 @@ class SparkEngine:
         target = self._export(cursor, query)
         self._bind(name, self.session.read.parquet(f"file://{target}"))
 
-    def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None = None) -> DataFrame:
-        """The scanned columns of a relation at a snapshot."""
+    def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> DataFrame:
+        """The scanned columns of some rows of a relation at a snapshot."""
         row = cursor.execute(f"SELECT count(*) FROM {scan.relation.lake_name} AT (VERSION => {snapshot})").fetchone()
-        if rows is None and row and row[0] <= SMALL_INPUT_ROWS:
-            exported = self._export(cursor, rows_at(scan, snapshot))
+        if row and row[0] <= SMALL_INPUT_ROWS:
+            exported = self._export(cursor, rows_at(scan, snapshot, rows))
             # Told the schema, Spark need not run a job to find it.
             return self.session.read.schema(_schema(scan.relation, scan.columns)).parquet(f"file://{exported}")
         return self._read_files(cursor, scan, snapshot, rows)
 
-    def _read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds | None) -> DataFrame:
+    def _read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> DataFrame:
         table = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
-        needs_row_id = rows is not None or (scan.relation.is_table and ROW_ID in scan.columns)
+        needs_row_id = rows != ALL or (scan.relation.is_table and ROW_ID in scan.columns)
         columns = list(scan.columns)
         if needs_row_id and ROW_ID not in columns:
             columns.append(ROW_ID)
@@ -91,12 +102,12 @@ class SparkEngine:
         frame = parts[0]
         for part in parts[1:]:
             frame = frame.unionByName(part)
-        if rows is not None:
-            frame = frame.where(rows.condition())
+        if rows != ALL:
+            frame = frame.where(rows.condition(ROW_ID))
         return frame.select(*(F.col(f"`{name}`") for name in scan.columns))
 
     def _read_parts(
-        self, table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool, rows: RowIds | None
+        self, table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool, rows: RowIds
     ) -> Iterator[DataFrame]:
         plain = [file for file in table.files if not file.has_row_ids and _overlaps(file, rows)]
         tracked = [file for file in table.files if file.has_row_ids]
@@ -138,39 +149,84 @@ class SparkEngine:
         return frame.select(*(F.col(f"`{name}`") for name in columns))
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        """As `executor.advance.Engine`: what Spark writes becomes temporary views of the cursor."""
+        """As `executor.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
+        compiled = program(view.plan, changes.inputs, changes.retracts)
+        steps = [(step.name, to_sql(step.query, SPARK)) for step in compiled.steps]
         for scan in view.plan.scans:
-            self._bind_version(cursor, scan, versions[scan.input])
+            self._bind_versions(cursor, scan, versions[scan.input], steps)
             if scan.input in changes.inputs:
-                self.bind_query(cursor, f"{scan.input}_changes", f"FROM {scan.input}_changes")
+                self._bind_changes(cursor, scan, versions[scan.input])
         for state in view.plan.states:
-            self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state)}")
+            self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state).sql}")
         if view.plan.reads_now:
             self.set_times(changes.times)
-        compiled = program(view.plan, changes.inputs, changes.retracts)
-        for step in compiled.steps:
-            frame = self.session.sql(to_sql(step.query, SPARK))
+        for name, query in steps:
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
-            self._bind(step.name, self.session.read.parquet(f"file://{self._write(frame)}"))
+            self._bind(name, self.session.read.parquet(f"file://{self._write(self.session.sql(query))}"))
         targets = applications(view, changes)
+        applied = []
         for target, item in zip(targets, compiled.applies, strict=True):
             self._leave(cursor, target.removed, to_sql(item.removed, SPARK))
-            self._leave(cursor, target.added, to_sql(item.added, SPARK))
+            applied.append(replace(target, added=self._add(cursor, target.added, to_sql(item.added, SPARK))))
         left = f"j{view.relation.id}_changes"
-        self._leave(cursor, left, "SELECT * FROM view_changes")
-        return computed(cursor, view, targets, left)
+        if view.relation.created:  # nobody reads it before
+            self._leave(cursor, left, "SELECT * FROM view_changes")
+        return computed(cursor, view, tuple(applied), left)
+
+    def fill(
+        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
+        time_us: int,
+    ) -> Fill:  # fmt: skip
+        """As `executor.advance.Engine`."""
+        if view.plan.reads_now:
+            self.set_times((time_us, time_us))
+        for scan in view.plan.scans:
+            self.bind_slice(cursor, scan, snapshot, rows[scan.input])
+        additions = []
+        for number, item in enumerate(queries):
+            table = Addition(view.table_of(item.target), f"fill_{number}", item.columns)
+            added = self._add(cursor, table, to_sql(item.query, SPARK))
+            if item.target and added.files:
+                self.bind_files(f"{item.target}_state", added.files)
+            elif item.target:
+                self.bind_query(cursor, f"{item.target}_state", f"FROM {table.table.sql}")
+            additions.append(added)
+        return filled(cursor, additions)
 
     def set_times(self, times: tuple[int, int]) -> None:
         """Let `now()` of a view's SQL be these times."""
         for version, time_us in zip(("old", "new"), times, strict=True):
             self.session.sql(f"DECLARE OR REPLACE VARIABLE now_{version} TIMESTAMP DEFAULT timestamp_micros({time_us})")
 
-    def _bind_version(self, cursor: Cursor, scan: Scan, version: Version) -> None:
-        self._bind(f"{scan.input}_old", self.read(cursor, scan, version.old))
-        if version.pending is None:
-            self._bind(f"{scan.input}_new", self.read(cursor, scan, version.new))
+    def _bind_versions(self, cursor: Cursor, scan: Scan, version: Version, steps: list[tuple[str, str]]) -> None:
+        """Make `<input>_old` and `<input>_new`, if a step reads them."""
+        old, new = (f"{scan.input}_{which}" for which in ("old", "new"))
+        if any(old in query for _, query in steps):
+            self._bind(old, self.read(cursor, scan, version.old, version.old_rows))
+        if any(new in query for _, query in steps):
+            if version.pending is None:
+                self._bind(new, self.read(cursor, scan, version.new, version.new_rows))
+            else:
+                self.bind_query(cursor, new, rows_new(scan, version))
+
+    def _bind_changes(self, cursor: Cursor, scan: Scan, version: Version) -> None:
+        """Make `<input>_changes`: the rows that are read on, or what the cursor has under that name."""
+        name = f"{scan.input}_changes"
+        if version.added_rows != NONE:
+            self._bind(name, self.read(cursor, scan, version.new, version.added_rows).withColumn("_weight", F.lit(1)))
         else:
-            self.bind_query(cursor, f"{scan.input}_new", rows_new(scan, version))
+            self.bind_query(cursor, name, f"FROM {name}")
+
+    def _add(self, cursor: Cursor, addition: Addition, query: str) -> Addition:
+        """Leave the rows of a Spark query as an addition, with files where they may become the lake's."""
+        if self.data is None:
+            self._leave(cursor, addition.rows, query)
+            return addition
+        written = self.run_to_parquet(query, self.data / addition.rows)
+        files = [file for file in written if file_rows(cursor, file)]
+        listed = ", ".join(map(literal, files or written[:1]))
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {addition.rows} AS FROM read_parquet([{listed}])")
+        return replace(addition, files=tuple(files))
 
     def _leave(self, cursor: Cursor, name: str, query: str) -> None:
         """Make the rows of a Spark query a temporary table of the cursor."""
@@ -197,15 +253,27 @@ class SparkEngine:
 
 
 @contextlib.contextmanager
-def spark_engine(group: Group, lake: Lake, purpose: str) -> Iterator[SparkEngine]:
+def spark_engine(
+    group: Group, lake: Lake, purpose: str, data: Path | None = None, exchange: Exchange | None = None
+) -> Iterator[SparkEngine]:
     """A session of a group with a scratch directory that is removed afterwards."""
     scratch = lake.staging_path / f"{purpose}_{uuid.uuid4().hex[:8]}"
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         with group.session() as session:
-            yield SparkEngine(session, scratch)
+            if exchange is not None:
+                session.conf.set("spark.sql.shuffle.partitions", exchange.tasks)
+            yield SparkEngine(session, scratch, data, exchange)
+            if exchange is not None:
+                session.conf.unset("spark.sql.shuffle.partitions")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def file_rows(cursor: Cursor, file: str) -> int:
+    """The number of rows of a Parquet file."""
+    row = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({literal(file)})").fetchone()
+    return row[0] if row else 0
 
 
 def _schema(relation: Relation, columns: Sequence[str]) -> str:
@@ -214,10 +282,9 @@ def _schema(relation: Relation, columns: Sequence[str]) -> str:
     return ", ".join(f"`{name}` {types[name].spark()}" for name in columns)
 
 
-def _overlaps(file: DataFile, rows: RowIds | None) -> bool:
-    if rows is None or file.row_id_start is None:
-        return True
-    return file.row_id_start + file.row_count > rows.start and (rows.stop is None or file.row_id_start < rows.stop)
+def _overlaps(file: DataFile, rows: RowIds) -> bool:
+    start = file.row_id_start
+    return start is None or rows.overlaps(start, start + file.row_count)
 
 
 def spark_message(error: BaseException) -> str:

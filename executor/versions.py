@@ -7,37 +7,46 @@ from dataclasses import dataclass
 from catalog.lake import at_version
 from catalog.model import ROW_ID, Relation
 from catalog.names import quote
+from catalog.row_ids import ALL, RowIds
 from planner.nodes import Scan
 
 
 @dataclass(frozen=True)
 class Version:
-    """An upstream of a view goes from snapshot `old` to `new`, then by the rows of `pending`.
+    """An upstream of a view goes from the rows `old_rows` at snapshot `old` to `new_rows` at `new`.
 
-    `pending` is a temporary relation with the changes of a view that this epoch has computed and not yet committed:
-    all stored columns and `_weight`.
+    A created view, or one that has read its whole upstream, has all rows. One that is still reading either reads on or
+    takes up changes in a step: either the rows or the snapshot differ. `pending` is a temporary relation with the
+    changes of a view that this epoch has computed and not yet committed: all stored columns and `_weight`.
     """
 
     relation: Relation
     old: int
     new: int
     pending: str | None = None
+    old_rows: RowIds = ALL
+    new_rows: RowIds = ALL
+
+    @property
+    def added_rows(self) -> RowIds:
+        """The rows that are read on."""
+        return self.new_rows.minus(self.old_rows)
 
 
-def rows_at(scan: Scan, snapshot: int) -> str:
-    """SQL of the scanned columns at a snapshot."""
-    return f"SELECT {_columns(scan)} FROM {at_version(scan.relation.lake_name, snapshot)}"
+def rows_at(scan: Scan, snapshot: int, rows: RowIds = ALL) -> str:
+    """SQL of the scanned columns of some rows at a snapshot."""
+    where = "" if rows == ALL else f" WHERE {rows.condition('rowid')}"
+    return f"SELECT {_columns(scan)} FROM {at_version(scan.relation.lake_name, snapshot)}{where}"
 
 
 def rows_old(scan: Scan, version: Version) -> str:
-    return rows_at(scan, version.old)
+    return rows_at(scan, version.old, version.old_rows)
 
 
 def rows_new(scan: Scan, version: Version) -> str:
     """SQL of the scanned columns as they will be after the epoch."""
-    committed = rows_at(scan, version.new)
     if version.pending is None:
-        return committed
+        return rows_at(scan, version.new, version.new_rows)
     key = " AND ".join(f"c.{quote(k)} IS NOT DISTINCT FROM s.{quote(k)}" for k in scan.relation.key) or "TRUE"
     columns = ", ".join(map(quote, scan.columns))
     return (
@@ -50,14 +59,21 @@ def rows_new(scan: Scan, version: Version) -> str:
 def rows_changed(scan: Scan, version: Version, feed: str | None) -> str | None:
     """SQL of the scanned columns and `_weight` of the changed rows; None when there can be none.
 
-    `feed` is the relation's change feed between the two snapshots, if it changed: see `executor.feeds`.
+    `feed` is the relation's change feed between the two snapshots, if it changed: see `executor.feeds`. Of a row that
+    is not read yet a change means nothing: it will be read as it is then.
     """
     parts = []
     if feed is not None:
-        parts.append(f"SELECT {_columns(scan)}, _weight FROM {feed}")
+        where = "" if version.old_rows == ALL else f" WHERE {version.old_rows.condition('rowid')}"
+        parts.append(f"SELECT {_columns(scan)}, _weight FROM {feed}{where}")
     if version.pending is not None:
         parts.append(f"SELECT {', '.join(map(quote, scan.columns))}, _weight FROM {version.pending}")
     return " UNION ALL ".join(parts) or None
+
+
+def rows_added(scan: Scan, version: Version) -> str:
+    """SQL of the scanned columns and `_weight` of the rows that are read on."""
+    return f"SELECT *, 1 AS _weight FROM ({rows_at(scan, version.new, version.added_rows)})"
 
 
 def _columns(scan: Scan) -> str:

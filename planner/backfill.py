@@ -7,7 +7,7 @@ of the fragment is linear in them; the other inputs are read whole by every slic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -33,6 +33,30 @@ from planner.nodes import (
 from planner.stream import StreamPlan
 
 PARTIALS = "partials"
+
+
+@dataclass(frozen=True)
+class FillQuery:
+    """The rows that a step of a backfill adds to a fragment's target."""
+
+    target: str | None  # as `Fragment.target`
+    query: exp.Select
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(select.alias_or_name for select in self.query.selects)
+
+
+def first_rows(plan: StreamPlan) -> tuple[FillQuery, ...]:
+    """What the first step of a backfill adds, whose inputs were empty before: states first."""
+    found = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
+    return tuple(FillQuery(fragment.target, whole_query(plan, fragment)) for fragment in found)
+
+
+def more_rows(plan: StreamPlan, inputs: Iterable[str]) -> tuple[FillQuery, ...]:
+    """What more rows of some inputs add to a view without an operator that needs rows together."""
+    [fragment] = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
+    return tuple(FillQuery(None, slice_query(plan, fragment, name)) for name in inputs)
 
 
 @dataclass(frozen=True)
@@ -64,7 +88,7 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
 
 def _merges(node: Aggregate | TopN) -> bool:
     """Whether results over parts of the input can be put together."""
-    return isinstance(node, TopN) or all(call.expression is None for call in node.calls)
+    return isinstance(node, TopN) or node.is_mergeable
 
 
 def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:

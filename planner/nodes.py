@@ -295,6 +295,11 @@ class Aggregate(_Unary):
     def key(self) -> tuple[str, ...]:
         return self.keys
 
+    @property
+    def is_mergeable(self) -> bool:
+        """Whether results over parts of the input can be put together."""
+        return all(call.expression is None for call in self.calls)
+
 
 @dataclass(frozen=True)
 class TopN(_SameRows):

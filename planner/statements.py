@@ -61,11 +61,16 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class Option:
-    """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case."""
+    """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case.
+
+    `edges` are the pairs of `FIXED(a -> b, …)`, whose value is `fixed`.
+    """
 
     name: str
     value: str
     position: int
+    value_position: int = 0
+    edges: tuple[tuple[Name, Name], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,38 @@ class SetVariable:
 
 
 @dataclass(frozen=True)
+class AlterRateLimit:
+    """ALTER MATERIALIZED VIEW … SET BACKFILL_RATE_LIMIT: rows a second; None is no limit, 0 a pause."""
+
+    name: Name
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class AlterParallelism:
+    """ALTER MATERIALIZED VIEW … SET PARALLELISM, as SHOW prints it."""
+
+    name: Name
+    parallelism: str
+    is_deferred: bool = False
+
+
+@dataclass(frozen=True)
+class AlterBackfillParallelism:
+    """ALTER MATERIALIZED VIEW … SET BACKFILL_PARALLELISM: None is that of the job."""
+
+    name: Name
+    parallelism: int | None
+    is_deferred: bool = False
+
+
+@dataclass(frozen=True)
 class Flush:
+    pass
+
+
+@dataclass(frozen=True)
+class Recover:
     pass
 
 
@@ -225,7 +261,11 @@ Statement = (
     | ShowCreate
     | ShowVariable
     | SetVariable
+    | AlterRateLimit
+    | AlterParallelism
+    | AlterBackfillParallelism
     | Flush
+    | Recover
     | Wait
     | CancelJobs
     | Explain

@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column
+from planner.backfill_order import backfill_order
 from planner.bind import Scope, bind, check_functions
 from planner.build.query import build
 from planner.build.window_close import on_window_close
@@ -33,12 +34,11 @@ from planner.nodes import (
     expressions,
     walk,
 )
+from planner.options import read_options
 from planner.parse.trees import position_of
 from planner.rules import apply_rules
 from planner.statements import CreateMaterializedView
-
-# RisingWave's name of the strategy, as EXPLAIN prints it.
-SNAPSHOT = "SnapshotBackfill"
+from planner.strategy import DEFAULTS, BackfillSettings, choose
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class StreamPlan:
     strategy: str
     reason: str
     duckdb_only: str | None  # why Spark may not run it; None when both engines are proven equal
+    notices: tuple[str, ...] = ()  # what the choice of the strategy has to tell the user
+    order: tuple[tuple[int, int], ...] = ()  # ids of upstreams: the first is read to its end before the second starts
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -104,8 +106,14 @@ class StreamPlan:
         return next(state for state in self.states if state.node == node)
 
 
-def plan_view(statement: CreateMaterializedView, catalog: Catalog, scope: Scope) -> StreamPlan:
-    """Plan a CREATE MATERIALIZED VIEW. Pure. Raises Error with a position in the statement."""
+def plan_view(
+    statement: CreateMaterializedView, catalog: Catalog, scope: Scope, settings: BackfillSettings = DEFAULTS
+) -> StreamPlan:
+    """Plan a CREATE MATERIALIZED VIEW. Pure. Raises Error with a position in the statement.
+
+    `settings` are the session's. A definition is planned again without them: what they decided is in the job.
+    """
+    options = read_options(statement.options)
     root = _rename_outputs(build(bind(statement.query, catalog, scope)), statement.columns)
     if statement.emit_on_window_close:
         root = on_window_close(root)
@@ -114,7 +122,18 @@ def plan_view(statement: CreateMaterializedView, catalog: Catalog, scope: Scope)
     planned = apply_rules(root)
     _check_time(planned)
     _check_temporal_joins(planned, True)
-    return StreamPlan(planned, width, _states(planned), SNAPSHOT, "the only strategy so far", duckdb_only(planned))
+    chosen = choose(planned, options.applied(settings), options.strategy)
+    order = backfill_order(planned, options.order, catalog, scope)
+    return StreamPlan(
+        planned,
+        width,
+        _states(planned),
+        chosen.strategy,
+        chosen.reason,
+        duckdb_only(planned),
+        chosen.notices + order.notices,
+        order.pairs,
+    )
 
 
 def _check_time(root: Node) -> None:

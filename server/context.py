@@ -10,11 +10,11 @@ from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.store import Store
-from executor.backfill import Settings
 from executor.coordinator import Coordinator
 from executor.groups import Groups, Size, require_java
 from executor.jobs import Jobs
 from executor.plans import Plans
+from executor.work import Settings
 from server.config import Config
 from server.variables import SYSTEM, find, normalise
 
@@ -115,7 +115,11 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     def in_process_rows() -> int:
         return int(parameter("streaming_duckdb_max_rows")) if parameter("backfill_engine") == "auto" else -1
 
-    settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows)
+    def duckdb_takes(rows: int) -> bool:
+        engine = parameter("streaming_engine")
+        return engine == "duckdb" or (engine == "auto" and rows <= int(parameter("streaming_duckdb_max_rows")))
+
+    settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows, duckdb_takes)
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
     jobs.recover()

@@ -1,9 +1,9 @@
-"""FLUSH, WAIT, CANCEL JOBS, and what is accepted without effect."""
+"""FLUSH, WAIT, RECOVER, CANCEL JOBS, and what is accepted without effect."""
 
 from __future__ import annotations
 
 from catalog.types import VARCHAR
-from planner.statements import CancelJobs, Deallocate, Flush, Transaction, Wait
+from planner.statements import CancelJobs, Deallocate, Flush, Recover, Transaction, Wait
 from server.kinds import find_of_kind
 from server.result import Result
 from server.session import Session, rows_result
@@ -26,7 +26,7 @@ def wait(session: Session, statement: Wait) -> Result:
     return Result("WAIT")
 
 
-def recover(session: Session) -> Result:
+def recover(session: Session, statement: Recover) -> Result:
     """Stop the creating jobs and resume them where they are. Only superusers may, and every user is one so far."""
     session.context.jobs.recover_now(session.check_cancelled)
     return Result("RECOVER")

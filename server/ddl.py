@@ -12,7 +12,9 @@ from executor.groups import DEFAULT_GROUP
 from planner.batch.query import plan_query, relations_read
 from planner.bind import resolve
 from planner.explain.explain import notices
-from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name, Option
+from planner.options import ViewOptions, read_options
+from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
+from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name
 from planner.stream import StreamPlan, plan_view
 from server.kinds import find_of_kind
 from server.result import Notice, Result, ResultColumn
@@ -62,13 +64,27 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
             found = resolve(session.context.store.catalog, session.scope, statement.name)
             session.context.jobs.wait(found.id, watch(session, "CREATE MATERIALIZED VIEW"))
         return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
-    is_serverless = _resolve_serverless(session, statement.options)
+    options = read_options(statement.options)
+    is_serverless = _resolve_serverless(session, options)
+    parallelism, backfill_parallelism = _parallelism(session), _backfill_parallelism(session)
+    settings = options.applied(session.backfill_settings)
     environment = session.environment
-    plan = plan_view(statement, environment.catalog, environment.scope)
+    plan = plan_view(statement, environment.catalog, environment.scope, settings)
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
     relation = _view_relation(session, statement, plan, upstreams)
-    job = Job(0, INITIAL, is_background, is_serverless, DEFAULT_GROUP, plan.strategy)
+    job = Job(
+        0,
+        INITIAL,
+        is_background,
+        is_serverless,
+        DEFAULT_GROUP,
+        plan.strategy,
+        rate_limit=settings.rate_limit,
+        parallelism=parallelism,
+        backfill_parallelism=backfill_parallelism,
+        order=plan.order,
+    )
     backfill = session.context.jobs.create(relation, plan, job)
     check = session.check_cancelled if is_background else watch(session, "CREATE MATERIALIZED VIEW")
     try:
@@ -134,19 +150,10 @@ def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> t
     return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))
 
 
-def _resolve_serverless(session: Session, options: tuple[Option, ...]) -> bool:
-    """RisingWave's precedence: the option beats the session variable, and only the word `true` is true."""
-    given = {option.name: option for option in options}
-    unknown = sorted(set(given) - {"cloud.serverless_backfill_enabled"})
-    if unknown:
-        listed = ", ".join(f'"{name}"' for name in unknown)
-        raise Error(
-            f"unexpected options in WITH clause: [{listed}]",
-            errors.INVALID_PARAMETER_VALUE,
-            position=given[unknown[0]].position,
-        )
-    option = given.get("cloud.serverless_backfill_enabled")
-    wanted = option.value == "true" if option else session.flag("enable_serverless_backfill")
+def _resolve_serverless(session: Session, options: ViewOptions) -> bool:
+    """RisingWave's precedence: the option beats the session variable."""
+    asked = options.is_serverless
+    wanted = session.flag("enable_serverless_backfill") if asked is None else asked
     if wanted and session.get("serverless_backfill_enabled") != "true":
         raise Error(
             DISABLED,
@@ -154,6 +161,28 @@ def _resolve_serverless(session: Session, options: tuple[Option, ...]) -> bool:
             hint="An administrator can enable it here: ALTER SYSTEM SET serverless_backfill_enabled = true",
         )
     return wanted
+
+
+def _parallelism(session: Session) -> str:
+    """That of views if set, else that of all jobs (src/frontend/src/stream_fragmenter/parallelism.rs of v2.8)."""
+    names = ("streaming_parallelism_for_materialized_view", "streaming_parallelism")
+    found = next((value for name in names if (value := session.get(name)) != DEFAULT), ADAPTIVE)
+    return _within_maximum(session, found, "parallelism")
+
+
+def _backfill_parallelism(session: Session) -> int | None:
+    found = session.get("streaming_parallelism_for_backfill")
+    return None if found == DEFAULT else int(_within_maximum(session, found, "backfill parallelism"))
+
+
+def _within_maximum(session: Session, parallelism: str, what: str) -> str:
+    try:
+        check_maximum(parallelism, int(session.get("streaming_max_parallelism")), what)
+    except ValueError as error:
+        raise Error(
+            str(error), errors.INVALID_PARAMETER_VALUE, hint="SET streaming_max_parallelism raises the maximum."
+        ) from error
+    return parallelism
 
 
 def drop(session: Session, statement: Drop) -> Result:

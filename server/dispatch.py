@@ -18,7 +18,7 @@ from planner.parse.statement import parse_statement
 from planner.parse.tokens import split_statements
 from planner.parse.trees import locate
 from planner.statements import Statement
-from server import control, copy_handlers, ddl, dml, queries, result, show
+from server import alter, control, copy_handlers, ddl, dml, queries, result, show
 from server.context import Context
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
@@ -47,7 +47,11 @@ HANDLERS: dict[type, Handler] = {
     statements.ShowCreate: _plain(show.show_create),
     statements.ShowVariable: _plain(show.show_variable),
     statements.SetVariable: _plain(show.set_variable),
+    statements.AlterRateLimit: _plain(alter.set_rate_limit),
+    statements.AlterParallelism: _plain(alter.set_parallelism),
+    statements.AlterBackfillParallelism: _plain(alter.set_backfill_parallelism),
     statements.Flush: _plain(control.flush),
+    statements.Recover: _plain(control.recover),
     statements.Wait: _plain(control.wait),
     statements.CancelJobs: _plain(control.cancel_jobs),
     statements.Transaction: _plain(control.transaction),

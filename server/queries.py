@@ -27,7 +27,7 @@ def explain(session: Session, statement: Explain) -> Result:
     # Planning a batch statement as it would be run finds its errors.
     batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
     try:
-        lines = explain_lines(statement, environment.catalog, environment.scope)
+        lines = explain_lines(statement, environment.catalog, environment.scope, session.backfill_settings)
     except Error as refused:
         if batch is None or statement.options.format != "text" or statement.options.type != "physical":
             raise

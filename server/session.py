@@ -16,6 +16,7 @@ from catalog.system_views import is_system
 from catalog.types import Type, parse_type
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
+from planner.strategy import BackfillSettings
 from server.context import Context
 from server.result import Notice, Result, ResultColumn
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
@@ -80,6 +81,15 @@ class Session:
         settings = {name: self.get(name) for name in SESSION}
         settings |= {"database": self.database, "user": self.user, "schema": self.scope.schema}
         return Environment(self.context.store.catalog, self.scope, settings, is_system)
+
+    @property
+    def backfill_settings(self) -> BackfillSettings:
+        limit = int(self.get("backfill_rate_limit"))
+        return BackfillSettings(
+            self.flag("streaming_use_snapshot_backfill"),
+            self.flag("streaming_use_arrangement_backfill"),
+            limit if limit >= 0 else None,
+        )
 
     @contextlib.contextmanager
     def statement(self) -> Iterator[None]:

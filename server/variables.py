@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from catalog import errors
 from catalog.errors import Error
+from planner.parallelism import DEFAULT, LARGEST, normalise_backfill_parallelism, normalise_parallelism
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,32 @@ def _duration(text: str) -> str:
     return f"{int(match[1]) * factor}ms"
 
 
-_INT32 = (-(2**31), 2**31 - 1)
+def _vnodes(text: str) -> str:
+    """The number of vnodes of new jobs, within RisingWave's limits (check_streaming_max_parallelism)."""
+    value = int(_integer(*_U64)(text))
+    if value <= 1:
+        raise ValueError("STREAMING_MAX_PARALLELISM must be greater than 1")
+    if value > LARGEST:
+        raise ValueError(f"STREAMING_MAX_PARALLELISM must be less than or equal to {LARGEST}")
+    return str(value)
+
+
+_INT32, _U32, _U64 = (-(2**31), 2**31 - 1), (0, 2**32 - 1), (0, 2**64 - 1)
 
 SESSION: dict[str, Variable] = {
     variable.name: variable
     for variable in (
         Variable("background_ddl", "false", _boolean, "Create views in the background: the statement returns at once"),
         Variable("enable_serverless_backfill", "false", _boolean, "Backfill new views on Spark resources of their own"),
+        Variable("streaming_use_snapshot_backfill", "true", _boolean, "Fill new views from a snapshot, then a log"),
+        Variable("streaming_use_arrangement_backfill", "true", _boolean, "Else with exchanges, not no-shuffle"),
+        Variable("backfill_rate_limit", "-1", _integer(*_INT32), "Rows a second of a backfill; -1: all, 0: pause"),
+        Variable("streaming_parallelism", DEFAULT, normalise_parallelism, "Parallelism of new jobs"),
+        Variable("streaming_parallelism_for_materialized_view", DEFAULT, normalise_parallelism, "That of new views"),
+        Variable("streaming_parallelism_for_backfill", DEFAULT, normalise_backfill_parallelism, "Theirs while created"),
+        Variable("streaming_max_parallelism", "256", _vnodes, "Highest parallelism of a new job"),
+        Variable("slow_ddl_notification_secs", "30", _integer(*_U32), "Seconds until a notice of a slow DDL"),
         Variable("implicit_flush", "false", _boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
-        Variable("slow_ddl_notification_secs", "30", _integer(0, 2**32 - 1), "When a slow CREATE says so; 0 never"),
         Variable("application_name", "", _text, "Name of the client program"),
         Variable("client_encoding", "UTF8", lambda text: "UTF8", "Encoding of the client; UTF8 only"),
         Variable("client_min_messages", "notice", _text, "Least severe message sent"),
@@ -113,12 +131,12 @@ SYSTEM: dict[str, Variable] = {
     variable.name: variable
     for variable in (
         Variable("barrier_interval_ms", "1000", _integer(50, 2**31), "Least time between two barriers, in ms"),
+        Variable("max_concurrent_creating_streaming_jobs", "1", _integer(*_U32), "Jobs created at once; 0 is no limit"),
         Variable("serverless_backfill_enabled", "false", _boolean, "Allow backfills on resources of their own"),
         Variable("serverless_backfill_sku", "2x2", _size, "Size of a serverless node: <cores>x<GiB>"),
         Variable("streaming_engine", "auto", _one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
         Variable("streaming_duckdb_max_rows", "200000", _integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
         Variable("backfill_engine", "spark", _one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
-        Variable("max_concurrent_creating_streaming_jobs", "1", _integer(0, 2**32 - 1), "CREATEs at once; 0: any"),
         Variable("backfill_slice_rows", "20000000", _integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
     )
 }  # fmt: skip

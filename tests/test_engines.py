@@ -12,9 +12,10 @@ from test_functions import GOLDEN, OneTable, create_table_h, in_view, same_value
 
 from catalog.lake import Cursor
 from catalog.model import ROW_ID, Column, Relation, row_id_column
+from catalog.row_ids import ALL, RowIds
 from catalog.types import INTEGER, VARCHAR
 from executor.groups import Group, Groups, Size
-from executor.spark_engine import RowIds, SparkEngine, spark_engine
+from executor.spark_engine import SparkEngine, spark_engine
 from planner.bind import BoundQuery, Scope, bind, type_of
 from planner.functions.emit import SPARK, to_sql
 from planner.functions.functions import FUNCTIONS
@@ -74,14 +75,14 @@ def test_spark_reads_what_duckdb_reads(opened: tuple[Cursor, SparkEngine]) -> No
         snapshots.append(row[0])
     scan = Scan("i0", T, "t", ("a", "s", ROW_ID))
     for snapshot in snapshots:
-        for rows in (None, RowIds(0, 3001), RowIds(3001, None)):
+        for rows in (ALL, RowIds(((0, 3001),)), RowIds(((3001, None),)), RowIds(((10, 20), (4000, 5003)))):
             expected = duckdb_rows(cursor, snapshot, rows)
             frame = engine._read_files(cursor, scan, snapshot, rows)
             assert Counter(tuple(row) for row in frame.collect()) == expected, (snapshot, rows)
 
 
-def duckdb_rows(cursor: Cursor, snapshot: int, rows: RowIds | None) -> Counter[tuple[object, ...]]:
-    where = "" if rows is None else f" WHERE {rows.condition().replace(ROW_ID, 'rowid')}"
+def duckdb_rows(cursor: Cursor, snapshot: int, rows: RowIds) -> Counter[tuple[object, ...]]:
+    where = f" WHERE {rows.condition('rowid')}"
     return Counter(
         cursor.execute(f'SELECT a, s, rowid FROM lake."dev.public".t AT (VERSION => {snapshot}){where}').fetchall()
     )

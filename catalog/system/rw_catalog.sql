@@ -1,9 +1,9 @@
 -- rw_catalog with RisingWave's columns. Jobs, progress, nodes and materialized views (which change while a job runs)
 -- are read from the lake; the rest from the copies that catalog.system_views.refresh takes.
 
--- What each fragment of a creating job has read, of how much. A snapshot backfill counts the rows of finished slices;
--- the others (`is_open`: their upstreams grow under them) count the rows their steps have read, of those that were
--- there when they started. Totals never change and finished steps are never taken back, so no progress goes backwards.
+-- What each fragment of a creating job has read, of how much. One cut into slices counts the rows of finished ones; one
+-- that reads on (`is_open`: its upstream grows under it) counts the rows its steps have read, of those that were there
+-- when it started. Totals never change and finished steps are never taken back, so no progress goes backwards.
 CREATE OR REPLACE VIEW rwc._steps AS
 SELECT job_id, fragment_id, slice_id, max(row_count) AS row_count, max(finished_at) AS finished_at
 FROM lake.sparkwave.finished_slices GROUP BY job_id, fragment_id, slice_id;
@@ -15,8 +15,9 @@ SELECT s.job_id, s.fragment_id, any_value(s.upstream_id) AS upstream_id, false A
 FROM lake.sparkwave.slices s LEFT JOIN rwc._steps f USING (job_id, fragment_id, slice_id)
 GROUP BY s.job_id, s.fragment_id
 UNION ALL
-SELECT p.job_id, p.fragment_id, p.upstream_id, true, coalesce(f.consumed, 0) >= p.total, p.total, coalesce(f.consumed, 0)
-FROM (SELECT job_id, fragment_id, any_value(upstream_id) AS upstream_id, sum(row_total)::BIGINT AS total
+SELECT p.job_id, p.fragment_id, p.upstream_id, true, p.is_read, p.total, coalesce(f.consumed, 0)
+FROM (SELECT job_id, fragment_id, any_value(upstream_id) AS upstream_id, sum(row_total)::BIGINT AS total,
+             bool_and(coalesce(position >= row_id_to, false)) AS is_read
       FROM lake.sparkwave.positions GROUP BY job_id, fragment_id) p
 LEFT JOIN (SELECT job_id, fragment_id, sum(row_count)::BIGINT AS consumed FROM rwc._steps GROUP BY job_id, fragment_id) f
     USING (job_id, fragment_id);
@@ -50,7 +51,7 @@ WHERE j.status IN ('INITIAL', 'CREATING');
 CREATE OR REPLACE VIEW rwc._job_progress AS
 SELECT j.*,
        CASE WHEN j.status = 'INITIAL' OR p.job_id IS NULL THEN '0.0%'
-            WHEN NOT j.is_snapshot THEN rwc._progress(p.consumed, p.total, p.is_open)
+            WHEN NOT j.is_snapshot THEN if(p.is_read, '100%', rwc._progress(p.consumed, p.total, p.is_open))
             WHEN j.is_finishing THEN 'Finishing [epoch lag: ' || rwc._duration(j.lag_ms) || ']'
             WHEN p.is_read THEN 'LogStore [actor: 0/1, avg lag ' || rwc._duration(coalesce(j.lag_ms, 0)) || ']'
             ELSE 'Snapshot [' || rwc._progress(p.consumed, p.total, p.is_open) || ']' END AS progress
@@ -115,32 +116,44 @@ SELECT job_id, fragment_id, max(finished_at) AS last_at,
              min(rows_of_three / rwc._seconds(started_at, now())) FILTER (recent = 1)) AS slowest
 FROM rwc._windows GROUP BY job_id, fragment_id;
 
+-- The scans that a backfill_order holds back, and what they wait for.
+CREATE OR REPLACE VIEW rwc._held_back AS
+SELECT e.job_id, e.edge[2] AS upstream_id, string_agg(DISTINCT u.schema || '.' || u.name, ', ') AS names
+FROM (SELECT id AS job_id, unnest(backfill_order) AS edge FROM lake.sparkwave.jobs) e
+JOIN rwc._fragment_progress p ON p.job_id = e.job_id AND p.upstream_id = e.edge[1] AND p.is_open AND NOT p.is_read
+JOIN lake.sparkwave.relations u ON u.id = p.upstream_id
+GROUP BY e.job_id, e.edge[2];
+
 CREATE OR REPLACE VIEW rwc._fragment_status AS
 SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.schema || '.' || u.name AS upstream_name,
-       j.strategy, j.resource_group, p.consumed AS rows_done, p.total AS rows_total, j.rate_limit, j.waiting AS reason,
-       j.initialized_at,
+       j.strategy, j.resource_group, p.consumed AS rows_done, p.total AS rows_total, j.rate_limit, j.initialized_at,
+       coalesce(j.waiting, 'waiting for ' || h.names || ' (backfill_order)') AS waiting,
        CASE WHEN j.waiting LIKE 'waiting for a permit%' THEN 'WAITING'
             WHEN j.is_finishing THEN 'FINISHING'
             WHEN j.status = 'INITIAL' THEN 'PROVISIONING'
-            WHEN p.is_read AND bool_and(p.is_read) OVER (PARTITION BY j.id) THEN 'CATCHING UP'
-            WHEN p.is_read AND NOT p.is_open THEN 'FINISHED'
+            WHEN bool_and(p.is_read) OVER (PARTITION BY j.id) THEN 'CATCHING UP'
+            WHEN p.is_read THEN 'FINISHED'
             WHEN j.is_serverless AND n.resource_group IS NULL THEN 'PROVISIONING'
             WHEN j.rate_limit = 0 THEN 'PAUSED'
-            WHEN j.waiting IS NOT NULL THEN 'WAITING'
+            WHEN j.waiting LIKE 'retrying%' THEN 'RETRYING'
+            WHEN j.waiting IS NOT NULL OR h.names IS NOT NULL THEN 'WAITING'
             ELSE 'RUNNING' END AS state
 FROM rwc._creating_jobs j
 LEFT JOIN rwc._fragment_progress p ON p.job_id = j.id
+LEFT JOIN rwc._held_back h ON h.job_id = j.id AND h.upstream_id = p.upstream_id
 LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id
 LEFT JOIN (SELECT DISTINCT resource_group FROM lake.sparkwave.nodes WHERE state = 'RUNNING') n
     ON n.resource_group = j.resource_group;
 
 CREATE OR REPLACE VIEW rwc.rw_backfill_status AS
 SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, s.strategy, s.resource_group, s.state,
-       s.rows_done, s.rows_total, if(s.state = 'RUNNING', r.average, NULL) AS rows_per_second,
-       if(s.state = 'RUNNING', greatest((s.rows_total - s.rows_done) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0),
-          NULL) AS seconds_left_low,
-       if(s.state = 'RUNNING', greatest(s.rows_total - s.rows_done, 0) / r.slowest, NULL) AS seconds_left_high,
-       s.rate_limit, s.reason, coalesce(r.last_at, s.initialized_at) AS updated_at
+       s.rows_done, s.rows_total, CASE WHEN s.state = 'RUNNING' THEN r.average END AS rows_per_second,
+       CASE WHEN s.state = 'RUNNING' AND r.fastest IS NOT NULL
+            THEN greatest((s.rows_total - s.rows_done) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0)
+       END AS seconds_left_low,
+       CASE WHEN s.state = 'RUNNING' THEN greatest(s.rows_total - s.rows_done, 0) / r.slowest END AS seconds_left_high,
+       s.rate_limit, if(s.state = 'FINISHED', NULL, s.waiting) AS reason,
+       coalesce(r.last_at, s.initialized_at) AS updated_at
 FROM rwc._fragment_status s LEFT JOIN rwc._rates r USING (job_id, fragment_id)
 ORDER BY s.job_id, s.fragment_id;
 

@@ -20,11 +20,12 @@ from planner.explain.incremental import decisions, incremental
 from planner.explain.nodes import view_operators
 from planner.explain.operators import Operator, materialize, show_distribution
 from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions
+from planner.strategy import DEFAULTS, BackfillSettings
 from planner.stream import StreamPlan, plan_view
 
 
-def explain(statement: Explain, catalog: Catalog, scope: Scope) -> list[str]:
-    """The lines of EXPLAIN.
+def explain(statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings = DEFAULTS) -> list[str]:
+    """The lines of EXPLAIN, for a session with these settings.
 
     Raises Error as planning the statement does, and 0A000 for options that do not go together. With TRACE what
     planning raises is the last line instead.
@@ -33,7 +34,7 @@ def explain(statement: Explain, catalog: Catalog, scope: Scope) -> list[str]:
     check(statement)
     lines: list[str] = []
     try:
-        for line in _explained(statement, catalog, scope):
+        for line in _explained(statement, catalog, scope, settings):
             lines.append(line)
     except Error as error:
         if not options.trace:
@@ -67,7 +68,7 @@ def _unsupported(what: str, hint: str) -> Error:
     return Error(f"Not supported: {what}", errors.FEATURE_NOT_SUPPORTED, hint=hint)
 
 
-def _explained(statement: Explain, catalog: Catalog, scope: Scope) -> Iterator[str]:
+def _explained(statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings) -> Iterator[str]:
     options, target = statement.options, statement.statement
     if isinstance(target, CreateTable):
         yield from FORMATS[options.format](_table(target))
@@ -84,7 +85,7 @@ def _explained(statement: Explain, catalog: Catalog, scope: Scope) -> Iterator[s
             yield from FORMATS[options.format](logical_operators(root, options.verbose))
         return
     if isinstance(target, CreateMaterializedView):
-        plan = plan_view(target, catalog, scope)
+        plan = plan_view(target, catalog, scope, settings)
         if options.trace:
             yield from ("To Stream Plan:", "")
         yield from explain_view(plan, options)
@@ -106,7 +107,7 @@ def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
     As text, VERBOSE and BACKFILL also say how it is filled and where it runs, which RisingWave does not.
     """
     if options.backfill and options.format == "dot":
-        return ["digraph G {", "}"]  # a backfill order has no edges as long as views are filled in one piece
+        return _order(plan)
     if options.incremental:
         return incremental(plan)
     root = view_operators(plan, options.verbose)
@@ -116,6 +117,12 @@ def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
     if options.format == "text" and (options.verbose or options.backfill):
         lines += ["", *decisions(plan)]
     return lines
+
+
+def _order(plan: StreamPlan) -> list[str]:
+    """The backfill order as a graph (RisingWave: backfill_order_strategy.rs, module display)."""
+    names = {scan.relation.id: scan.relation.qualified_name for scan in plan.scans}
+    return ["digraph G {", *sorted(f'  "{names[before]}" -> "{names[after]}";' for before, after in plan.order), "}"]
 
 
 def _table(statement: CreateTable) -> Operator:
@@ -148,7 +155,7 @@ def _table(statement: CreateTable) -> Operator:
 
 def notices(query: exp.Query, plan: StreamPlan) -> list[str]:
     """What to tell the user about a query that is accepted."""
-    found = []
+    found = list(plan.notices)
     if query.args.get("order") is not None:
         found.append(
             "The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee the order of a SELECT."

@@ -1,4 +1,4 @@
-"""Parsing of what sqlglot does not know: COPY, SHOW, SET, ALTER SYSTEM, WAIT, CANCEL and their like."""
+"""Parsing of what sqlglot does not know: COPY, SHOW, SET, ALTER SYSTEM, WAIT, RECOVER, CANCEL and their like."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from planner.parse.alter import parse_alter_materialized_view
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import parse_tree
 from planner.statements import (
@@ -14,6 +15,7 @@ from planner.statements import (
     Deallocate,
     Flush,
     Name,
+    Recover,
     SetVariable,
     Show,
     ShowCreate,
@@ -146,10 +148,20 @@ def parse_reset(reader: TokenReader) -> Statement:
     return Deallocate("RESET") if name == "all" else SetVariable(name, None)
 
 
-def parse_alter(reader: TokenReader) -> SetVariable:
+def parse_alter(reader: TokenReader) -> Statement:
     reader.expect("ALTER")
+    if reader.accept("MATERIALIZED", "VIEW"):
+        return parse_alter_materialized_view(reader)
     if not reader.accept("SYSTEM"):
-        raise Error(f"ALTER {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+        hint = None
+        if reader.peek() == "FRAGMENT":
+            hint = "A rate limit is that of a whole job: ALTER MATERIALIZED VIEW … SET BACKFILL_RATE_LIMIT."
+        raise Error(
+            f"ALTER {reader.peek()} is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=hint,
+            position=reader.offset + 1,
+        )
     reader.expect("SET")
     name = reader.dotted_word()
     if not reader.accept("TO"):
@@ -157,18 +169,19 @@ def parse_alter(reader: TokenReader) -> SetVariable:
     return SetVariable(name, _set_value(reader), system=True)
 
 
+_WAITED = ("TABLE", "MATERIALIZED VIEW", "SINK", "INDEX")
+
+
 def parse_wait(reader: TokenReader) -> Wait:
     reader.expect("WAIT")
     if reader.at_end:
         return Wait()
-    if reader.accept("MATERIALIZED", "VIEW"):
-        kind = "materialized view"
-    else:
-        reader.expect("TABLE")
-        kind = "table"
+    kind = next((kind for kind in _WAITED if reader.accept(*kind.split())), None)
+    if kind is None:
+        raise reader.syntax_error()
     name = reader.name()
     reader.finish()
-    return Wait(kind, name)
+    return Wait(kind.lower(), name)
 
 
 def parse_cancel(reader: TokenReader) -> CancelJobs:
@@ -184,6 +197,12 @@ def parse_flush(reader: TokenReader) -> Flush:
     reader.expect("FLUSH")
     reader.finish()
     return Flush()
+
+
+def parse_recover(reader: TokenReader) -> Recover:
+    reader.expect("RECOVER")
+    reader.finish()
+    return Recover()
 
 
 def parse_deallocate(reader: TokenReader) -> Deallocate:

@@ -16,6 +16,7 @@ from planner.parse.control import (
     parse_copy,
     parse_deallocate,
     parse_flush,
+    parse_recover,
     parse_reset,
     parse_set,
     parse_show,
@@ -34,6 +35,7 @@ from planner.statements import (
     Empty,
     Explain,
     Insert,
+    Name,
     Option,
     Query,
     Statement,
@@ -102,7 +104,7 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
         query = exp.select("*").from_(query)
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
-    _refuse_duplicates([option.name for option in options], "Duplicated option: {}")
+    _refuse_duplicates(options)
     head = f"CREATE MATERIALIZED VIEW {name.sql}{_column_list(columns)}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
@@ -130,13 +132,36 @@ def _option(reader: TokenReader) -> Option:
     position = reader.offset + 1
     name = reader.dotted_word()
     reader.expect("=")
-    return Option(name, reader.value(), position)
+    value_position = reader.offset + 1
+    if name == "backfill_order":
+        return _backfill_order(reader, position)
+    return Option(name, reader.value(), position, value_position)
 
 
-def _refuse_duplicates(names: list[str], message: str) -> None:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise Error(message.format(name), errors.INVALID_PARAMETER_VALUE)
+def _backfill_order(reader: TokenReader, position: int) -> Option:
+    """`FIXED(a -> b, …)`, AUTO, NONE or DEFAULT (RisingWave: src/sqlparser/src/parser.rs)."""
+    value_position = reader.offset + 1
+    word = next((word for word in ("AUTO", "NONE", "DEFAULT", "FIXED") if reader.accept(word)), None)
+    if word is None:
+        error = reader.syntax_error()
+        error.hint = "backfill_order is FIXED(a -> b, …), AUTO, NONE or DEFAULT, without quotes."
+        raise error
+    edges = reader.parenthesised(lambda: _edge(reader)) if word == "FIXED" else ()
+    return Option("backfill_order", word.lower(), position, value_position, edges)
+
+
+def _edge(reader: TokenReader) -> tuple[Name, Name]:
+    before = reader.name()
+    reader.expect("->")
+    return before, reader.name()
+
+
+def _refuse_duplicates(options: tuple[Option, ...]) -> None:
+    seen: set[str] = set()
+    for option in options:
+        if option.name in seen:
+            raise Error(f"Duplicated option: {option.name}", errors.INVALID_PARAMETER_VALUE, position=option.position)
+        seen.add(option.name)
 
 
 def _drop(reader: TokenReader) -> Drop:
@@ -218,6 +243,7 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "RESET": parse_reset,
     "ALTER": parse_alter,
     "FLUSH": parse_flush,
+    "RECOVER": parse_recover,
     "WAIT": parse_wait,
     "CANCEL": parse_cancel,
     "EXPLAIN": _explain,

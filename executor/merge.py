@@ -1,0 +1,171 @@
+"""Fills a view by reading its upstreams on while taking up their changes: NoShuffle and Arrangement backfill.
+
+Each step is `advance` between two versions of the inputs, a version being a snapshot and the row ids read so far. A
+step either reads on at a snapshot, or goes to a newer snapshot with the changes of the rows that are read (RisingWave:
+src/stream/src/executor/backfill/arrangement_backfill.rs). What is committed is always the view over what is read.
+
+A Snapshot backfill with a rate limit, or in process, reads on the same way; it stays at its snapshot meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from catalog.lake import Cursor
+from catalog.model import Epoch
+from catalog.positions import Positions, cut
+from catalog.row_ids import ALL, NONE
+from executor.advance import Advance, Changes, Fill, bind_changes
+from executor.feeds import Feeds
+from executor.parallelism import actors_of
+from executor.slicing import next_row_id, row_count, row_ids
+from executor.spark_engine import Exchange
+from executor.throttle import Throttle
+from executor.versions import Version
+from executor.work import ControlsChanged, Work
+from planner.backfill import first_rows, more_rows
+from planner.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT, exchange_reason
+
+# An Arrangement backfill keeps the positions of so many vnodes an input, as RisingWave does.
+VNODES = 256
+
+
+def run(work: Work) -> None:
+    """Read every upstream to its end. Resumes where the last commit stands."""
+    if not work.is_planned:
+        _plan(work)
+    work.started.set()
+    throttle = Throttle()
+    while not _is_finished(*(state := work.store.positions(work.lake.cursor(), work.id))):
+        work.check()
+        step, positions = state
+        limit = work.job.rate_limit
+        rows = throttle.grant(limit, work.settings.slice_rows())
+        work.wait_because("the rate limit is 0" if limit == 0 else None)
+        try:
+            if rows:
+                target = _target(work, positions, rows)
+                work.retrying(lambda: _read_on(work, positions, target, step))  # noqa: B023
+                positions = target
+            elif limit is not None:
+                work.pause(throttle.wait_s(limit))
+            if work.job.strategy != SNAPSHOT:
+                work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
+        except ControlsChanged:
+            continue
+
+
+def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
+    """The first step is made even when there is nothing to read: an aggregate of nothing has a row."""
+    return step > 0 and all(p.is_finished for p in positions)
+
+
+def _plan(work: Work) -> None:
+    """Pin the first epoch and write down where the scans start; from here on the job survives a restart."""
+    cursor = work.lake.cursor()
+    epoch = work.now(cursor)
+    vnodes = _actors(work) if work.job.strategy == NO_SHUFFLE else VNODES
+    plan = work.view.plan
+    positions = []
+    for number, scan in enumerate((s for s in plan.scans if s.input not in plan.looked_up), start=1):
+        first, last = row_ids(cursor, scan.relation, epoch.snapshot)
+        rows = row_count(cursor, scan.relation, epoch.snapshot)
+        positions.append(Positions(scan.input, number, scan.relation.id, cut(first, last + 1, rows, vnodes)))
+    with work.store.change(relations=False) as transaction:
+        work.store.start_job(transaction, work.id, epoch, [])
+        work.store.add_positions(transaction, work.id, positions)
+
+
+def _actors(work: Work) -> int:
+    return 1 if work.in_process else actors_of(work.job, work.group().size.cores)
+
+
+def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Positions, ...]:
+    """Where the next step of about `rows` rows leads: the inputs that may be read, those with least left first.
+
+    Small inputs are so read before large ones, and the large side of a join meets the whole of its small ones.
+    """
+    cursor = work.lake.cursor()
+    relations = {scan.input: scan.relation for scan in work.view.plan.scans}
+    last = {p.input: next_row_id(cursor, relations[p.input]) for p in positions}
+    actors = min(rows, _actors(work))
+    unread = {p.upstream_id for p in positions if not p.is_finished}
+    held = {after for before, after in work.job.order if before in unread}
+    moved = {p.input: p for p in positions}
+    for p in sorted(positions, key=lambda p: p.remaining(last[p.input])):
+        left = p.remaining(last[p.input])
+        if not p.is_finished and p.upstream_id not in held and (rows or not left):
+            moved[p.input] = p.extended(last[p.input], min(rows, left), actors)
+            rows -= min(rows, left)
+    return tuple(moved[p.input] for p in positions)
+
+
+def _versions(
+    work: Work, snapshots: tuple[int, int], old: Sequence[Positions], new: Sequence[Positions]
+) -> dict[str, Version]:
+    before, after = ({p.input: p.rows for p in positions} for positions in (old, new))
+    return {
+        s.input: Version(s.relation, *snapshots, None, before.get(s.input, ALL), after.get(s.input, ALL))
+        for s in work.view.plan.scans
+    }
+
+
+def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int) -> None:
+    """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads."""
+    rows = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
+    cursor = work.lake.cursor()
+    result = _added(work, cursor, old, new, step, sum(rows.values()))
+    work.check()
+    with work.lake.transaction(cursor):
+        result.apply(cursor)
+        work.store.move_positions(cursor, work.id, old, new)
+        for fragment_id, count in rows.items():
+            if count or not step:
+                work.store.finish_step(cursor, work.id, fragment_id, step + 1, count)
+        if not rows:
+            work.store.finish_step(cursor, work.id, 1, step + 1, 0)
+    result.clean_up()
+
+
+def _added(
+    work: Work, cursor: Cursor, old: Sequence[Positions], new: Sequence[Positions], step: int, rows: int
+) -> Fill | Advance:
+    """What the rows that are read on do to the view.
+
+    At first there is nothing before them, and without an operator that needs rows together there is nothing to look
+    up: then their own result is added. Otherwise it is a change like any other.
+    """
+    plan, epoch = work.view.plan, work.job.epoch
+    versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
+    moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
+    with work.engine("step", _exchange(work), work.data / f"step_{step}") as engine:
+        if not step:
+            whole = {name: version.new_rows for name, version in versions.items()}
+            return engine.fill(cursor, work.view, epoch.snapshot, whole, first_rows(plan), epoch.time_us)
+        if exchange_reason(plan.root) is None:
+            added = {name: version.added_rows for name, version in versions.items()}
+            return engine.fill(cursor, work.view, epoch.snapshot, added, more_rows(plan, sorted(moved)), epoch.time_us)
+        return engine.advance(cursor, work.view, versions, Changes(moved, rows, False, (epoch.time_us, epoch.time_us)))
+
+
+def _exchange(work: Work) -> Exchange | None:
+    """How Spark spreads the rows it reads: where the upstream has them, or by the job's own distribution."""
+    if work.in_process or work.job.strategy == SNAPSHOT:
+        return None
+    # Where an operator exchanges the rows by its keys, they need not move before.
+    by_key = work.job.strategy == ARRANGEMENT and exchange_reason(work.view.plan.root) is None
+    return Exchange(_actors(work), by_key)
+
+
+def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
+    """One step to the newest snapshot, with the changes of the rows that are read."""
+    cursor = work.lake.cursor()
+    old, new = work.job.epoch, work.now(cursor)
+    epoch = Epoch(new.snapshot, max(old.time_us, new.time_us))
+    versions = _versions(work, (old.snapshot, new.snapshot), positions, positions)
+    with closing(Feeds(work.lake, cursor)) as feeds:
+        changed = any(feeds.has_changes(v.relation, v.old, v.new) for v in versions.values())
+        if changed or work.view.plan.reads_now:
+            changes = bind_changes(cursor, work.view, versions, feeds, (old.time_us, epoch.time_us))
+            work.advance(cursor, versions, changes, epoch)

@@ -1,0 +1,139 @@
+"""Fills a view from a pinned snapshot of its upstreams, in slices: Snapshot backfill on Spark.
+
+A slice is a range of row ids of the input that drives a fragment; the other inputs are there whole. Each commits its
+rows together with the note that it is finished, in any order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+
+from catalog.lake import Cursor, register_files
+from catalog.row_ids import ALL, RowIds
+from catalog.store import Slice
+from executor.slicing import plan_slices
+from executor.spark_engine import SparkEngine, file_rows
+from executor.work import Work
+from planner.backfill import PARTIALS, Fragment, fragments, merge_query, slice_query, whole_query
+from planner.functions.emit import SPARK, to_sql
+
+# Slices in flight at once: two keep all cores busy while one of them is in its last task or commits.
+CONCURRENT_SLICES = 2
+
+
+def run(work: Work) -> None:
+    """Read the slices that are not finished. Raises ControlsChanged when a rate limit is set while it runs."""
+    cursor = work.lake.cursor()
+    if not work.is_planned:
+        _plan(work, cursor)
+    work.started.set()
+    slices, finished = work.store.slices(cursor, work.id)
+    # The slices are already cut, so what drives them no longer matters here.
+    for fragment in fragments(work.view.plan, {scan.input: 0 for scan in work.view.plan.scans}):
+        own = [s for s in slices if s.fragment_id == fragment.id]
+        parts = [s for s in own if s.input is not None or len(own) == 1]
+        _run_slices(work, fragment, parts, finished, is_only=len(own) == 1)
+        for merge in (s for s in own if s not in parts and (s.fragment_id, s.id) not in finished):
+            work.retrying(partial(_merge, work, fragment, merge))
+
+
+def _plan(work: Work, cursor: Cursor) -> None:
+    """Pin the epoch and write the slices down; from here on the job survives a restart."""
+    epoch = work.now(cursor)
+    slices = plan_slices(cursor, work.view.plan, epoch.snapshot, work.settings.slice_rows())
+    with work.store.change(relations=False) as transaction:
+        work.store.start_job(transaction, work.id, epoch, slices)
+
+
+def _run_slices(
+    work: Work, fragment: Fragment, slices: Sequence[Slice], finished: set[tuple[int, int]], is_only: bool
+) -> None:
+    todo = [s for s in slices if (s.fragment_id, s.id) not in finished]
+    with ThreadPoolExecutor(CONCURRENT_SLICES, thread_name_prefix=f"job-{work.id}-slice") as pool:
+        futures: set[Future[None]] = set()
+        for slice_ in todo:
+            if len(futures) >= CONCURRENT_SLICES:
+                futures = _rest(futures)
+            _hold_back(work, slice_)
+            futures.add(pool.submit(work.retrying, partial(_run_slice, work, fragment, slice_, is_only)))
+        while futures:
+            futures = _rest(futures)
+
+
+def _hold_back(work: Work, slice_: Slice) -> None:
+    """Keep to a rate limit that was set after the slices were cut: on average, since a slice is read at once."""
+    waited, started = 0.0, time.monotonic()
+    while (limit := work.job.rate_limit) is not None and (not limit or waited < slice_.row_count / limit):
+        work.wait_because(None if limit else "the rate limit is 0")
+        work.pause(slice_.row_count / limit - waited if limit else 1.0)
+        waited = time.monotonic() - started
+    work.wait_because(None)
+
+
+def _rest(futures: set[Future[None]]) -> set[Future[None]]:
+    """Wait for one of them to be done. Raises what made it fail."""
+    done, rest = wait(futures, return_when=FIRST_COMPLETED)
+    for future in done:
+        future.result()
+    return rest
+
+
+def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> None:
+    cursor = work.lake.cursor()
+    plan, epoch = work.view.plan, work.job.epoch
+    with work.spark("slice") as engine:
+        for scan in plan.scans:
+            # A cancel stops what Spark runs, not what is about to run.
+            work.check()
+            whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
+            rows = ALL if whole else RowIds(((slice_.row_id_from or 0, slice_.row_id_to),))
+            engine.bind_slice(cursor, scan, epoch.snapshot, rows)
+        _bind_states(work, engine, cursor)
+        if plan.reads_now:
+            engine.set_times((epoch.time_us, epoch.time_us))
+        if is_only:
+            query = whole_query(plan, fragment)
+        else:
+            assert slice_.input is not None
+            query = slice_query(plan, fragment, slice_.input)
+        is_partial = fragment.end is not None and not is_only
+        work.check()
+        files = engine.run_to_parquet(to_sql(query, SPARK), _directory(work, fragment, slice_, is_partial))
+    work.check()
+    _commit_slice(work, cursor, fragment, slice_, [] if is_partial else files)
+
+
+def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
+    """The last slice of a fragment with several that ends in an aggregate: their partial results become one."""
+    cursor = work.lake.cursor()
+    with work.spark("merge") as engine:
+        engine.bind_files(PARTIALS, sorted(str(file) for file in work.staging.glob(f"f{fragment.id}_s*/*.parquet")))
+        _bind_states(work, engine, cursor)
+        query = to_sql(merge_query(work.view.plan, fragment), SPARK)
+        files = engine.run_to_parquet(query, _directory(work, fragment, slice_, is_partial=False))
+    work.check()
+    _commit_slice(work, cursor, fragment, slice_, files)
+
+
+def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor) -> None:
+    for state in work.view.plan.states:
+        if not state.in_view:
+            engine.bind_query(cursor, f"{state.name}_state", f"FROM {work.view.state_table(state).sql}")
+
+
+def _commit_slice(work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, files: list[str]) -> None:
+    """Rows and cursor together: register the files and note the slice, or neither."""
+    filled = [file for file in files if file_rows(cursor, file)]
+    with work.lake.transaction(cursor):
+        register_files(cursor, work.view.table_of(fragment.target), filled)
+        work.store.finish_slice(cursor, work.id, slice_)
+
+
+def _directory(work: Work, fragment: Fragment, slice_: Slice, is_partial: bool) -> Path:
+    directory = (work.staging if is_partial else work.data) / f"f{fragment.id}_s{slice_.id}"
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    return directory

@@ -1,0 +1,93 @@
+"""Parsing of ALTER MATERIALIZED VIEW … SET: how a view's job runs (RisingWave: src/sqlparser/src/parser.rs,
+parse_alter_view)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parallelism import (
+    ADAPTIVE,
+    DEFAULT,
+    LARGEST,
+    check_maximum,
+    normalise_backfill_parallelism,
+    normalise_parallelism,
+)
+from planner.parse.tokens import TokenReader
+from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, Name
+
+AlterView = AlterRateLimit | AlterParallelism | AlterBackfillParallelism
+
+
+def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
+    """From the view's name on."""
+    name = reader.name()
+    position = reader.offset + 1
+    if not reader.accept("SET") or reader.peek() not in _SETTINGS:
+        raise Error(
+            "this ALTER MATERIALIZED VIEW is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="SET BACKFILL_RATE_LIMIT, SET PARALLELISM and SET BACKFILL_PARALLELISM are.",
+            position=position,
+        )
+    setting = _SETTINGS[reader.identifier().upper()]
+    if not reader.accept("TO"):
+        reader.expect("=")
+    statement = setting(reader, name)
+    reader.finish()
+    return statement
+
+
+def _rate_limit(reader: TokenReader, name: Name) -> AlterRateLimit:
+    position = reader.offset + 1
+    text = reader.value()
+    if text == DEFAULT:
+        return AlterRateLimit(name, None)
+    if not re.fullmatch(r"-?\d+", text) or int(text) >= 2**32:
+        raise Error(
+            f"invalid value for backfill_rate_limit: {text}",
+            errors.INVALID_PARAMETER_VALUE,
+            hint="It is a number of rows a second; 0 pauses the backfill, DEFAULT is no limit.",
+            position=position,
+        )
+    return AlterRateLimit(name, int(text) if int(text) >= 0 else None)
+
+
+def _parallelism(reader: TokenReader, name: Name) -> AlterParallelism:
+    found = _checked(reader, normalise_parallelism)
+    return AlterParallelism(name, ADAPTIVE if found == DEFAULT else found, reader.accept("DEFERRED"))
+
+
+def _backfill_parallelism(reader: TokenReader, name: Name) -> AlterBackfillParallelism:
+    found = _checked(reader, normalise_backfill_parallelism)
+    return AlterBackfillParallelism(name, None if found == DEFAULT else int(found), reader.accept("DEFERRED"))
+
+
+def _checked(reader: TokenReader, normalise: Callable[[str], str]) -> str:
+    """A parallelism. Raises Error 22023 with its position."""
+    position = reader.offset + 1
+    text = reader.value()
+    if reader.accept("("):
+        text = f"{text}({reader.value()})"
+        reader.expect(")")
+    try:
+        found = normalise(text)
+        check_maximum(found, LARGEST)
+    except ValueError as error:
+        raise Error(
+            f"invalid parallelism: {text}: {error}",
+            errors.INVALID_PARAMETER_VALUE,
+            hint="A parallelism is a number, ADAPTIVE, bounded(n), ratio(r) or DEFAULT.",
+            position=position,
+        ) from error
+    return found
+
+
+_SETTINGS: dict[str, Callable[[TokenReader, Name], AlterView]] = {
+    "BACKFILL_RATE_LIMIT": _rate_limit,
+    "PARALLELISM": _parallelism,
+    "BACKFILL_PARALLELISM": _backfill_parallelism,
+}

@@ -1,0 +1,262 @@
+"""How a view is backfilled: one strategy for a job, which all of its scans have, and why it is that one.
+
+RisingWave's decision (src/frontend/src/optimizer/mod.rs of v2.8, derive_backfill_type and should_use_snapshot_backfill)
+with one addition: `WITH (backfill_strategy = …)` names a strategy for one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from catalog import errors
+from catalog.errors import Error
+from planner.nodes import (
+    FULL,
+    INNER,
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    Values,
+    walk,
+)
+from planner.statements import Option
+
+# The strategies as EXPLAIN prints them. RisingWave calls NoShuffle just `Backfill` (proto/stream_plan.proto).
+SNAPSHOT, ARRANGEMENT, NO_SHUFFLE = "SnapshotBackfill", "ArrangementBackfill", "Backfill"
+
+AUTO = "auto"
+# What `backfill_strategy` may be. `auto` lets the session's variables decide, as without the option.
+NAMED = {"snapshot": SNAPSHOT, "arrangement": ARRANGEMENT, "no_shuffle": NO_SHUFFLE}
+
+
+@dataclass(frozen=True)
+class BackfillSettings:
+    """What a session says of backfills, with RisingWave's defaults. `rate_limit` None is none, 0 is a pause."""
+
+    use_snapshot: bool = True
+    use_arrangement: bool = True
+    rate_limit: int | None = None
+
+
+DEFAULTS = BackfillSettings()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A strategy, why it was chosen, and what the user has to know of it."""
+
+    strategy: str
+    reason: str
+    notices: tuple[str, ...] = ()
+
+
+def choose(root: Node, settings: BackfillSettings, asked: Option | None = None) -> Choice:
+    """The strategy of a plan. `asked` is the option `backfill_strategy`.
+
+    Raises Error 22023 for an unknown word, and 0A000 when the strategy asked for cannot fill this plan.
+    """
+    word = asked.value.lower() if asked is not None else AUTO
+    if asked is not None and word != AUTO:
+        return _named(root, settings, asked, word)
+    if not _reads_tables(root):
+        return Choice(SNAPSHOT, "it reads no table, so there is nothing to backfill")
+    if not settings.use_snapshot:
+        return _fallback(root, settings, Obstacle("streaming_use_snapshot_backfill is off"))
+    obstacle = _against_snapshot(root, settings)
+    if obstacle is None:
+        return Choice(SNAPSHOT, "streaming_use_snapshot_backfill is on")
+    return _fallback(root, settings, obstacle)
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why not the strategy that comes first, and the NOTICE that says so."""
+
+    reason: str
+    notice: str | None = None
+
+
+def _against_snapshot(root: Node, settings: BackfillSettings) -> Obstacle | None:
+    if temporal_reason(root) is not None:
+        return Obstacle(
+            "a temporal join rules out snapshot backfill", "snapshot backfill disabled due to temporal join"
+        )
+    whole = undivided(root)
+    if settings.rate_limit is not None and whole is not None:
+        return Obstacle(
+            f"snapshot backfill would read the input of {whole} in one piece, whatever the rate limit",
+            f"snapshot backfill disabled due to backfill_rate_limit: it would read the input of {whole} in one piece",
+        )
+    return None
+
+
+def _fallback(root: Node, settings: BackfillSettings, obstacle: Obstacle) -> Choice:
+    notices = (obstacle.notice,) if obstacle.notice else ()
+    if settings.use_arrangement:
+        return Choice(ARRANGEMENT, obstacle.reason, notices)
+    reason = f"{obstacle.reason}; streaming_use_arrangement_backfill is off"
+    exchanged = exchange_reason(root)
+    if exchanged is None:
+        return Choice(NO_SHUFFLE, f"{reason}; no operator needs an exchange", notices)
+    notice = f"no-shuffle backfill disabled because {exchanged} needs an exchange: arrangement backfill is used instead"
+    return Choice(ARRANGEMENT, f"{reason}, but {exchanged} needs an exchange", (*notices, notice))
+
+
+def _named(root: Node, settings: BackfillSettings, asked: Option, word: str) -> Choice:
+    strategy = NAMED.get(word)
+    if strategy is None:
+        raise Error(
+            f"invalid value for backfill_strategy: {asked.value}",
+            errors.INVALID_PARAMETER_VALUE,
+            hint=f"It is one of {', '.join((*NAMED, AUTO))}.",
+            position=asked.value_position,
+        )
+    why = _AGAINST[strategy](root)
+    if why is not None:
+        raise Error(
+            f"backfill_strategy = '{word}' is not supported for this view: {why}",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=_HINTS[strategy],
+            position=asked.position,
+        )
+    whole = undivided(root) if strategy == SNAPSHOT and settings.rate_limit is not None else None
+    notices = (f"backfill_rate_limit does not slow down the input of {whole}: it is read in one piece",)
+    return Choice(strategy, "backfill_strategy asks for it", notices if whole else ())
+
+
+def _against_named_snapshot(root: Node) -> str | None:
+    found = temporal_reason(root)
+    return found and f"{found} has to see its right side as it is when a row arrives"
+
+
+def _against_named_arrangement(root: Node) -> str | None:
+    return None if _reads_tables(root) else "it reads no table"
+
+
+def _against_named_no_shuffle(root: Node) -> str | None:
+    found = exchange_reason(root)
+    return _against_named_arrangement(root) or (found and f"{found} needs an exchange")
+
+
+_AGAINST: dict[str, Callable[[Node], str | None]] = {
+    SNAPSHOT: _against_named_snapshot,
+    ARRANGEMENT: _against_named_arrangement,
+    NO_SHUFFLE: _against_named_no_shuffle,
+}
+_HINTS = {
+    SNAPSHOT: "Use 'arrangement', or 'auto' to have it chosen.",
+    ARRANGEMENT: "Use 'snapshot', or 'auto' to have it chosen.",
+    NO_SHUFFLE: "No-shuffle backfill is for views that only filter, project, unnest and UNION ALL. "
+    "Use 'arrangement', or 'auto' to have it chosen.",
+}
+
+
+def _reads_tables(root: Node) -> bool:
+    return any(isinstance(node, Scan) for node in walk(root))
+
+
+def temporal_reason(root: Node) -> str | None:
+    """The operator that keeps a plan from snapshot backfill."""
+    found = any(isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) for node in walk(root))
+    return "a temporal join" if found else None
+
+
+_IN_PLACE = (Scan, Filter, Project, Unnest, UnionAll)
+
+
+def exchange_reason(root: Node) -> str | None:
+    """The first operator that needs rows together that may be apart; None when the plan is a map over its scans.
+
+    The time that a temporal filter compares with is the same everywhere: no row moves for it.
+    """
+    return next((described(node) for node in walk(root) if not isinstance(node, _IN_PLACE)), None)
+
+
+def undivided(root: Node) -> str | None:
+    """The first operator because of which a part of the upstreams is read at once; None when slices do for all of it.
+
+    A snapshot backfill cuts what a fragment reads into slices where every operator on the way is linear in it
+    (`planner.backfill`). What only reads the state of other operators reads no upstream.
+    """
+    ends = (node for node in walk(root) if node is root or _state_input(node) is not None)
+    found = next((found for end in ends if (found := _undivided_end(end)) is not None), None)
+    return described(found) if found is not None else None
+
+
+def _undivided_end(end: Node) -> Node | None:
+    """What keeps the fragment that ends in this operator from being cut."""
+    below = _state_input(end) or end
+    if not _reads_upstream(below):
+        return None
+    return end if isinstance(end, Aggregate) and not end.is_mergeable else _breaks(below)
+
+
+def _state_input(node: Node) -> Node | None:
+    """The input of an operator that keeps state."""
+    match node:
+        case Aggregate(input=below):
+            return below
+        case TopN(input=below, limit=limit) if limit is not None:
+            return below
+    return None
+
+
+def _reads_upstream(node: Node) -> bool:
+    """Whether a fragment that ends here scans a relation."""
+    if isinstance(node, Scan):
+        return True
+    return any(_reads_upstream(child) for child in node.inputs if _state_input(child) is None)
+
+
+def _breaks(node: Node) -> Node | None:
+    """What keeps a fragment from having a driver."""
+    match node:
+        case Scan():
+            return None
+        case Filter() | Project() | Unnest():
+            return _breaks(node.input)
+        case UnionAll():
+            return next(_found(node.branches), None)
+        case Join(kind=kind) if kind == INNER:
+            found = list(_found(node.inputs))
+            return found[0] if len(found) == len(node.inputs) else None
+        case Join(kind=kind) if kind != FULL:
+            return _breaks(node.left)
+    return node
+
+
+def _found(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    return (found for node in nodes if (found := _breaks(node)) is not None)
+
+
+def described(node: Node) -> str:
+    """An operator in the user's words."""
+    match node:
+        case Join(kind=kind):
+            return _JOINS.get(kind, "a join")
+        case TopN(order=order):
+            return "ORDER BY … LIMIT" if order else "LIMIT"
+    return _WORDS[type(node)]
+
+
+_JOINS = {FULL: "a full outer join", TEMPORAL: "a temporal join", TEMPORAL_LEFT: "a temporal join"}
+_WORDS: dict[type, str] = {
+    Scan: "a scan",
+    Values: "VALUES",
+    Filter: "a filter",
+    Project: "a projection",
+    Unnest: "unnest",
+    UnionAll: "UNION ALL",
+    Aggregate: "an aggregation",
+    OverWindow: "a window function",
+}

@@ -1,0 +1,95 @@
+"""ALTER MATERIALIZED VIEW: how a view's job runs, while it is created and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from catalog import errors
+from catalog.errors import Error, not_found
+from catalog.model import CREATING, INITIAL, Catalog, Job
+from planner.bind import resolve
+from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, Name
+from planner.strategy import NO_SHUFFLE, SNAPSHOT
+from server.result import Notice, Result
+from server.session import Session
+
+_KIND = "materialized view"
+_DEFERRED = Notice(
+    "DEFERRED is used, please ensure that automatic parallelism control is enabled on the meta, otherwise, the alter "
+    "will not take effect."
+)
+
+
+def set_rate_limit(session: Session, statement: AlterRateLimit) -> Result:
+    """Rows a second that a creating view reads; it heeds a new limit at once."""
+    return _change(session, statement.name, lambda job: replace(job, rate_limit=statement.limit))
+
+
+def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
+    """The parallelism of a view. Raises Error 55000 when a backfill stands in the way."""
+
+    def changed(job: Job) -> Job:
+        catalog = session.context.store.catalog
+        if _is_blocked(job, statement.is_deferred) or _feeds_no_shuffle(catalog, job):
+            reason = "it is blocked by creating unreschedulable backfill jobs"
+            raise _cannot_alter(job, reason, "Wait until it is created, or cancel it.")
+        return replace(job, parallelism=statement.parallelism)
+
+    return _change(session, statement.name, changed, statement.is_deferred)
+
+
+def set_backfill_parallelism(session: Session, statement: AlterBackfillParallelism) -> Result:
+    """The parallelism of a view while it is being created. Raises Error 55000 when its backfill cannot change it."""
+
+    def changed(job: Job) -> Job:
+        if _is_blocked(job, statement.is_deferred):
+            reason = "its creating backfill contains a scan type that does not support online rescheduling"
+            raise _cannot_alter(job, reason, "Arrangement backfill does: WITH (backfill_strategy = 'arrangement').")
+        return replace(job, backfill_parallelism=statement.parallelism)
+
+    return _change(session, statement.name, changed, statement.is_deferred)
+
+
+def _change(session: Session, name: Name, changed: Callable[[Job], Job], is_deferred: bool = False) -> Result:
+    """Store what controls a job, and tell it."""
+    store = session.context.store
+    with store.change(relations=False) as cursor:  # looked up in it, so that no other ALTER or DROP comes between
+        job = changed(_job(session, name))
+        store.set_job_control(cursor, job)
+    session.context.jobs.controls_changed(job.id)
+    return Result("ALTER_MATERIALIZED_VIEW", notices=[_DEFERRED] if is_deferred else [])
+
+
+def _job(session: Session, name: Name) -> Job:
+    """The job of the view a name means. Raises Error 42704 or 42809."""
+    catalog = session.context.store.catalog
+    try:
+        relation = resolve(catalog, session.scope, name)
+    except Error as error:
+        if error.sqlstate != errors.UNDEFINED_TABLE:
+            raise
+        raise not_found(_KIND, str(name), position=name.position) from error
+    if relation.kind != _KIND:
+        raise Error(f'"{name}" is not a {_KIND}', errors.WRONG_OBJECT_TYPE, position=name.position)
+    return catalog.job_by_id[relation.id]
+
+
+def _is_creating(job: Job) -> bool:
+    return job.status in (INITIAL, CREATING)
+
+
+def _is_blocked(job: Job, is_deferred: bool) -> bool:
+    """Whether a job's own backfill cannot change its parallelism: snapshot backfill not while it runs, no-shuffle
+    backfill never (RisingWave: src/meta/src/barrier/…, is_reschedulable of a scan type)."""
+    return _is_creating(job) and (job.strategy == NO_SHUFFLE or (job.strategy == SNAPSHOT and not is_deferred))
+
+
+def _feeds_no_shuffle(catalog: Catalog, job: Job) -> bool:
+    """Whether a view is read by a no-shuffle backfill, which has the parallelism of what it reads."""
+    creating = (other for other in catalog.jobs if _is_creating(other) and other.strategy == NO_SHUFFLE)
+    return any(job.id in catalog.by_id[other.id].upstreams for other in creating)
+
+
+def _cannot_alter(job: Job, reason: str, hint: str) -> Error:
+    return Error(f"Cannot alter the job {job.id} because {reason}", errors.NOT_IN_PREREQUISITE_STATE, hint=hint)

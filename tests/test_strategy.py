@@ -1,0 +1,127 @@
+"""Which strategy fills a view, why, and what its owner is told."""
+
+from __future__ import annotations
+
+import pytest
+from test_explain import views
+from test_golden import CATALOG
+
+from catalog.errors import Error
+from planner.backfill import fragments
+from planner.bind import Scope
+from planner.nodes import Scan, walk
+from planner.parse.statement import parse_statement
+from planner.statements import CreateMaterializedView
+from planner.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT, BackfillSettings, exchange_reason, undivided
+from planner.stream import StreamPlan, plan_view
+
+MAP = "SELECT carrier FROM flights WHERE delay > 60 UNION ALL SELECT upper(name) AS u FROM airlines"
+UNNESTED = "SELECT unnest(tags) AS tag FROM clicks WHERE at > now() - INTERVAL '1' DAY"
+JOIN = "SELECT f.month, a.name FROM flights f JOIN airlines a ON f.carrier = a.carrier"
+TEMPORAL = "SELECT c.at, a.name FROM clicks c JOIN airlines FOR SYSTEM_TIME AS OF PROCTIME() a ON c.carrier = a.carrier"
+COUNT = "SELECT carrier, count(*) AS n FROM flights GROUP BY carrier"
+HAVING = f"{COUNT} HAVING count(*) > 10"
+TEXT = "SELECT carrier, string_agg(carrier, ',' ORDER BY month) AS s FROM flights GROUP BY carrier"
+CONSTANT = "SELECT 1 AS one"
+
+OFF = BackfillSettings(use_snapshot=False)
+BOTH_OFF = BackfillSettings(use_snapshot=False, use_arrangement=False)
+TEMPORAL_NOTICE = "snapshot backfill disabled due to temporal join"
+INSTEAD = "no-shuffle backfill disabled because {} needs an exchange: arrangement backfill is used instead"
+
+
+def plan(query: str, settings: BackfillSettings = BackfillSettings(), options: str = "") -> StreamPlan:  # noqa: B008
+    statement = parse_statement(f"CREATE MATERIALIZED VIEW v {f'WITH ({options})' if options else ''} AS {query}")
+    assert isinstance(statement, CreateMaterializedView)
+    return plan_view(statement, CATALOG, Scope("dev"), settings)
+
+
+CHOICES = [
+    (MAP, BackfillSettings(), "", SNAPSHOT, "streaming_use_snapshot_backfill is on", ()),
+    (MAP, OFF, "", ARRANGEMENT, "streaming_use_snapshot_backfill is off", ()),
+    (MAP, BOTH_OFF, "", NO_SHUFFLE, "no operator needs an exchange", ()),
+    (UNNESTED, BOTH_OFF, "", NO_SHUFFLE, "no operator needs an exchange", ()),
+    (JOIN, BOTH_OFF, "", ARRANGEMENT, "off, but a join needs an exchange", (INSTEAD.format("a join"),)),
+    (COUNT, BOTH_OFF, "", ARRANGEMENT, "off, but an aggregation needs an exchange", (
+        INSTEAD.format("an aggregation"),)),
+    (TEMPORAL, BackfillSettings(), "", ARRANGEMENT, "a temporal join rules out snapshot backfill", (TEMPORAL_NOTICE,)),
+    (TEMPORAL, OFF, "", ARRANGEMENT, "streaming_use_snapshot_backfill is off", ()),
+    (CONSTANT, BackfillSettings(), "", SNAPSHOT, "it reads no table", ()),
+    (CONSTANT, BOTH_OFF, "", SNAPSHOT, "it reads no table", ()),
+    # An option beats the session, and `auto` is as none.
+    (MAP, BOTH_OFF, "backfill_strategy = 'snapshot'", SNAPSHOT, "backfill_strategy asks for it", ()),
+    (JOIN, BackfillSettings(), "backfill_strategy = 'ARRANGEMENT'", ARRANGEMENT, "asks for it", ()),
+    (MAP, BackfillSettings(), "backfill_strategy = no_shuffle", NO_SHUFFLE, "asks for it", ()),
+    (MAP, BOTH_OFF, "backfill_strategy = 'auto'", NO_SHUFFLE, "no operator needs an exchange", ()),
+    # What is read in one piece cannot be slowed down.
+    (TEXT, BackfillSettings(rate_limit=10), "", ARRANGEMENT, "in one piece", (
+        "snapshot backfill disabled due to backfill_rate_limit: it would read the input of an aggregation in one "
+        "piece",)),
+    (TEXT, BackfillSettings(rate_limit=10), "backfill_strategy = 'snapshot'", SNAPSHOT, "asks for it", (
+        "backfill_rate_limit does not slow down the input of an aggregation: it is read in one piece",)),
+    (COUNT, BackfillSettings(rate_limit=10), "", SNAPSHOT, "is on", ()),
+    (HAVING, BackfillSettings(rate_limit=0), "", SNAPSHOT, "is on", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "settings", "options", "strategy", "reason", "notices"), CHOICES)
+def test_choice(
+    query: str, settings: BackfillSettings, options: str, strategy: str, reason: str, notices: tuple[str, ...]
+) -> None:
+    made = plan(query, settings, options)
+    assert made.strategy == strategy
+    assert reason in made.reason
+    assert made.notices == notices
+
+
+# Query, strategy asked for, SQLSTATE, a part of the message.
+REFUSED = [
+    (MAP, "fast", "22023", "invalid value for backfill_strategy: fast"),
+    (JOIN, "no_shuffle", "0A000", "a join needs an exchange"),
+    (COUNT, "no_shuffle", "0A000", "an aggregation needs an exchange"),
+    ("SELECT carrier FROM flights LIMIT 5", "no_shuffle", "0A000", "LIMIT needs an exchange"),
+    (CONSTANT, "no_shuffle", "0A000", "it reads no table"),
+    (CONSTANT, "arrangement", "0A000", "it reads no table"),
+    (TEMPORAL, "snapshot", "0A000", "a temporal join has to see its right side as it is when a row arrives"),
+]
+
+
+@pytest.mark.parametrize(("query", "word", "sqlstate", "message"), REFUSED)
+def test_a_strategy_that_cannot_work(query: str, word: str, sqlstate: str, message: str) -> None:
+    with pytest.raises(Error) as caught:
+        plan(query, options=f"backfill_strategy = '{word}'")
+    head = "CREATE MATERIALIZED VIEW v WITH ("
+    place = len(head) + 1 if sqlstate == "0A000" else len(f"{head}backfill_strategy = ") + 1
+    assert (caught.value.sqlstate, caught.value.position) == (sqlstate, place)
+    assert message in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_undivided_has_a_fragment_without_slices(seed: int) -> None:
+    """The planner's reason and what the executor would do are the same thing."""
+    for sql, _, made in views(seed):
+        counts = {scan.input: 1 for scan in made.scans}
+        whole = [f for f in fragments(made, counts) if not f.drivers and _scans(made, f.id)]
+        assert bool(whole) == (undivided(made.root) is not None), sql
+
+
+def _scans(made: StreamPlan, number: int) -> bool:
+    """Whether a fragment reads tables itself, not only the state of others."""
+    fragment = fragments(made, {scan.input: 1 for scan in made.scans})[number - 1]
+    stateful = {id(state.node) for state in made.states}
+
+    def scans(node: object) -> bool:
+        if isinstance(node, Scan):
+            return True
+        return any(scans(child) for child in node.inputs if id(child) not in stateful)  # type: ignore[attr-defined]
+
+    return scans(fragment.end.input if fragment.end is not None else fragment.node)
+
+
+def test_map_only_plans_have_no_join_aggregate_window_or_limit() -> None:
+    for seed in range(6):
+        for sql, _, made in views(seed):
+            names = {type(node).__name__ for node in walk(made.root)}
+            is_map = names <= {"Scan", "Filter", "Project", "Unnest", "UnionAll"}
+            assert is_map == (exchange_reason(made.root) is None), sql
