@@ -124,6 +124,19 @@ class Coordinator:
             handover.error = Error("canceling statement due to user request", errors.QUERY_CANCELED)
             handover.done.set()
 
+    def store_epoch(self, before: int) -> None:
+        """Write the epoch down if the stored one is before a snapshot: barriers without changes store none."""
+        if not self.barrier_lock.acquire(timeout=1):
+            return  # a barrier takes long; it stores its epoch itself
+        try:
+            with self._lake.transaction(self._lake.cursor()) as cursor:
+                stored = self._store.epoch(cursor).snapshot
+                # What is stored is a snapshot too, which must not make the next time necessary.
+                if stored < min(before - 1, self._epoch.snapshot):
+                    self._store.set_epoch(cursor, self._epoch)
+        finally:
+            self.barrier_lock.release()
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.wait(self._interval_ms() / 1000)
