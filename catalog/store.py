@@ -222,16 +222,14 @@ class Store:
         cursor.execute(f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE id = ?", [group, job_id])
 
     def start_job(self, cursor: Cursor, job_id: int, epoch: Epoch, slices: list[Slice]) -> None:
-        """The backfill is planned: pin its epoch and write down its slices."""
+        """The backfill is planned: pin its epoch and write down its slices, if it is cut into some."""
         cursor.execute(f"UPDATE {system_table('jobs')} SET status = '{CREATING}' WHERE id = ?", [job_id])
         self.set_job_epoch(cursor, job_id, epoch)
-        cursor.executemany(
-            f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                [job_id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count]
-                for s in slices
-            ],
-        )
+        for s in slices:
+            cursor.execute(
+                f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [job_id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count],
+            )
 
     def unplan_job(self, cursor: Cursor, job_id: int) -> None:
         """A creating job that has done nothing yet starts again."""

@@ -6,9 +6,11 @@ OIDs and lengths are those of PostgreSQL's `pg_type.dat`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from catalog.errors import FEATURE_NOT_SUPPORTED, UNDEFINED_OBJECT, Error
+from catalog.errors import DUPLICATE_COLUMN, FEATURE_NOT_SUPPORTED, UNDEFINED_OBJECT, Error
+from catalog.names import quote, quote_if_needed
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ BASES: dict[str, Base] = {
     "jsonb": Base(3802, 3807, -1, "JSON", None),
     "uuid": Base(2950, 2951, 16, "UUID", None),
     "oid": Base(26, 1028, 4, "UINTEGER", None),
+    # RisingWave's rows with named fields; to clients they are of the pseudo-type `record`.
+    "struct": Base(2249, 2287, -1, "STRUCT", None),
 }
 
 ALIASES: dict[str, str] = {
@@ -94,15 +98,22 @@ DEFAULT_NUMERIC = (38, 10)
 
 @dataclass(frozen=True)
 class Type:
-    """A SQL type: a base name, numeric(precision, scale) if given, and the number of array dimensions."""
+    """A SQL type: a base name, numeric(precision, scale) if given, and the number of array dimensions.
+
+    `fields` are those of a struct, by name; without a name they are called f1, f2, … as PostgreSQL's of ROW(..).
+    """
 
     name: str
     precision: int | None = None
     scale: int | None = None
     dimensions: int = 0
+    fields: tuple[tuple[str, Type], ...] = ()
 
     def __str__(self) -> str:
+        """As information_schema has it: for a struct `struct<a integer, "B" character varying>`."""
         args = f"({self.precision},{self.scale or 0})" if self.precision is not None else ""
+        if self.fields:
+            args = f"<{', '.join(f'{quote_if_needed(name)} {type_}' for name, type_ in self.fields)}>"
         return self.name + args + "[]" * self.dimensions
 
     @property
@@ -138,8 +149,12 @@ class Type:
         return not self.dimensions and self.name in ("character varying", "text")
 
     @property
+    def is_struct(self) -> bool:
+        return not self.dimensions and self.name == "struct"
+
+    @property
     def element(self) -> Type:
-        return Type(self.name, self.precision, self.scale, self.dimensions - 1)
+        return replace(self, dimensions=self.dimensions - 1)
 
     def duckdb(self) -> str:
         return self._engine_name(self.base.duckdb) + "[]" * self.dimensions
@@ -154,6 +169,8 @@ class Type:
         return name
 
     def _engine_name(self, name: str) -> str:
+        if self.fields:
+            return f"{name}({', '.join(f'{quote(field)} {type_.duckdb()}' for field, type_ in self.fields)})"
         if self.name != "numeric":
             return name
         precision, scale = DEFAULT_NUMERIC if self.precision is None else (self.precision, self.scale or 0)
@@ -170,22 +187,29 @@ DATE, TIMESTAMP, TIMESTAMPTZ = (
 )
 TIME, INTERVAL, JSONB, UUID = Type("time without time zone"), Type("interval"), Type("jsonb"), Type("uuid")
 
-_BY_OID = {base.oid: Type(name) for name, base in BASES.items()} | {
-    base.array_oid: Type(name, dimensions=1) for name, base in BASES.items()
+_BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name != "struct"} | {
+    base.array_oid: Type(name, dimensions=1) for name, base in BASES.items() if name != "struct"
 }
 
 _SPELLING = re.compile(r"""\s*([a-z_"][a-z0-9_" ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*((?:\[\d*\])*)\s*$""")
 
 
+_STRUCT = re.compile(r"\s*struct\s*([<(])(.*)([>)])\s*((?:\[\d*\])*)\s*$", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
+
+
 def parse_type(text: str) -> Type:
-    """The type a Postgres or DuckDB spelling names, e.g. `int4[]`, `DECIMAL(10,2)`, `VARCHAR`.
+    """The type a Postgres or DuckDB spelling names, e.g. `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `STRUCT(a INT)`.
 
     Raises Error 42704 for a name that is no type.
     """
+    struct = _STRUCT.match(text)
+    if struct is not None:
+        return struct_type(_fields(struct[2]), dimensions=struct[4].count("["))
     match = _SPELLING.match(text.lower())
     name = match[1] if match else text.lower()
     resolved = ALIASES.get(name, name)
-    if match is None or resolved not in BASES:
+    if match is None or resolved not in BASES or resolved == "struct":
         raise Error(f'type "{text}" does not exist', UNDEFINED_OBJECT)
     dimensions = match[4].count("[")
     if resolved == "numeric" and match[2]:
@@ -193,6 +217,50 @@ def parse_type(text: str) -> Type:
     if name in _WIDE_INTEGERS:
         return Type(resolved, 38, 0, dimensions)
     return Type(resolved, dimensions=dimensions)
+
+
+def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) -> Type:
+    """A struct of these fields; text in it is varchar, RisingWave's only type of text. Raises Error 42701."""
+    named = tuple(
+        (
+            name or f"f{number}",
+            Type("character varying", dimensions=type_.dimensions) if type_.name == "text" else type_,
+        )
+        for number, (name, type_) in enumerate(fields, start=1)
+    )
+    folded = [name.lower() for name, _ in named]  # DuckDB tells no upper from lower case
+    for number, name in enumerate(folded):
+        if name in folded[:number]:
+            raise Error(f'field "{named[number][0]}" of a struct specified more than once', DUPLICATE_COLUMN)
+    return Type("struct", dimensions=dimensions, fields=named)
+
+
+def _fields(text: str) -> Iterator[tuple[str | None, Type]]:
+    """The fields between a struct's brackets: a name and a type, or as in DuckDB's unnamed ones a type alone."""
+    for part in _split(text):
+        field = _FIELD.match(part)
+        if field is None or _is_type(part):
+            yield None, parse_type(part)
+        else:
+            name = field[1]
+            yield name[1:-1].replace('""', '"') if name.startswith('"') else name.lower(), parse_type(field[2])
+
+
+def _is_type(text: str) -> bool:
+    """Whether all of it names a type: `timestamp with time zone` is no field of that name."""
+    match = _SPELLING.match(text.lower())
+    return match is not None and ALIASES.get(match[1], match[1]) in BASES
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts of a list between its own commas."""
+    depth, start = 0, 0
+    for token in re.finditer(r'"(?:[^"]|"")*"|[<(]|[>)]|,', text):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token[0], 0)
+        if token[0] == "," and not depth:
+            yield text[start : token.start()]
+            start = token.end()
+    yield text[start:]
 
 
 def type_of_oid(oid: int) -> Type | None:

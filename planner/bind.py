@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -19,6 +19,7 @@ from catalog.model import Catalog, Relation
 from catalog.types import Type
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
+from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
 from planner.parse.trees import name_of, position_of
 from planner.statements import Name
@@ -73,6 +74,65 @@ class BoundQuery:
 
 def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """Qualify and type a query over user relations."""
+    bound = annotated(expand_rows(query, catalog, scope), catalog, scope)
+    check_structs(bound.tree)
+    return bound
+
+
+def expand_rows(query: exp.Query, catalog: Catalog, scope: Scope) -> exp.Query:
+    """The query with a row's fields in the place of `(x).*`. Raises Error 42809 where x is no row."""
+    if next(_row_stars(query), None) is None:
+        return query
+    query = query.copy()
+    for number, star in enumerate(_row_stars(query)):
+        star.meta[_STAR] = number
+    typed = query.copy()
+    for star in _row_stars(typed):
+        star.replace(_marked(star))
+    found = {
+        part.meta[_STAR]: sql_type(part.type)
+        for part in annotated(typed, catalog, scope).tree.walk()
+        if _STAR in part.meta
+    }
+    for star in _row_stars(query):
+        row = found.get(star.meta[_STAR])
+        if row is None or not row.is_struct:
+            raise Error(
+                f"type {row or 'unknown'} is not composite", errors.WRONG_OBJECT_TYPE, position=position_of(star)
+            )
+        fields = [
+            exp.Dot(this=star.this.copy(), expression=exp.to_identifier(name, quoted=True)) for name, _ in row.fields
+        ]
+        select = star.parent
+        assert isinstance(select, exp.Select)
+        listed = [item for each in select.expressions for item in (fields if each is star else [each])]
+        select.set("expressions", listed)
+    return query
+
+
+_STAR = "row_star"
+
+
+def _row_stars(query: exp.Expr) -> Iterator[exp.Dot]:
+    """`(x).*` in select lists."""
+    for dot in list(query.find_all(exp.Dot)):
+        if isinstance(dot.expression, exp.Star):
+            if not isinstance(dot.parent, exp.Select):
+                raise Error(
+                    "row expansion via * is not supported here", errors.FEATURE_NOT_SUPPORTED, position=position_of(dot)
+                )
+            yield dot
+
+
+def _marked(star: exp.Dot) -> exp.Expr:
+    """The row itself, to be typed."""
+    row = exp.Paren(this=star.this.copy())
+    row.meta[_STAR] = star.meta[_STAR]
+    return row
+
+
+def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
+    """As `bind`, without a look at rows."""
     tree = prepare_from(query)
     tables: dict[str, Relation] = {}
     _resolve_tables(tree, catalog, scope, tables)

@@ -17,6 +17,7 @@ from planner.build.window_close import on_window_close
 from planner.delta.now import reads_now
 from planner.delta.nullability import never_null
 from planner.functions.aggregates import is_aggregate
+from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.engines import duckdb_only
 from planner.nodes import (
     TEMPORAL,
@@ -144,6 +145,7 @@ def _check_time(root: Node) -> None:
             if not isinstance(node, Aggregate | OverWindow):  # whose calls are in DuckDB's terms already
                 check_functions(expression)
                 _check_scalar(expression)
+                _check_spelling(expression)
         reading = [expression for expression in expressions(node) if reads_now(expression)]
         if reading and not isinstance(node, Filter):
             raise Error(
@@ -152,6 +154,15 @@ def _check_time(root: Node) -> None:
                 hint="Please use a temporal filter: compare a column with now() in WHERE.",
                 position=position_of(reading[0]),
             )
+
+
+def _check_spelling(expression: exp.Expr) -> None:
+    """Raise the Error that writing it for an engine would raise: a pattern or a cast that we do not have."""
+    try:
+        for_duckdb(expression, lenient=True)
+    except Error as error:
+        error.position = error.position or position_of(expression)
+        raise
 
 
 def _check_scalar(expression: exp.Expr) -> None:

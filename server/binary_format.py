@@ -218,6 +218,22 @@ def _array(array: pa.Array, type: Type) -> pa.Array:
     return pc.binary_join_element_wise(headers, bodies, b"")
 
 
+# Records: the number of fields, then the OID, length and value of each
+
+
+def _record(array: pa.Array, type: Type) -> pa.Array:
+    """As PostgreSQL's `record_send`."""
+    parts = [_repeated(struct.pack("!i", len(type.fields)), len(array))]
+    for values, (_, field) in zip(array.flatten(), type.fields, strict=True):
+        encoded = binary_array(values, field)
+        parts += [_repeated(struct.pack("!I", field.oid), len(array)), length_prefixes(encoded), encoded.fill_null(b"")]
+    return pc.binary_join_element_wise(*parts, b"")
+
+
+def _repeated(data: bytes, count: int) -> pa.Array:
+    return fixed(data * count, count, len(data))
+
+
 _ENCODERS: dict[str, Callable[[pa.Array, Type], pa.Array]] = {
     "boolean": _boolean,
     "smallint": _fixed(">i2"),
@@ -237,4 +253,5 @@ _ENCODERS: dict[str, Callable[[pa.Array, Type], pa.Array]] = {
     "interval": _interval,
     "jsonb": _jsonb,
     "uuid": _uuid,
+    "struct": _record,
 }

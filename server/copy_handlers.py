@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from catalog.errors import Error
+from catalog.errors import FEATURE_NOT_SUPPORTED, Error
 from catalog.lake import Cursor, DuckDBError, translate
 from catalog.model import Column, Relation
 from catalog.names import quote
@@ -35,6 +35,10 @@ def copy(session: Session, statement: Copy) -> Result:
     assert statement.table is not None
     target = resolve_target(statement.table, session.environment)
     columns = target_columns(target, statement.columns)
+    for column in columns:
+        if column.type.fields:
+            message = f'COPY into column "{column.name}" of type {column.type} is not supported'
+            raise Error(message, FEATURE_NOT_SUPPORTED, hint="INSERT its rows.", position=statement.table.position)
     cursor = session.context.lake.cursor()
     create_staging(cursor, target)
     wire_columns = tuple(ResultColumn(column.name, column.type) for column in columns)

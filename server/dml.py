@@ -7,7 +7,9 @@ from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Column, Relation, Watermark
 from catalog.names import quote
+from catalog.types import parse_type
 from planner.batch.query import Batch, plan_source, plan_write, resolve_target
+from planner.batch.structs import aligned
 from planner.statements import Delete, Insert, Update
 from server.result import Result
 from server.session import Session
@@ -32,14 +34,17 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     batch = plan(session, statement, oids)
     cursor = session.context.lake.cursor()
     with session.running(cursor):
-        width = len(cursor.execute(f"DESCRIBE {batch.sql}", [None] * len(batch.parameters) or None).fetchall())
+        described = cursor.execute(f"DESCRIBE {batch.sql}", [None] * len(batch.parameters) or None).fetchall()
+        width = len(described)
         if width > len(columns):
             raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
         if statement.columns and width < len(columns):
             raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
         create_staging(cursor, target)
         names = ", ".join(quote(column.name) for column in columns[:width])
-        cursor.execute(f"INSERT INTO {STAGED} ({names}) {batch.sql}", list(values) if batch.parameters else None)
+        sources = tuple(parse_type(type_) for _, type_, *_ in described)
+        rows = aligned(batch.sql, sources, tuple(column.type for column in columns))
+        cursor.execute(f"INSERT INTO {STAGED} ({names}) {rows}", list(values) if batch.parameters else None)
         count = store_staged(session, cursor, target)
     return Result(f"INSERT 0 {count}")
 

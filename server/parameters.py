@@ -12,10 +12,13 @@ import math
 import re
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from catalog.errors import (
+    CANNOT_COERCE,
+    DATATYPE_MISMATCH,
     FEATURE_NOT_SUPPORTED,
     INVALID_BINARY_REPRESENTATION,
     INVALID_DATETIME_FORMAT,
@@ -24,6 +27,7 @@ from catalog.errors import (
     Error,
 )
 from catalog.types import BASES, Type, type_of_oid
+from planner.functions.records import split_record
 from server.binary_format import DAYS_TO_2000, MICROS_TO_2000, NAN, NEGATIVE
 from server.messages import Reader, utf8
 from server.text_format import DAY, clock_text, date_text, timestamp_text
@@ -49,6 +53,8 @@ def decode_parameter(data: bytes | None, format: int, type: Type) -> object:
 def _decode_text(text: str, type: Type) -> object:
     if type.dimensions:
         return _ArrayText(text, type).parse()
+    if type.is_struct:
+        return _record(split_record(text), type)
     try:
         return _FROM_TEXT[type.name](text)
     except (ValueError, InvalidOperation):
@@ -190,6 +196,14 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
 }
 
 
+def _record(texts: Sequence[str | None], type: Type) -> dict[str, object]:
+    """A row by the names of its fields, as DuckDB takes one."""
+    if len(texts) != len(type.fields):
+        raise Error(f"cannot cast a record of {len(texts)} fields to {type}", CANNOT_COERCE)
+    pairs = zip(type.fields, texts, strict=True)
+    return {name: None if text is None else _decode_text(text, field) for (name, field), text in pairs}
+
+
 class _ArrayText:
     """A reader of `{1,NULL,"a,b",{..}}`, optionally behind bounds such as `[0:1]=`."""
 
@@ -197,7 +211,7 @@ class _ArrayText:
 
     def __init__(self, text: str, type: Type) -> None:
         self.text, self.type = text, type
-        self.element = Type(type.name, type.precision, type.scale)
+        self.element = replace(type, dimensions=0)
         self.at = len(re.match(r"\s*(?:(?:\[-?\d+:-?\d+\])+\s*=\s*)?", text)[0])  # type: ignore[index]
 
     def parse(self) -> list[object]:
@@ -250,7 +264,9 @@ class _ArrayText:
 
 def _decode_binary(data: bytes, type: Type) -> object:
     if type.dimensions:
-        return _array(data)
+        return _array(data, type)
+    if type.is_struct:
+        return _record_binary(data, type)
     try:
         return _FROM_BINARY[type.name](data)
     except (struct.error, ValueError):
@@ -357,12 +373,24 @@ _FROM_BINARY: dict[str, Callable[[bytes], object]] = {
 }
 
 
-def _array(data: bytes) -> list:
+def _record_binary(data: bytes, type: Type) -> dict[str, object]:
+    """As PostgreSQL's `record_recv`, but a field may be of another type than the row's own, which it is cast to."""
+    reader = Reader(data)
+    if reader.int32() != len(type.fields):
+        raise Error(f"wrong number of columns for {type}", DATATYPE_MISMATCH)
+    found: dict[str, object] = {}
+    for name, field in type.fields:
+        sent = type_of_oid(reader.oid())
+        found[name] = decode_parameter(reader.value(), 1, sent or field)
+    return found
+
+
+def _array(data: bytes, type: Type) -> list:
     """Nested lists. The elements are of the type the header names: it need not be the parameter's own."""
     reader = Reader(data)
     dimensions, _, oid = reader.int32(), reader.int32(), reader.oid()
     lengths = [(reader.int32(), reader.int32())[0] for _ in range(dimensions)]
-    element = type_of_oid(oid)
+    element = replace(type, dimensions=0) if type.fields else type_of_oid(oid)
     if len(lengths) > 6 or 4 * math.prod(lengths) > len(data) or min(lengths, default=1) < 1:
         raise Error("invalid array dimensions", INVALID_BINARY_REPRESENTATION)
     if element is None:

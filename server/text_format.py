@@ -344,9 +344,10 @@ def _list(array: pa.Array, type: Type, zone: str) -> pa.Array:
     return pc.binary_join_element_wise("{", joined, "}", "")
 
 
-def _struct(array: pa.Array, _type: Type, zone: str) -> pa.Array:
+def _struct(array: pa.Array, type: Type, zone: str) -> pa.Array:
     """`(1,"a b",)`, as a composite value prints."""
-    fields = (text_array(field, _ANY, zone) for field in array.flatten())
+    types = [field for _, field in type.fields] or [_ANY] * array.type.num_fields
+    fields = (text_array(field, field_type, zone) for field, field_type in zip(array.flatten(), types, strict=True))
     cells = [_quote(text, _ROW_NEEDS_QUOTES, '""').fill_null("") for text in fields]
     text = pc.binary_join_element_wise("(", pc.binary_join_element_wise(*cells, ","), ")", "")
     return pc.if_else(array.is_valid(), text, None)

@@ -108,6 +108,19 @@ TEXTS = [
         [r'{"a,b","","q\"\\","null",x,NULL}'],
     ),
     ("text", pa.array([{"a": 1, "b": "x y", "c": None}]), ['(1,"x y",)']),
+    (
+        "struct<a numeric, b varchar, c struct<d boolean, e varchar[]>>",
+        pa.StructArray.from_arrays(
+            [
+                pa.array([D("1.5"), None], pa.decimal128(38, 10)),
+                pa.array(['q"\\(', ""]),
+                pa.array([{"d": True, "e": ["x"]}, None]),
+            ],
+            ["a", "b", "c"],
+        ),
+        [r'(1.5,"q""\\(","(t,{x})")', '(,"",)'],
+    ),
+    ("struct<a int>[]", pa.array([[{"a": 1}, None, {"a": None}]]), ["{(1),NULL,()}"]),
     ("text", pa.array(["x", "y", "x"]).dictionary_encode(), ["x", "y", "x"]),
     ("text", pa.array(["x"], pa.large_string()), ["x"]),
 ]
@@ -177,6 +190,16 @@ BINARIES = [
         "00000001 00000001 00000017 00000002 00000001 00000004 00000001 ffffffff",
     ),
     ("int[]", pa.array([[]], pa.list_(pa.int32())), "00000000 00000000 00000017"),
+    (
+        "struct<a int, b varchar, c bigint>",
+        pa.array([{"a": 7, "b": "é"}], pa.struct({"a": pa.int32(), "b": pa.string(), "c": pa.int64()})),
+        "00000003" + "00000017 00000004 00000007" + "00000413 00000002 c3a9" + "00000014 ffffffff",
+    ),
+    (
+        "struct<a int>[]",
+        pa.array([[{"a": 1}]]),
+        "00000001 00000000 000008c9 00000001 00000001" + "00000010 00000001 00000017 00000004 00000001",
+    ),
 ]
 
 
@@ -268,6 +291,12 @@ PARAMETERS = [
     ("int[]", "{}", []),
     ("int[]", "{{1},{2}}", [[1], [2]]),
     ("text[]", r'{"a,b","","q\"\\","NULL",x y}', ["a,b", "", 'q"\\', "NULL", "x y"]),
+    ("struct<a int, b varchar, c varchar>", '(1,,"x ""y\\\\,")', {"a": 1, "b": None, "c": 'x "y\\,'}),
+    (
+        "struct<a int, b struct<c date>>[]",
+        r'{"(1,\"(2020-02-29)\")",NULL}',
+        [{"a": 1, "b": {"c": datetime.date(2020, 2, 29)}}, None],
+    ),
 ]
 
 
@@ -294,6 +323,13 @@ def test_text_parameters(type: str, text: str, value: object) -> None:
         ("int[]", b"{1,x}", 0, "22P02"),
         ("int[]", b"{1}{", 0, "22P02"),
         ("text", b"\xff", 0, "22021"),
+        ("struct<a int, b int>", b"(1,2", 0, "22P02"),
+        ("struct<a int, b int>", b"1,2", 0, "22P02"),
+        ("struct<a int, b int>", b"(1,2)x", 0, "22P02"),
+        ("struct<a int, b int>", b"(1,x)", 0, "22P02"),
+        ("struct<a int, b int>", b"(1)", 0, "42846"),
+        ("struct<a int, b int>", struct.pack("!i", 1), 1, "42804"),
+        ("struct<a int>", struct.pack("!iii", 1, 23, 4), 1, "08P01"),
         ("integer", b"\0\0", 1, "22P03"),
         ("uuid", b"\0", 1, "22P03"),
         ("jsonb", b"{}", 1, "22P03"),
@@ -320,6 +356,16 @@ def test_malformed_parameters(type: str, data: bytes, format: int, sqlstate: str
         (parse_type("interval"), struct.pack("!qii", 5, 2, 1), "1 months 2 days 5 microseconds"),
         (parse_type("jsonb"), b"\x01{}", "{}"),
         (parse_type("int[]"), struct.pack("!iiiiiiii", 1, 1, 23, 2, 1, 4, 9, -1), [9, None]),
+        (
+            parse_type("struct<a int, b varchar>"),
+            struct.pack("!iiihii", 2, 21, 2, 9, 1043, -1),
+            {"a": 9, "b": None},
+        ),
+        (
+            parse_type("struct<a int>[]"),
+            struct.pack("!iiiiiiiiii", 1, 0, 2249, 1, 1, 16, 1, 23, 4, 7),
+            [{"a": 7}],
+        ),
     ],
 )
 def test_binary_parameters(type: Type, data: bytes, value: object) -> None:

@@ -30,7 +30,12 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def relation(number: int, name: str, columns: str, key: tuple[str, ...] = (), kind: str = "table") -> Relation:
     pairs = [column.strip().split(" ", 1) for column in re.split(r",(?![^()]*\))", columns)]
-    made = tuple(Column(column, parse_type(type_)) for column, type_ in pairs)
+    return relation_of(number, name, tuple(Column(column, parse_type(type_)) for column, type_ in pairs), key, kind)
+
+
+def relation_of(
+    number: int, name: str, made: tuple[Column, ...], key: tuple[str, ...] = (), kind: str = "table"
+) -> Relation:
     return Relation(
         number, "dev", "public", name, kind, made if key else (*made, row_id_column()), key or (ROW_ID,), "", True
     )
@@ -62,8 +67,8 @@ def plan_over(tables: tuple[str, ...], query: str) -> StreamPlan:
     for number, text in enumerate(tables, 1):
         table = parse_statement(text)
         assert isinstance(table, CreateTable)
-        columns = ", ".join(f"{column.name} {column.type}" for column in table.columns)
-        relations.append(relation(number, table.name.name, columns, table.primary_key))
+        columns = tuple(Column(column.name, column.type) for column in table.columns)
+        relations.append(relation_of(number, table.name.name, columns, table.primary_key))
     catalog = Catalog(tuple(relations), schemas=frozenset({("dev", "public")}))
     return plan(f"CREATE MATERIALIZED VIEW v AS {query}", catalog)
 

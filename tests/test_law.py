@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from random_views import TABLES, Generator
 
+from catalog.types import Type
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client
+from server.text_format import text_array
 
 VIEWS, EPOCHS, CHANGES = 5, 6, 4
 
@@ -32,7 +35,17 @@ def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client
 
 def run(client: Client, sql: str) -> list[tuple[object, ...]]:
     result = client.execute(client.prepare(sql, ()), ())
-    return [row for batch in result.batches or () for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)]
+    types = [column.type for column in result.columns or ()]
+    return [
+        row
+        for batch in result.batches or ()
+        for row in zip(*(values(c, t) for c, t in zip(batch.columns, types, strict=True)), strict=True)
+    ]
+
+
+def values(array: pa.Array, type_: Type) -> list[object]:
+    """Python values; of rows, whose fields may have no names, their text."""
+    return (text_array(array, type_) if type_.fields else array).to_pylist()
 
 
 def as_bag(rows: list[tuple[object, ...]]) -> Counter[tuple[object, ...]]:

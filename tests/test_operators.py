@@ -13,7 +13,7 @@ from test_law import check, opened, run
 TABLES = (
     "CREATE TABLE t (a int, b int, s varchar, at timestamp)",
     "CREATE TABLE u (k int PRIMARY KEY, b int, s varchar)",
-    "CREATE TABLE arrays (k int PRIMARY KEY, items int[])",
+    "CREATE TABLE arrays (k int PRIMARY KEY, items int[], unread STRUCT<a int, b varchar>)",
 )
 
 OPERATORS: dict[str, str] = {
@@ -41,6 +41,8 @@ OPERATORS: dict[str, str] = {
     "intersect_all": "SELECT a FROM t INTERSECT ALL SELECT k FROM u",
     "top_n": "SELECT a, b FROM t ORDER BY a DESC, b LIMIT 4",
     "top_n_offset": "SELECT a, b FROM t ORDER BY a DESC, b LIMIT 3 OFFSET 1",
+    "ties": "SELECT a, b AS c FROM t ORDER BY a DESC, s NULLS FIRST FETCH FIRST 3 ROWS WITH TIES",
+    "ties_of_groups": "SELECT s, count(*) AS n FROM t GROUP BY s ORDER BY n DESC, 1 FETCH FIRST ROW WITH TIES",
     "group_top_n": """SELECT a, s FROM (SELECT a, s, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn FROM t)
                       AS r WHERE rn <= 2""",
     "window": """SELECT a, s, rank() OVER w AS r, lag(a) OVER w AS l, sum(a) OVER (PARTITION BY s) AS x FROM t
@@ -55,12 +57,57 @@ OPERATORS: dict[str, str] = {
                     SELECT x.s, y.n FROM c AS x JOIN c AS y ON x.n = y.n""",
 }
 
+# Left to DuckDB: rows.
+STRUCT_TABLES = (
+    "CREATE TABLE p (k int PRIMARY KEY, x STRUCT<a int, b STRUCT<c varchar, d numeric>>, y STRUCT<a int, s varchar>)",
+    "CREATE TABLE q (z STRUCT<a int, s varchar>, many STRUCT<a int, s varchar>[])",
+)
+STRUCTS: dict[str, str] = {
+    "fields": "SELECT k, (x).a AS xa, (x).b.c, (p.x).b, (y).* FROM p AS p",
+    "compared": "SELECT k FROM p WHERE y = (1, 'one') OR y < (0, 'z') OR (x).b IS NOT DISTINCT FROM ROW('c', 1.5)",
+    "made": "SELECT k, ROW(k, (x).b.c) AS r, (k, y)::STRUCT<i bigint, j STRUCT<u varchar, v varchar>> AS s FROM p",
+    "taken_apart": "SELECT (r).f2 AS second, ((r).f3).s FROM (SELECT ROW(k, (x).a, y) AS r FROM p) AS made",
+    "grouped_rows": "SELECT y, count(*) AS n, min(x) AS lo, max((x).b) AS hi FROM p GROUP BY y",
+    "distinct_rows": "SELECT DISTINCT y FROM p",
+    "joined_rows": "SELECT k, (z).s FROM p JOIN q ON y = z",
+    "left_rows": "SELECT k, z FROM p LEFT JOIN q ON y IS NOT DISTINCT FROM z",
+    "in_rows": "SELECT k FROM p WHERE y NOT IN (SELECT z FROM q WHERE z IS NOT NULL)",
+    "cast_joined": "SELECT k FROM p JOIN q ON (x).a = (z).a AND ROW((x).a, (y).s)::STRUCT<a int, s varchar> = z",
+    "union_rows": "SELECT y FROM p UNION SELECT z FROM q",
+    "except_rows": "SELECT z FROM q EXCEPT ALL SELECT y FROM p",
+    "top_rows": "SELECT k, x FROM p ORDER BY x DESC, k LIMIT 3",
+    "first_rows": "SELECT DISTINCT ON (y) y, k FROM p ORDER BY y, k",
+    "window_rows": """SELECT k, y, lag(y) OVER (ORDER BY k) AS l,
+                      row_number() OVER (PARTITION BY y ORDER BY k) AS n FROM p""",
+    "arrays_of_rows": "SELECT (e).a, (e).s, (many[1]).a AS f FROM q, unnest(many) AS e",
+    "collected": "SELECT (z).a, array_agg((z).s ORDER BY (z).s) AS s, count(DISTINCT z) AS n FROM q GROUP BY (z).a",
+    "row_text": """SELECT k, x::varchar AS t, coalesce(y, (0, 'none')) AS c,
+                   CASE WHEN k > 2 THEN y ELSE (9, NULL) END AS w FROM p""",
+    "row_null": "SELECT k FROM p WHERE x IS NULL OR (y).s IS NULL",
+}
+STRUCT_FIRST = (
+    "INSERT INTO p VALUES (1, (1, ('c', 1.5)), (1, 'one')), (2, ROW(NULL, NULL), ROW(NULL, 'one')), (3, NULL, NULL), "
+    "(4, (1, ('c', 2.5)), (1, 'one')), (5, (0, (NULL, NULL)), (NULL, NULL))",
+    "INSERT INTO q VALUES ((1, 'one'), ARRAY[ROW(1, 'x'), NULL, ROW(NULL, 'y')]), ((1, 'one'), NULL), (NULL, "
+    "ARRAY[ROW(2, 'z')]), ((NULL, 'one'), ARRAY[]::STRUCT<a int, s varchar>[])",
+)
+STRUCT_EPOCHS = (
+    (
+        "INSERT INTO p VALUES (6, (2, ('d', 0)), (2, 'two'))",
+        "INSERT INTO q SELECT y, ARRAY[y] FROM p WHERE k IN (5, 6)",
+    ),
+    ("UPDATE p SET y = (1, 'one') WHERE k IN (2, 6)", "UPDATE q SET z = (7, 'seven') WHERE (z).a IS NULL"),
+    ("DELETE FROM q WHERE z = (1, 'one')", "DELETE FROM p WHERE (x).a = 1"),
+    ("DELETE FROM p",),
+    ("INSERT INTO p VALUES (1, (1, ('c', 1.5)), (7, 'seven')), (2, '(1,\"(c,1.5)\")', '(7,seven)')",),
+)
+
 FIRST = (
     "INSERT INTO t SELECT i % 7, i % 5, substr('abc', i % 4, 1), TIMESTAMP '2024-02-29 23:58' + i * INTERVAL '20 s' "
     "FROM generate_series(1, 20) AS g(i)",
     "INSERT INTO t VALUES (NULL, NULL, NULL, NULL), (3, NULL, 'a', NULL)",
     "INSERT INTO u SELECT i, i % 3, substr('xyz', i % 3 + 1, 1) FROM generate_series(1, 5) AS g(i)",
-    "INSERT INTO arrays VALUES (1, ARRAY[3, NULL, 3]), (2, ARRAY[]::int[]), (3, NULL)",
+    "INSERT INTO arrays VALUES (1, ARRAY[3, NULL, 3], (1, 'one')), (2, ARRAY[]::int[], (NULL, 'two')), (3, NULL, NULL)",
 )
 EPOCHS = (
     (
@@ -79,14 +126,24 @@ EPOCHS = (
 
 
 def obey(directory: Path, names: tuple[str, ...], **parameters: str) -> None:
+    maintain(directory, (*TABLES, *FIRST), {name: OPERATORS[name] for name in names}, EPOCHS, **parameters)
+
+
+def maintain(
+    directory: Path,
+    first: tuple[str, ...],
+    queries: dict[str, str],
+    epochs: tuple[tuple[str, ...], ...],
+    **parameters: str,
+) -> None:
     with opened(directory, **parameters) as (context, client):
-        for statement in (*TABLES, *FIRST):
+        for statement in first:
             run(client, statement)
-        for name in names:
-            run(client, f'CREATE MATERIALIZED VIEW "{name}_" AS {OPERATORS[name]}')
-        views = {f'"{name}_"': OPERATORS[name] for name in names}
+        for name, query in queries.items():
+            run(client, f'CREATE MATERIALIZED VIEW "{name}_" AS {query}')
+        views = {f'"{name}_"': query for name, query in queries.items()}
         check(client, views, "created")
-        for number, statements in enumerate(EPOCHS):
+        for number, statements in enumerate(epochs):
             for statement in statements:
                 run(client, statement)
             context.coordinator.flush(lambda: False)
@@ -97,6 +154,18 @@ def test_on_duckdb(tmp_path: Path) -> None:
     obey(tmp_path / "lake", tuple(OPERATORS), streaming_engine="duckdb", backfill_engine="auto")
 
 
+def test_rows_on_duckdb(tmp_path: Path) -> None:
+    parameters = {"streaming_engine": "duckdb", "backfill_engine": "auto"}
+    maintain(tmp_path / "lake", (*STRUCT_TABLES, *STRUCT_FIRST), STRUCTS, STRUCT_EPOCHS, **parameters)
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_rows_stay_on_duckdb(name: str) -> None:
+    from test_golden import plan_over
+
+    assert plan_over(STRUCT_TABLES, STRUCTS[name]).duckdb_only is not None
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_spark_may_run_it(name: str) -> None:
     """None of these is left to DuckDB because of an expression."""
@@ -105,7 +174,7 @@ def test_spark_may_run_it(name: str) -> None:
     assert plan_over(TABLES, OPERATORS[name]).duckdb_only is None
 
 
-SAMPLE = ("full", "not_in", "group", "top_n", "window", "unnest", "tumble")
+SAMPLE = ("full", "not_in", "group", "top_n", "ties", "window", "unnest", "tumble")
 
 
 @pytest.mark.spark

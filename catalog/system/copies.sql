@@ -17,6 +17,11 @@ LEFT JOIN pgc._roles o ON o.name = r.owner;
 
 CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
 
+-- The types of struct columns, which clients know as `record`: a type modifier tells format_type which one is meant.
+CREATE OR REPLACE TABLE pgf._struct AS
+SELECT row_number() OVER (ORDER BY type)::INTEGER AS __typmod, type AS __name
+FROM (SELECT DISTINCT type FROM lake.sparkwave.columns WHERE type LIKE 'struct<%');
+
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, c.position, c.name, c.type, c.is_hidden,
@@ -26,12 +31,14 @@ SELECT c.relation_id::UINTEGER AS relation_id, c.position, c.name, c.type, c.is_
           row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,
        if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,
        if(c.type LIKE '%[]', -1, t.length)::SMALLINT AS length,
-       length(regexp_replace(c.type, '[^\[]', '', 'g'))::SMALLINT AS dimensions,
+       (length(regexp_extract(c.type, '(\[\])*$')) // 2)::SMALLINT AS dimensions,
        coalesce((try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
-                | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4, -1)::INTEGER AS typmod
+                | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,
+                s.__typmod, -1)::INTEGER AS typmod
 FROM lake.sparkwave.columns c
 JOIN pgc._relations r ON r.id = c.relation_id
-LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '(\(.*\))?(\[\])*$', '');
+LEFT JOIN pgf._struct s ON s.__name = c.type
+LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '');
 
 -- Keys as indexes: declared primary keys, and stream keys of materialized views all of whose columns can be seen.
 CREATE OR REPLACE TABLE pgc._indexes AS

@@ -57,6 +57,7 @@ CREATE OR REPLACE MACRO pgf.format_type(o, m) AS
          WHEN o = 1231 AND m > 4 THEN format('numeric({},{})[]', ((m - 4) >> 16) & 65535, (m - 4) & 65535)
          WHEN o = 1043 AND m > 4 THEN format('character varying({})', m - 4)
          WHEN o = 1042 AND m > 4 THEN format('character({})', m - 4)
+         WHEN o IN (2249, 2287) AND m > 0 THEN (SELECT __name FROM pgf._struct WHERE __typmod = m)
          ELSE coalesce((SELECT __name FROM pgf._type WHERE __oid = o), '???') END;
 CREATE OR REPLACE MACRO pgf.pg_get_userbyid(o) AS
     coalesce((SELECT __name FROM pgf._role WHERE __oid = o), 'unknown (OID=' || o || ')');

@@ -25,7 +25,7 @@ CREATE OR REPLACE VIEW infs.columns AS
 SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name AS table_name, c.name AS column_name,
        c.attnum::INTEGER AS ordinal_position, NULL::VARCHAR AS column_default,
        if(c.not_null, 'NO', 'YES') AS is_nullable,
-       if(c.dimensions > 0, 'ARRAY', t.name) AS data_type,
+       CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type ELSE t.name END AS data_type,
        NULL::INTEGER AS character_maximum_length,
        if(t.category = 'S', 1073741824, NULL)::INTEGER AS character_octet_length,
        CASE t.typname WHEN 'int2' THEN 16 WHEN 'int4' THEN 32 WHEN 'int8' THEN 64 WHEN 'float4' THEN 24 WHEN 'float8' THEN 53

@@ -87,6 +87,10 @@ CREATE OR REPLACE MACRO pg._list_text(a) AS
         WHEN e IS NULL THEN 'NULL'
         WHEN regexp_matches(e, '^$|[{}",\\\s]|^(?i:null)$')
         THEN '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"' ELSE e END), ','), '') || '}' END;
+-- A field of a row as it stands in the row's text.
+CREATE OR REPLACE MACRO pg._record_cell(s) AS
+    CASE WHEN s IS NULL THEN '' WHEN regexp_matches(s, '^$|[()",\\\s]')
+         THEN '"' || replace(replace(s, '\', '\\'), '"', '""') || '"' ELSE s END;
 CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
     CASE
         WHEN typeof(x) = 'DOUBLE' THEN pg._float_text(x::VARCHAR, 15)
@@ -97,6 +101,55 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
         ELSE x::VARCHAR END;
 -- As the value prints, which for a boolean is not its cast.
 CREATE OR REPLACE MACRO pg.text_out(x BLOB) AS '\x' || lower(hex(x)), (x) AS CASE typeof(x) WHEN 'BOOLEAN' THEN left(x::VARCHAR, 1) ELSE pg.to_text(x) END;
+
+-- to_char of a number: its digits rounded to p places, a float's to as many as are significant; then as a pattern
+-- says (planner/functions/number_formats.py): w has the digits and commas before the point, k of the p places are shown
+-- though zero, s has the sign, S or MI, and the side of the digits it stands on, f is the fill mode.
+-- NaN and the infinities count as digits that have no places, which `#` stands for.
+CREATE OR REPLACE MACRO pg._float_places(whole, p, digits) AS
+    greatest(0, least(p, digits - length(whole)))::INTEGER;
+CREATE OR REPLACE MACRO pg._float_digits(x, p, digits) AS
+    CASE WHEN x IS NULL THEN NULL
+         WHEN isfinite(x) THEN format('{:.' || pg._float_places(format('{:.0f}', abs(x)), p, digits) || 'f}', x)
+         ELSE if(x < 0, '-', '') || if(isnan(x), 'NaN', 'Infinity') || '.'
+              || repeat('#', pg._float_places(if(isnan(x), 'NaN', 'Infinity'), p, digits)) END;
+CREATE OR REPLACE MACRO pg._number_digits
+    (x BIGINT, p) AS x::VARCHAR || if(p = 0, '', '.' || repeat('0', p)),
+    (x DECIMAL(38,10), p) AS split_part(round(x, p)::DECIMAL(38,10)::VARCHAR, '.', 1)
+        || if(p = 0, '', '.' || left(rpad(split_part(round(x, p)::DECIMAL(38,10)::VARCHAR, '.', 2), p, '0'), p)),
+    (x FLOAT, p) AS pg._float_digits(x, p, 6),
+    (x DOUBLE, p) AS pg._float_digits(x, p, 15);
+CREATE OR REPLACE MACRO pg._number_whole(d, w) AS
+    array_to_string(list_transform(range(1, length(w) + 1), lambda i: CASE
+        WHEN greatest(length(d), length(replace(substring(w, coalesce(nullif(strpos(w, '0'), 0), length(w) + 1)), ',', '')))
+             < length(replace(substring(w, i), ',', '')) + if(w[i] = ',', 1, 0) THEN ' '
+        WHEN w[i] = ',' THEN ','
+        WHEN length(d) < length(replace(substring(w, i), ',', '')) THEN '0'
+        ELSE d[length(d) - length(replace(substring(w, i), ',', '')) + 1] END), '');
+CREATE OR REPLACE MACRO pg._number_signed(minus, whole, fraction, s, f) AS
+    CASE s
+        WHEN '' THEN if(f, if(minus, '-', '') || ltrim(whole),
+                        lpad(if(minus, '-', ' ') || ltrim(whole), (length(whole) + 1)::INTEGER, ' ')) || fraction
+        WHEN 'S_' THEN lpad(if(minus, '-', '+') || ltrim(whole), if(f, length(ltrim(whole)) + 1, length(whole) + 1)::INTEGER, ' ')
+                       || fraction
+        WHEN '_S' THEN if(f, ltrim(whole), whole) || fraction || if(minus, '-', '+')
+        WHEN 'MI_' THEN if(minus, '-', if(f, '', ' ')) || if(f, ltrim(whole), whole) || fraction
+        ELSE if(f, ltrim(whole), whole) || fraction || if(minus, '-', if(f, '', ' ')) END;
+CREATE OR REPLACE MACRO pg._number_fraction(t, k, f) AS
+    CASE WHEN NOT contains(t, '.') OR contains(t, 'N') OR contains(t, 'I') THEN ''
+         WHEN f THEN '.' || left(split_part(t, '.', 2), greatest(k, length(rtrim(split_part(t, '.', 2), '0'))))
+         ELSE '.' || split_part(t, '.', 2) END;
+-- A zero before the point is not shown where the pattern has a fraction, unless that is all there is.
+CREATE OR REPLACE MACRO pg._number_shown(t, w, k, f) AS
+    CASE WHEN split_part(ltrim(t, '-'), '.', 1) = '0' AND contains(t, '.') AND NOT contains(w, '0')
+              AND NOT (f AND pg._number_fraction(t, k, f) = '.')
+         THEN '' ELSE split_part(ltrim(t, '-'), '.', 1) END;
+CREATE OR REPLACE MACRO pg._number_text(t, w, p, k, s, f) AS
+    CASE WHEN length(split_part(ltrim(t, '-'), '.', 1)) > length(replace(w, ',', ''))
+         THEN pg._number_signed(starts_with(t, '-'), translate(w, '90', '##'),
+                                if(p = 0, '', '.' || repeat('#', length(split_part(t, '.', 2)))), s, f)
+         ELSE pg._number_signed(starts_with(t, '-'), pg._number_whole(pg._number_shown(t, w, k, f), w),
+                                pg._number_fraction(t, k, f), s, f) END;
 
 -- Text functions. Positions count characters from 1.
 CREATE OR REPLACE MACRO pg.length(s VARCHAR) AS length(s)::INTEGER, (s BLOB) AS octet_length(s)::INTEGER;
@@ -209,6 +262,26 @@ CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP),
 CREATE OR REPLACE MACRO pg.make_date(y, m, d) AS make_date(y, m, d);
 CREATE OR REPLACE MACRO pg.make_time(h, m, s) AS make_time(h, m, s);
 CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS make_timestamp(y, mo, d, h, mi, s);
+-- An interval of months, days and microseconds, the last two of one sign and, with months that are not zero, of theirs.
+CREATE OR REPLACE MACRO pg._months(x) AS datepart('year', x) * 12 + datepart('month', x);
+CREATE OR REPLACE MACRO pg._interval(m, d, us) AS
+    to_months((m)::INTEGER) + to_days((d)::INTEGER) + to_microseconds(us);
+CREATE OR REPLACE MACRO pg._carry(high, low) AS CASE WHEN high > 0 AND low < 0 THEN 1 WHEN high < 0 AND low > 0 THEN -1 ELSE 0 END;
+CREATE OR REPLACE MACRO pg._with_days(m, d, us) AS
+    pg._interval(m, (d) - pg._carry(d, us), (us) + pg._carry(d, us) * 86400000000);
+CREATE OR REPLACE MACRO pg._with_months(m, d, us) AS
+    pg._with_days((m) - pg._carry(m, if((d) = 0, us, d)), (d) + 30 * pg._carry(m, if((d) = 0, us, d)), us);
+CREATE OR REPLACE MACRO pg.justify_hours(x) AS
+    pg._with_days(pg._months(x), datepart('day', x) + pg._micros(x) // 86400000000, pg._micros(x) % 86400000000);
+CREATE OR REPLACE MACRO pg.justify_days(x) AS
+    pg._interval(pg._months(x) + datepart('day', x) // 30
+                     - pg._carry(pg._months(x) + datepart('day', x) // 30, datepart('day', x) % 30),
+                 datepart('day', x) % 30
+                     + 30 * pg._carry(pg._months(x) + datepart('day', x) // 30, datepart('day', x) % 30),
+                 pg._micros(x));
+CREATE OR REPLACE MACRO pg._all_days(x) AS datepart('day', x) + pg._micros(x) // 86400000000;
+CREATE OR REPLACE MACRO pg.justify_interval(x) AS
+    pg._with_months(pg._months(x) + pg._all_days(x) // 30, pg._all_days(x) % 30, pg._micros(x) % 86400000000);
 CREATE OR REPLACE MACRO pg.to_timestamp(x) AS to_timestamp(x::DOUBLE);
 
 -- jsonb.
@@ -223,6 +296,10 @@ CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS json_extract_string(j, pg._p
 CREATE OR REPLACE MACRO pg.jsonb_exists(j, k) AS
     json_exists(j, pg._pointer([k])) AND json_type(j) = 'OBJECT'
     OR json_type(j) = 'ARRAY' AND json_contains(j, to_json(k)) OR json_type(j) = 'VARCHAR' AND json_extract_string(j, '$') = k;
+CREATE OR REPLACE MACRO pg.jsonb_exists_any(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN
+    len(list_filter(k, lambda e: e IS NOT NULL AND pg.jsonb_exists(j, e))) > 0 END;
+CREATE OR REPLACE MACRO pg.jsonb_exists_all(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN
+    len(list_filter(k, lambda e: e IS NOT NULL AND NOT coalesce(pg.jsonb_exists(j, e), false))) = 0 END;
 
 -- Arrays.
 CREATE OR REPLACE MACRO pg.array_length(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);

@@ -90,9 +90,9 @@ def _is_regproc(value: exp.Expr) -> bool:
 def array_items(value: exp.Expr) -> list[str | None] | None:
     """The items of a literal such as '{a,"b c",NULL}'; None for anything else."""
     text = value.unnest()
-    if not text.is_string or not re.fullmatch(r"\{[^{}]*\}", text.name):
+    if not text.is_string or not re.fullmatch(r'\{(?:"(?:[^"\\]|\\.)*"|[^{}"])*\}', text.name, re.DOTALL):
         return None
-    found = re.findall(r'("(?:[^"\\]|\\.)*")|([^,{}"]+)', text.name)
+    found = re.findall(r'("(?:[^"\\]|\\.)*")|([^,{}"]+)', text.name[1:-1], re.DOTALL)
     return [
         re.sub(r"\\(.)", r"\1", quoted[1:-1]) if quoted else None if bare.strip().upper() == "NULL" else bare.strip()
         for quoted, bare in found

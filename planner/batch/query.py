@@ -12,10 +12,14 @@ from catalog.errors import Error
 from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
 from planner.batch import pg_compat
+from planner.batch.structs import with_row_types
+from planner.batch.ties import expand_ties
 from planner.bind import Scope, data_type, resolve, resolve_readable
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
+from planner.functions.result_types import holds_struct
+from planner.parse.rows import is_row
 from planner.parse.trees import column_type, is_cte, name_of
 from planner.statements import Name
 from planner.views import keep_arguments, reference
@@ -53,7 +57,7 @@ class Environment:
 
 def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
-    tree = tree.copy()
+    tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     _name_outputs(tree)
     tree = expand_windows(canonical(tree))
     parameters = infer_parameters(tree, environment, oids)
@@ -87,9 +91,10 @@ def plan_source(
         for value, type_ in zip(row.expressions, targets, strict=False):
             if isinstance(value, exp.Column) and value.sql().upper() == "DEFAULT":
                 value.replace(exp.null())
-            elif (type_.name == "bytea" or type_.dimensions) and value.is_string:
+            elif is_row(value) or ((type_.name in ("bytea", "struct") or type_.dimensions) and value.is_string):
                 value.replace(exp.cast(value.copy(), data_type(type_)))
             hints[id(value)] = type_
+    source = with_row_types(source, environment.catalog, environment.scope)
     parameters = infer_parameters(source, environment, oids, hints)
     return Batch(_finish(_resolve_tables(source, environment), environment, parameters), parameters)
 
@@ -103,6 +108,8 @@ def plan_write(
         message = "append-only table does not support update or delete"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
     tree = tree.copy()
+    _cast_rows(tree, target)
+    with_row_types(tree, environment.catalog, environment.scope)
     parameters = infer_parameters(tree, environment, oids)
     table = tree.this
     written = table.alias or table.name
@@ -110,8 +117,17 @@ def plan_write(
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
 
 
+def _cast_rows(tree: exp.Update | exp.Delete, target: Relation) -> None:
+    """Assignments to struct columns as casts to their types, which match fields by place."""
+    for assignment in tree.expressions:
+        column = target.column(assignment.this.name)
+        if column is not None and holds_struct(column.type):
+            value = assignment.expression
+            value.replace(exp.cast(value.copy(), data_type(column.type)))
+
+
 def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
-    rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings)
+    rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings)
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (

@@ -13,6 +13,8 @@ from catalog.errors import Error
 from catalog.model import Relation
 from catalog.types import Type
 from planner.bind import data_type, type_of
+from planner.functions.result_types import common
+from planner.functions.structs import same_names
 from planner.nodes import Field, Item, Node, Project, column
 from planner.parse.trees import position_of
 
@@ -153,7 +155,11 @@ def common_type(types: list[Type | None], node: exp.Expr) -> Type:
     moments = {"date", "timestamp without time zone", "timestamp with time zone"}
     if all(type_.name in moments and not type_.dimensions for type_ in known):
         return max(known, key=lambda type_: len(type_.name))
-    if len({(type_.name, type_.dimensions) for type_ in known}) == 1:
+    if any(type_.fields for type_ in known):
+        found = common(tuple(known))
+        if found is not None and all(same_names(type_, found) for type_ in known):
+            return found
+    elif len({(type_.name, type_.dimensions) for type_ in known}) == 1:
         return Type(known[0].name, dimensions=known[0].dimensions)
     raise Error(
         f"types {known[0]} and {next(t for t in known if t != known[0])} cannot be matched",

@@ -13,6 +13,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import BIGINT, INTEGER, Type
+from planner.batch.ties import has_ties
 from planner.bind import BoundQuery, data_type, type_of
 from planner.build.aggregate import build_groups, check_grouped, correlated_groups, grouping_sets, is_grouped
 from planner.build.builder import (
@@ -40,10 +41,12 @@ from planner.nodes import (
     Item,
     Node,
     Order,
+    OverWindow,
     Project,
     TopN,
     UnionAll,
     Unnest,
+    WindowCall,
     conjuncts,
     count_rows_call,
 )
@@ -265,7 +268,7 @@ def _outputs(
             )
         result = _distinct(result)
     if is_whole:
-        result = _limited(result, select, tuple(sorts))
+        result = _limited(builder, result, select, tuple(sorts))
     if hidden:
         result = picked(result, result.fields[: len(items)])
     return result
@@ -371,15 +374,19 @@ def _number(clause: exp.Expr | None) -> int | None:
     return int(bare.name)
 
 
-def _limited(node: Node, query: exp.Expr, sorts: tuple[Order, ...]) -> Node:
+def _limited(builder: Builder, node: Node, query: exp.Expr, sorts: tuple[Order, ...]) -> Node:
     limit, offset = _number(query.args.get("limit")), _number(query.args.get("offset")) or 0
-    fetch = query.args.get("limit")
     if limit is None and not offset:
         return node
-    options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
-    if options is not None and options.args.get("with_ties"):
-        raise refuse("WITH TIES", query, "Use rank() in a subquery and compare it.")
-    return TopN(node, (), sorts, limit, offset)
+    return _with_ties(builder, node, sorts, limit) if has_ties(query) else TopN(node, (), sorts, limit, offset)
+
+
+def _with_ties(builder: Builder, node: Node, sorts: tuple[Order, ...], limit: int | None) -> Node:
+    """The first rows and those that are equal to the last of them in what they are ordered by: rank() <= n."""
+    rank = builder.fresh("rank")
+    ranked = OverWindow(node, (), (WindowCall(rank, exp.Rank(), BIGINT, sorts, None),))
+    is_first = exp.LTE(this=typed_column(rank, BIGINT), expression=typed(exp.Literal.number(limit), BIGINT))
+    return picked(Filter(ranked, is_first), node.fields)
 
 
 def _ordered_by_outputs(builder: Builder, node: Node, query: exp.Expr) -> Node:
@@ -397,7 +404,7 @@ def _ordered_by_outputs(builder: Builder, node: Node, query: exp.Expr) -> Node:
         else:
             continue
         sorts.append(order_of(name, ordered))
-    return _limited(node, query, tuple(sorts))
+    return _limited(builder, node, query, tuple(sorts))
 
 
 def _first_rows(builder: Builder, node: Node, query: exp.Expr, positional: bool) -> Node:

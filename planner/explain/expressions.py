@@ -95,6 +95,8 @@ def show(node: exp.Expr, names: Mapping[str, str]) -> str:
             return each(node.this)
         case exp.Literal() | exp.Boolean() | exp.Null() | exp.Interval():
             return _constant(node)
+        case exp.Dot(expression=exp.Identifier() as field):
+            return f"({each(node.this)}).{field.name}"
         case exp.Cast():
             return _cast(node, each(node.this))
         case exp.Not(this=exp.Is(this=inner, expression=exp.Null())):

@@ -7,6 +7,7 @@ Three kinds: those merged into the stored state of a group (count, sum, min, max
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -162,7 +163,7 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
     if isinstance(inner, exp.Sum):
         return sum_type(found)
     if isinstance(inner, exp.ArrayAgg):
-        return Type(found.name, found.precision, found.scale, found.dimensions + 1)
+        return replace(found, dimensions=found.dimensions + 1)
     return found
 
 

@@ -12,11 +12,15 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
-from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, NUMERIC, REAL, VARCHAR
+from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, NUMERIC, REAL, VARCHAR, Type
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.formats import strftime_format
-from planner.functions.functions import FUNCTIONS, OURS
+from planner.functions.functions import FUNCTIONS, OURS, ours
+from planner.functions.jsonb_contains import contains
+from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
+from planner.functions.result_types import Known, field_place, holds_struct
+from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
 from planner.functions.typed import data_type, sql_type
 
 _Args = list[exp.Expr]
@@ -46,12 +50,6 @@ def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | N
     return root
 
 
-def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """`memory.pg.name(arguments)`."""
-    function = exp.Anonymous(this=name, expressions=list(arguments))
-    return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
-
-
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
@@ -68,6 +66,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     if isinstance(node, exp.Cast):
         return _cast(node, lenient)
+    if isinstance(node, exp.Dot):
+        return _field(node)
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node)) is not None:
         return quantified
     if isinstance(node, exp.Like | exp.ILike):
@@ -204,6 +204,13 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(value, exp.Null):
         return None
     source = None if value.is_string else sql_type(value.type)
+    target = sql_type(to)
+    if target is not None and holds_struct(target):
+        if lenient and source is None and isinstance(value, exp.Column | exp.AggFunc | exp.Window):
+            return None  # the planner's own cast, to the type that it is
+        return cast_to_struct(value, source, target, _spell(lenient))
+    if to.is_type(*exp.DataType.TEXT_TYPES) and source is not None and holds_struct(source):
+        return text_of(value, source, _printed)
     items = array_items(value) if to.is_type(exp.DataType.Type.ARRAY) else None
     if items is not None:
         node.set("this", exp.Array(expressions=[exp.null() if i is None else exp.Literal.string(i) for i in items]))
@@ -227,6 +234,32 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if lenient and source is not None and not _is_safe(source.name, to):
         return exp.TryCast(this=node.this, to=node.args["to"])
     return None
+
+
+def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
+    """A cast of a value that is spelled already."""
+
+    def spelled(value: exp.Expr, source: Known, target: Type) -> exp.Expr:
+        value = value.copy()
+        value.type = data_type(source) if source is not None else None
+        cast = exp.Cast(this=value, to=data_type(target))
+        return _cast(cast, lenient) or cast
+
+    return spelled
+
+
+def _printed(value: exp.Expr, type_: Type) -> exp.Expr:
+    """How a field of a row prints."""
+    return text_of(value, type_, _printed) if holds_struct(type_) else ours("text_out", value)
+
+
+def _field(node: exp.Dot) -> exp.Expr | None:
+    """`(x).field`, of a row whose type is known."""
+    owner = type_of_part(node.this)
+    if owner is None or not owner.is_struct or not isinstance(node.expression, exp.Identifier):
+        return None
+    place = field_place(owner, node.expression)
+    return field_at(node.this, place) if place is not None else None
 
 
 # Types whose text differs from DuckDB's.
@@ -312,7 +345,25 @@ def _format(arguments: _Args) -> exp.Expr:
     return _call("concat", *parts)
 
 
+def _to_jsonb(arguments: _Args) -> exp.Expr:
+    """A row's fields have names in jsonb, which DuckDB's own ROW has not."""
+    type_ = type_of_part(arguments[0])
+    named = exp.cast(arguments[0], data_type(type_)) if type_ is not None and type_.fields else arguments[0]
+    return _call("to_json", named, *arguments[1:])
+
+
+def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
+    """`@>` of jsonb or of arrays."""
+    found = contains(container, contained, type_of_part(container))
+    return found if found is not None else ours("array_contains", container, contained)
+
+
 def _to_char(arguments: _Args) -> exp.Expr:
+    value, pattern = arguments
+    type_ = type_of_part(value)
+    is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
+    if is_number:
+        return number_text(value, pattern)
     return _call("strftime", arguments[0], strftime_format(arguments[1]))
 
 
@@ -334,6 +385,11 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_substr": _regexp_substr,
     "regexp_match": _regexp_match,
     "to_char": _to_char,
+    "to_jsonb": _to_jsonb,
+    "array_contains": lambda arguments: _contains(arguments[0], arguments[1]),
+    "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
+    "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),
+    "jsonb_exists_all": lambda arguments: ours("jsonb_exists_all", arguments[0], _path(arguments)),
     "to_date": _to_date,
     "to_timestamp": _to_timestamp,
     "json_at": lambda arguments: ours("json_at", arguments[0], _path(arguments)),

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from catalog.types import (
     BOOLEAN,
     BYTEA,
@@ -39,6 +41,7 @@ from planner.functions.result_types import (
     first,
     number,
     number_of_first,
+    row_of,
     subtraction,
     sum_of_first,
     truncated,
@@ -101,6 +104,13 @@ _RIGHT = (
 _ABS = "CASE WHEN _1 < 0 THEN try_subtract(0, _1) ELSE abs(_1) END"
 
 F = Function
+
+
+def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """`memory.pg.name(arguments)`."""
+    function = exp.Anonymous(this=name, expressions=list(arguments))
+    return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
+
 
 FUNCTIONS: dict[str, Function] = {
     # Numbers.
@@ -188,6 +198,9 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "date_bin": F(lambda types: types[1] if len(types) > 1 else None, raises=True),
     "age": F(INTERVAL),
+    "justify_hours": F(INTERVAL),
+    "justify_days": F(INTERVAL),
+    "justify_interval": F(INTERVAL),
     "make_date": F(DATE, raises=True),
     "make_time": F(TIME, raises=True),
     "make_timestamp": F(TIMESTAMP, raises=True),
@@ -202,6 +215,8 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_extract_path": F(JSONB),
     "jsonb_extract_path_text": F(VARCHAR),
     "jsonb_exists": F(BOOLEAN),
+    "jsonb_exists_any": F(BOOLEAN),
+    "jsonb_exists_all": F(BOOLEAN),
     "to_jsonb": F(JSONB, "to_json"),
     "json_at": F(JSONB),
     "json_text_at": F(VARCHAR),
@@ -226,6 +241,8 @@ FUNCTIONS: dict[str, Function] = {
     "array_max": F(element_of_first),
     "array_sum": F(sum_of_first, raises=True),
     "trim_array": F(first),
+    # Rows.
+    "row": F(row_of, SAME),
     # Operators that are not the same on DuckDB; `planner.functions.operators` reads them as these.
     "subtract": F(subtraction),
     "divide": F(common),

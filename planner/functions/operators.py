@@ -36,6 +36,7 @@ from planner.functions.result_types import (
     array_type,
     common,
     concatenation,
+    field_place,
     first,
     multiplication,
 )
@@ -62,6 +63,8 @@ _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.ArrayContainedBy: ("array_contained", ("this", "expression")),
     exp.ArrayOverlaps: ("array_overlaps", ("this", "expression")),
     exp.JSONBContainsTopKey: ("jsonb_exists", ("this", "expression")),
+    exp.JSONBContainsAnyTopKeys: ("jsonb_exists_any", ("this", "expression")),
+    exp.JSONBContainsAllTopKeys: ("jsonb_exists_all", ("this", "expression")),
     exp.JSONBExtract: ("json_at", ("this", "expression")),
     exp.JSONBExtractScalar: ("json_text_at", ("this", "expression")),
 }
@@ -115,6 +118,15 @@ def _array(node: exp.Expr) -> Known:
     return array_type(element) if element is not None else None
 
 
+def _field(node: exp.Expr) -> Known:
+    """`(x).field`; a dot stands before functions too."""
+    owner = type_of_part(node.this)
+    if owner is None or not owner.is_struct or not isinstance(node.expression, exp.Identifier):
+        return None
+    place = field_place(owner, node.expression)
+    return owner.fields[place - 1][1] if place is not None else None
+
+
 @dataclass(frozen=True)
 class _Of:
     """A rule over the types of a node's parts, in the order they are written."""
@@ -157,6 +169,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.Greatest: _Of(common),
     exp.Least: _Of(common),
     exp.Array: _array,
+    exp.Dot: _field,
     exp.Bracket: _bracket,
     exp.Interval: _Of(INTERVAL),
     exp.AtTimeZone: lambda node: TIMESTAMP if type_of_part(node.this) == TIMESTAMPTZ else TIMESTAMPTZ,

@@ -6,6 +6,10 @@ A rule answers None when the result's type cannot be told.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from sqlglot import exp
+
 from catalog.types import (
     BIGINT,
     BYTEA,
@@ -22,6 +26,7 @@ from catalog.types import (
     TIMESTAMPTZ,
     VARCHAR,
     Type,
+    struct_type,
 )
 
 Known = Type | None
@@ -43,8 +48,10 @@ def common(types: tuple[Known, ...]) -> Known:
 
 
 def _wider(left: Type, right: Type) -> Type:
+    if left.is_struct and right.is_struct and len(left.fields) == len(right.fields):
+        return _wider_struct(left, right)
     if left.name == right.name and left.dimensions == right.dimensions:
-        return left if left == right else Type(left.name, dimensions=left.dimensions)
+        return left if left == right else Type(left.name, dimensions=left.dimensions, fields=left.fields)
     if left.dimensions or right.dimensions:
         return left
     for ladder in (_NUMBERS, _TIMES):
@@ -52,6 +59,32 @@ def _wider(left: Type, right: Type) -> Type:
             wider = max(left, right, key=lambda type_: ladder.index(type_.name))
             return NUMERIC if wider.name == "numeric" else wider
     return right if left.is_text else left
+
+
+def _wider_struct(left: Type, right: Type) -> Type:
+    """Field by field, with the names of the one that has names of its own."""
+    has_names = any(name != f"f{number}" for number, (name, _) in enumerate(left.fields, start=1))
+    named = left if has_names else right
+    pairs = zip(left.fields, right.fields, strict=True)
+    return struct_type(
+        (name, _wider(one, other)) for (name, _), ((_, one), (_, other)) in zip(named.fields, pairs, strict=True)
+    )
+
+
+def holds_struct(type_: Known) -> bool:
+    """Whether a type is a struct or an array of structs."""
+    return type_ is not None and type_.name == "struct"
+
+
+def row_of(types: tuple[Known, ...]) -> Known:
+    """The type of ROW(..): its fields are called f1, f2, …; what has no type is text."""
+    return struct_type((None, type_ or VARCHAR) for type_ in types)
+
+
+def field_place(owner: Type, field: exp.Expr) -> int | None:
+    """The place of a field in a struct, counted from 1; None when it has none of this name."""
+    name = field.name if field.args.get("quoted") else field.name.lower()
+    return next((place for place, (own, _) in enumerate(owner.fields, start=1) if own == name), None)
 
 
 def first(types: tuple[Known, ...]) -> Known:
@@ -94,7 +127,7 @@ def _array(types: tuple[Known, ...], array: int, element: int) -> Known:
 
 
 def array_type(element: Type) -> Type:
-    return Type(element.name, element.precision, element.scale, element.dimensions + 1)
+    return replace(element, dimensions=element.dimensions + 1)
 
 
 def element_of_first(types: tuple[Known, ...]) -> Known:

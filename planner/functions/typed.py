@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from catalog.errors import Error
-from catalog.types import DEFAULT_NUMERIC, DOUBLE, NUMERIC, REAL, VARCHAR, Type, parse_type
+from catalog.types import DEFAULT_NUMERIC, DOUBLE, NUMERIC, REAL, VARCHAR, Type, parse_type, struct_type
+from planner.parse.trees import folded
 
 _UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
 
@@ -19,6 +22,8 @@ def sql_type(kind: exp.DataType | None) -> Type | None:
     """Our form of a sqlglot type; None for one that is unknown, NULL's, or that we do not have."""
     if kind is None or not isinstance(kind, exp.DataType) or kind.this in _UNTOLD:
         return None
+    if _holds_struct(kind):
+        return _with_struct(kind)
     if kind.this == exp.DataType.Type.BIGDECIMAL:
         return NUMERIC
     if kind.this == exp.DataType.Type.DOUBLE:
@@ -35,3 +40,23 @@ def sql_type(kind: exp.DataType | None) -> Type | None:
         return None
     is_default = found.name == "numeric" and (found.precision, found.scale) == DEFAULT_NUMERIC
     return Type("numeric", dimensions=found.dimensions) if is_default else found
+
+
+def _holds_struct(kind: exp.DataType) -> bool:
+    is_array = kind.this == exp.DataType.Type.ARRAY and len(kind.expressions) == 1
+    return _holds_struct(kind.expressions[0]) if is_array else kind.this == exp.DataType.Type.STRUCT
+
+
+def _with_struct(kind: exp.DataType) -> Type | None:
+    """A struct or array of structs. The fields are told apart from their types, as text has other names in DuckDB."""
+    if kind.this == exp.DataType.Type.ARRAY:
+        element = sql_type(kind.expressions[0])
+        return replace(element, dimensions=element.dimensions + 1) if element is not None else None
+    fields: list[tuple[str | None, Type]] = []
+    for part in kind.expressions:
+        type_ = sql_type(part.args.get("kind") if isinstance(part, exp.ColumnDef) else part)
+        if type_ is None:
+            return None
+        name = part.this if isinstance(part, exp.ColumnDef) else None
+        fields.append((folded(name) if name is not None else None, type_))
+    return struct_type(fields)

@@ -16,6 +16,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type, parse_type
 from planner.functions.functions import ALIASES, FUNCTIONS
+from planner.parse.rows import with_rows
 from planner.parse.tokens import syntax_error
 from planner.statements import Name
 
@@ -54,7 +55,7 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
-        tree = sqlglot.parse_one(padded, read=Sparkwave)
+        tree = with_rows(sqlglot.parse_one(padded, read=Sparkwave))
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:
@@ -90,7 +91,10 @@ def _parse_error(sql: str, error: ParseError) -> Error:
 
 def column_type(kind: exp.Expr) -> Type:
     """The type a sqlglot DataType names. Raises Error 42704."""
-    text = kind.sql(dialect="postgres").lower()
+    text = kind.sql(dialect="postgres")
+    if "STRUCT<" in text:
+        return parse_type(text)  # the names of its fields may be quoted
+    text = text.lower()
     return parse_type("character varying" if text.startswith(("varchar", "char")) and "[" not in text else text)
 
 

@@ -1,0 +1,96 @@
+"""Rows in batch statements: DuckDB finds their types by itself, but not by PostgreSQL's rules.
+
+A statement that has to do with rows is bound as a view's query is, only for its types: those of rows are noted on its
+own tree, where `duckdb_spelling` reads them. What cannot be bound, such as system catalogs, is DuckDB's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from catalog.errors import Error
+from catalog.model import Catalog, Relation
+from catalog.types import Type
+from planner.bind import Scope, annotated, expand_rows, resolve
+from planner.functions.duckdb_spelling import for_duckdb
+from planner.functions.result_types import holds_struct
+from planner.functions.structs import check_structs
+from planner.functions.typed import data_type, sql_type
+from planner.parse.rows import is_row
+from planner.parse.trees import name_of
+
+_MARK = "statement_node"
+
+
+def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
+    """The statement with `(x).*` expanded and the types of its rows noted. Raises Error for what rows cannot do."""
+    if not _has_rows(tree, catalog, scope):
+        return tree
+    if isinstance(tree, exp.Query):
+        tree = expand_rows(tree, catalog, scope)
+    nodes = dict(enumerate(tree.walk()))
+    for number, node in nodes.items():
+        node.meta[_MARK] = number
+    try:
+        bound = annotated(_as_query(tree), catalog, scope).tree
+    except Error:
+        return tree
+    check_structs(bound)
+    for part in bound.walk():
+        type_ = sql_type(part.type) if _MARK in part.meta else None
+        if type_ is not None and holds_struct(type_):
+            nodes[part.meta[_MARK]].type = data_type(type_)
+    return tree
+
+
+def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
+    """Whether a statement makes rows, takes them apart, or reads a relation that has some."""
+    for node in tree.walk():
+        if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.STRUCT)):
+            return True
+        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):
+            return True
+    return any(
+        holds_struct(column.type) for relation in _relations(tree, catalog, scope) for column in relation.columns
+    )
+
+
+def _relations(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Relation]:
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier):
+            try:
+                yield resolve(catalog, scope, name_of(table))
+            except Error:
+                continue  # a CTE, or a name that is looked up again
+
+
+def _as_query(tree: exp.Expr) -> exp.Query:
+    """A query with the same expressions over the same tables."""
+    if isinstance(tree, exp.Query):
+        return tree
+    if isinstance(tree, exp.Values):
+        return exp.select("*").from_(exp.alias_(tree.copy(), "v", table=True))
+    listed = [part.expression.copy() for part in tree.expressions]
+    items = [exp.alias_(value, f"_{number}") for number, value in enumerate(listed)]
+    query = exp.select(*(items or [exp.Literal.number(1)])).from_(tree.this.copy())
+    source, using = tree.args.get("from_"), tree.args.get("using")
+    for other in [source.this] if isinstance(source, exp.From) else using if isinstance(using, list) else []:
+        query = query.join(other.copy(), join_type="cross")
+    where = tree.args.get("where")
+    return query.where(where.this.copy()) if where is not None else query
+
+
+def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> str:
+    """DuckDB's text of a query's rows for a table's columns: rows cast by place where their types differ."""
+    if not any(holds_struct(target) and source != target for source, target in zip(sources, targets, strict=False)):
+        return sql
+    names = [f"_{number}" for number in range(len(sources))]
+    items = []
+    for name, source, target in zip(names, sources, targets, strict=False):
+        value: exp.Expr = exp.column(name)
+        value.type = data_type(source)
+        items.append(exp.cast(value, data_type(target)) if holds_struct(target) and source != target else value)
+    listed = ", ".join(for_duckdb(item, lenient=False).sql(dialect="duckdb") for item in items)
+    return f"SELECT {listed} FROM ({sql}) AS _source ({', '.join(names)})"

@@ -1,0 +1,47 @@
+"""Postgres' number patterns of `to_char` (documentation 9.8, "Template Patterns for Numeric Formatting")."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.functions.functions import ours
+
+# Digits with group separators, a fraction, and a sign on one side. D and G are the C locale's point and comma.
+_NUMBER = re.compile(r"(FM)?(S|MI)?([90,G]*[90][90,G]*)(?:[.D]([90]+))?(S|MI)?", re.IGNORECASE)
+# What no date pattern consists of.
+_NOT_DATE = re.compile(
+    r"(?:FM|TH|PR|PL|SG|MI|RN|EEEE|[90.,DGSVL$\s])*[90](?:FM|TH|PR|PL|SG|MI|EEEE|[90.,DGSVL$\s])*", re.I
+)
+
+
+def is_number_format(pattern: str) -> bool:
+    """Whether a pattern can only be one of a number."""
+    return _NOT_DATE.fullmatch(pattern) is not None
+
+
+def number_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+    """`to_char` of a number. Raises Error 0A000 for a pattern that is no constant or not one of these."""
+    found = _NUMBER.fullmatch(pattern.name) if pattern.is_string else None
+    if found is None or (found[2] and found[5]):
+        written = f'number pattern "{pattern.name}"' if pattern.is_string else "a number pattern that is not a constant"
+        raise Error(
+            f"{written} is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Patterns are made of 9, 0, a comma or G, one point or D, FM in front, and S or MI on one side.",
+        )
+    fill, before, whole, fraction, after = found.groups()
+    fraction = fraction or ""
+    sign = f"{before.upper()}_" if before else f"_{after.upper()}" if after else ""
+    constants = (
+        exp.Literal.string(whole.upper().replace("G", ",")),
+        exp.Literal.number(len(fraction)),
+        exp.Literal.number(fraction.rfind("0") + 1),  # zeros up to here are shown with FM too
+        exp.Literal.string(sign),
+        exp.true() if fill else exp.false(),
+    )
+    digits = ours("_number_digits", value, exp.Literal.number(len(fraction)))
+    return ours("_number_text", digits, *constants)

@@ -1,0 +1,131 @@
+"""Rows as DuckDB spells them. Its structs are cast field by field by name, PostgreSQL's rows by place.
+
+`Spell` casts a value, spelled already, to a type; it comes from `duckdb_spelling`, whose casts may lead here again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import VARCHAR, Type
+from planner.batch.pg_casts import array_items
+from planner.functions.functions import ours
+from planner.functions.records import split_record
+from planner.functions.result_types import Known
+from planner.parse.rows import is_row
+from planner.parse.trees import position_of
+
+Spell = Callable[[exp.Expr, Known, Type], exp.Expr]
+_ELEMENT = "_element"
+
+
+def cast_to_struct(value: exp.Expr, source: Known, target: Type, spell: Spell) -> exp.Expr | None:
+    """A value as a struct or an array of structs; None where DuckDB's own cast does it.
+
+    Raises Error 42846 for a value that is none, 22P02 for malformed text.
+    """
+    bare = value.unnest()
+    if isinstance(bare, exp.Null | exp.Parameter) or (source == target and not is_row(bare)):
+        return None
+    if target.dimensions:
+        return _array(bare, source, target, spell)
+    if bare.is_string:
+        texts = split_record(bare.name)
+        _check_width(value, len(texts), target)
+        return _packed(target, [exp.null() if t is None else exp.Literal.string(t) for t in texts], None, spell)
+    if is_row(bare):
+        _check_width(value, len(bare.expressions), target)
+        return _packed(target, bare.expressions, source, spell)
+    if source is None or not source.is_struct:
+        raise _cannot(value, source, target)
+    _check_width(value, len(source.fields), target)
+    fields = [field_at(value, place) for place in range(1, len(source.fields) + 1)]
+    return exp.Case().when(_is_there(value), _packed(target, fields, source, spell))
+
+
+def _array(value: exp.Expr, source: Known, target: Type, spell: Spell) -> exp.Expr:
+    items = array_items(value)
+    if items is not None:
+        return exp.Array(expressions=[spell(_text_or_null(item), None, target.element) for item in items])
+    if isinstance(value, exp.Array):
+        element = source.element if source is not None and source.dimensions else None
+        return exp.Array(
+            expressions=[spell(item, item_type(item, element), target.element) for item in value.expressions]
+        )
+    if source is None or not source.dimensions:
+        raise _cannot(value, source, target)
+    return _each(value, spell(exp.column(_ELEMENT), source.element, target.element))
+
+
+def item_type(item: exp.Expr, element: Known) -> Known:
+    """The type of an array's item: that of its elements, unless it is text still to be read."""
+    return None if item.is_string else element
+
+
+def _text_or_null(text: str | None) -> exp.Expr:
+    return exp.null() if text is None else exp.Literal.string(text)
+
+
+def _packed(target: Type, values: list[exp.Expr], source: Known, spell: Spell) -> exp.Expr:
+    """`{'a': .., 'b': ..}`, each value cast to its field's type."""
+    sources: list[Known] = [type_ for _, type_ in source.fields] if source is not None else [None] * len(values)
+    pairs = zip(target.fields, values, sources, strict=True)
+    return exp.Struct(
+        expressions=[
+            exp.PropertyEQ(
+                this=exp.to_identifier(name, quoted=True), expression=spell(value, item_type(value, own), type_)
+            )
+            for (name, type_), value, own in pairs
+        ]
+    )
+
+
+def field_at(value: exp.Expr, place: int) -> exp.Expr:
+    """A field by its place, which it has also where DuckDB's struct has no names."""
+    return exp.Anonymous(this="struct_extract_at", expressions=[value.copy(), exp.Literal.number(place)])
+
+
+def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], exp.Expr]) -> exp.Expr:
+    """A struct or an array of structs as it prints: `(1,"a b",)`. `to_text` prints the fields."""
+    if type_.dimensions:
+        texts = _each(value, to_text(exp.column(_ELEMENT), type_.element))
+        return ours("_list_text", texts)
+    cells = [
+        ours("_record_cell", to_text(field_at(value, place), field))
+        for place, (_, field) in enumerate(type_.fields, start=1)
+    ]
+    joined = exp.Anonymous(this="concat_ws", expressions=[exp.Literal.string(","), *cells])
+    parts = (exp.Literal.string("("), joined, exp.Literal.string(")"))
+    return exp.Case().when(_is_there(value), exp.Anonymous(this="concat", expressions=list(parts)))
+
+
+def _each(array: exp.Expr, one: exp.Expr) -> exp.Expr:
+    function = exp.Lambda(this=one, expressions=[exp.to_identifier(_ELEMENT)])
+    return exp.Anonymous(this="list_transform", expressions=[array, function])
+
+
+def _is_there(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
+
+
+def _check_width(value: exp.Expr, width: int, target: Type) -> None:
+    if width != len(target.fields):
+        few_or_many = "few" if width < len(target.fields) else "many"
+        raise Error(
+            f"cannot cast type record to {target}",
+            errors.CANNOT_COERCE,
+            detail=f"Input has too {few_or_many} columns.",
+            position=position_of(value),
+        )
+
+
+def _cannot(value: exp.Expr, source: Known, target: Type) -> Error:
+    hint = (
+        "A row is made with ROW(..), and a constant can be text such as '(1,a)'." if source in (None, VARCHAR) else None
+    )
+    known = source if source is not None else "unknown"
+    return Error(f"cannot cast type {known} to {target}", errors.CANNOT_COERCE, hint=hint, position=position_of(value))
