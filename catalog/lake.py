@@ -314,5 +314,13 @@ def translate(error: duckdb.Error) -> Error:
 DuckDBError = duckdb.Error
 
 
+def is_passing(error: duckdb.Error) -> bool:
+    """Whether the statement may succeed at once when it is tried again.
+
+    DuckLake (1.5.5) may look for a table of inlined deletes that another transaction has made since this one began.
+    """
+    return re.search(r"Table with name ducklake_inlined_\w+ does not exist", str(error)) is not None
+
+
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import shutil
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -202,3 +204,146 @@ def test_a_slow_create_says_so_while_it_runs(stuck_server: Server, own: Connecti
     quiet.join()
     assert len(slow.notices) == 1
     assert quiet.notices == []
+
+
+# Jobs that run: in process, slowly, because a rate limit holds them back.
+
+ROWS = 20_000
+SUMS = "SELECT g, count(*) AS n, sum(v) AS total FROM r GROUP BY g"
+STATUS = "SELECT state, rows_done, rows_total, reason FROM rw_catalog.rw_backfill_status"
+
+
+def slow_view(name: str, strategy: str, limit: int = 2000) -> str:
+    options = f"backfill_strategy = '{strategy}', backfill_rate_limit = {limit}"
+    return f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {SUMS}"
+
+
+def fill(connection: Connection) -> None:
+    connection.execute("ALTER SYSTEM SET backfill_engine = auto")
+    connection.execute("CREATE TABLE r (k int PRIMARY KEY, g int, v int)")
+    connection.execute(f"INSERT INTO r SELECT i, i % 7, i FROM range({ROWS}) AS x (i)")
+
+
+def rows_done(connection: Connection) -> int:
+    """What all fragments of the one job have read; all of it once there is no such job."""
+    found = connection.execute("SELECT count(*), sum(rows_done)::bigint FROM rw_catalog.rw_backfill_status").fetchone()
+    assert found is not None
+    return (found[1] or 0) if found[0] else ROWS
+
+
+def wait_for_rows(connection: Connection) -> int:
+    """Wait until a job is under way. Returns the rows it has read."""
+    assert wait_until(lambda: 0 < rows_done(connection) < ROWS, 20), connection.execute(STATUS).fetchall()
+    return rows_done(connection)
+
+
+def check_sums(connection: Connection, name: str) -> None:
+    connection.execute("FLUSH")
+    view = connection.execute(f"SELECT * FROM {name}").fetchall()
+    assert sorted(view) == sorted(connection.execute(SUMS).fetchall())
+
+
+@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
+def test_recover_takes_jobs_up_where_they_are(server: Server, strategy: str) -> None:
+    """The client of a foreground CREATE notices nothing."""
+    with server.connect() as own:
+        fill(own)
+        creating = Statement(server, slow_view("slow", strategy))
+        done = wait_for_rows(own)
+        job = jobs(own)["slow"][0]
+        assert own.execute("RECOVER").statusmessage == "RECOVER"
+        assert ROWS > rows_done(own) >= done
+        assert jobs(own)["slow"][0] == job
+        assert not creating.is_over
+        assert wait_until(lambda: rows_done(own) > done, 20)
+        own.execute("ALTER MATERIALIZED VIEW slow SET BACKFILL_RATE_LIMIT TO DEFAULT")
+        assert creating.join() is None
+        check_sums(own, "slow")
+        events = own.execute("SELECT event_type FROM rw_catalog.rw_event_logs").fetchall()
+        assert [event for (event,) in events] == ["GLOBAL_RECOVERY_START", "GLOBAL_RECOVERY_SUCCESS"]
+        last = own.execute("SELECT last_global_event FROM rw_catalog.rw_recovery_info").fetchall()
+        assert last == [("GLOBAL_RECOVERY_SUCCESS",)]
+        own.execute("RECOVER")
+
+
+def test_recover_leaves_waiting_jobs_alone(stuck_server: Server, own: Connection) -> None:
+    first, second = start_two(stuck_server, own)
+    before = jobs(own)
+    own.execute("RECOVER")
+    assert jobs(own) == before
+    assert not first.is_over
+    assert not second.is_over
+
+
+@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
+def test_progress_is_seen_and_never_goes_back(server: Server, strategy: str) -> None:
+    """By every relation that shows it, over kill -9 too."""
+    with server.connect() as own:
+        fill(own)
+        own.execute("SET background_ddl = true")
+        own.execute(slow_view("slow", strategy, 1500))
+        done = wait_for_rows(own)
+        text = own.execute("SELECT progress, backfill_type FROM rw_catalog.rw_ddl_progress").fetchone()
+        assert text is not None
+        pattern, kind = {
+            "snapshot": (r"Snapshot \[\d+\.\d\d% \(\d+/20000\)\]", "SNAPSHOT_BACKFILL"),
+            "arrangement": (r"\d+\.\d\d% \(\d+/20000\)", "NORMAL_BACKFILL"),
+        }[strategy]
+        assert re.fullmatch(pattern, text[0])
+        assert text[1] == kind
+        limits = own.execute("SELECT node_name, rate_limit FROM rw_catalog.rw_rate_limit").fetchall()
+        assert limits == [("STREAM_SCAN", 1500)]
+        server.kill()
+    again = Server(server.data)
+    try:
+        with again.connect() as own:
+            seen = [rows_done(own)]
+            assert seen[0] >= done
+            bounds = "SELECT seconds_left_low, seconds_left_high, rows_per_second FROM rw_catalog.rw_backfill_status"
+            low_high: list[tuple[float, float, float]] = []
+            while jobs(own):
+                seen.append(rows_done(own))
+                low_high += [row for row in own.execute(bounds).fetchall() if row[0] is not None]
+            assert seen == sorted(seen)
+            assert len(set(seen)) > 3
+            assert low_high
+            assert all(0 <= low <= high for low, high, _ in low_high)
+            check_sums(own, "slow")
+    finally:
+        again.kill()
+
+
+@pytest.mark.parametrize("how", ["cancel jobs", "drop", "protocol"])
+def test_cancelling_a_job_that_runs(server: Server, how: str) -> None:
+    with server.connect() as own:
+        fill(own)
+        creating = Statement(server, slow_view("slow", "arrangement"))
+        wait_for_rows(own)
+        match how:
+            case "cancel jobs":
+                own.execute(f"CANCEL JOBS {jobs(own)['slow'][0]}")
+            case "drop":
+                own.execute("DROP MATERIALIZED VIEW slow")
+            case "protocol":
+                creating.connection.cancel()
+        assert isinstance(creating.join(), psycopg.errors.QueryCanceled)
+        assert jobs(own) == {}
+        assert own.execute("SELECT * FROM rw_catalog.rw_rate_limit").fetchall() == []
+        own.execute(f"CREATE MATERIALIZED VIEW slow AS {SUMS}")
+        check_sums(own, "slow")
+
+
+def test_a_paused_job_says_so_in_psql(server: Server) -> None:
+    with server.connect() as own:
+        fill(own)
+        own.execute("SET background_ddl = true")
+        own.execute(slow_view("paused", "snapshot", 0))
+        assert wait_until(lambda: own.execute(STATUS).fetchall()[0][0] == "PAUSED", 10)
+        assert own.execute(STATUS).fetchall() == [("PAUSED", 0, ROWS, "the rate limit is 0")]
+        if shutil.which("psql"):
+            status = server.psql("-c", "SELECT * FROM rw_catalog.rw_backfill_status").stdout
+            assert "| public.paused |" in status
+            assert "| PAUSED |" in re.sub(" +", " ", status)
+            shown = server.psql("-At", "-c", "SHOW JOBS").stdout
+            assert shown.endswith("|BACKGROUND|Snapshot [0.00% (0/20000)]\n")
+        own.execute("CANCEL JOBS " + str(jobs(own)["paused"][0]))

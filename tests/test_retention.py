@@ -83,6 +83,7 @@ def make_history(client: Client) -> None:
     for number in range(8):
         run(client, f"UPDATE t SET v = v + 1 WHERE k = {number}", f"DELETE FROM t WHERE k = {100 + number}", "FLUSH")
     run(client, "CREATE TABLE big (i int)", "INSERT INTO big SELECT i FROM range(50000) AS r (i)", "DROP TABLE big")
+    run(client, "FLUSH")
 
 
 def test_what_nobody_needs_goes(tmp_path: Path) -> None:
