@@ -72,6 +72,8 @@ class BackfillJob:
         try:
             if self._admit is not None:
                 self._admit(self, lambda: work.is_stopping)
+            if not work.in_process:
+                work.group()  # before anything is pinned: a job whose group cannot be had has not started
             self._fill()
             self._catch_up()
             self._finish()
