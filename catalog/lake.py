@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -43,6 +44,7 @@ class Lake:
         self._lock_file = _lock_directory(self.directory)
         self._commit_lock = threading.RLock()
         self._table_locks: dict[str, threading.Lock] = {}
+        self._writing: dict[str, float] = {}
         try:
             self._connection = self._open(memory_limit, threads)
         except BaseException:
@@ -129,6 +131,7 @@ class Lake:
     def table_transaction(self, cursor: Cursor, table: str) -> Iterator[Cursor]:
         """A transaction of any length that writes one table: writers of the same table wait, others do not."""
         with self._table_locks.setdefault(table, threading.Lock()):
+            self._writing[table] = time.monotonic()
             cursor.execute("BEGIN")
             try:
                 yield cursor
@@ -137,6 +140,13 @@ class Lake:
             except BaseException:
                 rollback(cursor)
                 raise
+            finally:
+                del self._writing[table]
+
+    def oldest_write_s(self) -> float:
+        """For how long the longest table transaction has been open: DuckLake looks for conflicts from then on."""
+        started = list(self._writing.values())
+        return time.monotonic() - min(started) if started else 0.0
 
     def snapshot(self, cursor: Cursor) -> int:
         """The id of the newest committed snapshot."""
@@ -302,6 +312,14 @@ def translate(error: duckdb.Error) -> Error:
 
 
 DuckDBError = duckdb.Error
+
+
+def is_passing(error: duckdb.Error) -> bool:
+    """Whether the statement may succeed at once when it is tried again.
+
+    DuckLake (1.5.5) may look for a table of inlined deletes that another transaction has made since this one began.
+    """
+    return re.search(r"Table with name ducklake_inlined_\w+ does not exist", str(error)) is not None
 
 
 def _first_line(error: Exception) -> str:

@@ -300,7 +300,8 @@ class Store:
     def finish_job(self, cursor: Cursor, job_id: int, group: str) -> None:
         """The view is created and belongs to its steady resource group."""
         cursor.execute(
-            f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, resource_group = ? WHERE id = ?",
+            f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
+            "resource_group = ? WHERE id = ?",
             [group, job_id],
         )
         cursor.execute(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+from collections.abc import Callable
 from contextlib import closing
 
 from catalog import errors
@@ -29,14 +30,20 @@ logger = logging.getLogger(__name__)
 MAX_HANDOVER_ROWS = 50_000
 
 
+# Called by a job before it starts, with what tells whether to give up: waits until it may.
+Admission = Callable[["BackfillJob", Callable[[], bool]], None]
+
+
 class BackfillJob:
     """One creating job, on its own thread and resource group."""
 
     def __init__(
-        self, store: Store, plans: Plans, groups: Groups, coordinator: Coordinator, settings: Settings, job: Job
-    ) -> None:
+        self, store: Store, plans: Plans, groups: Groups, coordinator: Coordinator, settings: Settings, job: Job,
+        admit: Admission | None = None,
+    ) -> None:  # fmt: skip
         self._store = store
         self._coordinator = coordinator
+        self._admit = admit
         self.id = job.id
         self._work = Work(store, groups, settings, plans.view(store.catalog.by_id[job.id], store.catalog), job)
         self.started = self._work.started
@@ -63,6 +70,10 @@ class BackfillJob:
     def _run(self) -> None:
         work = self._work
         try:
+            if self._admit is not None:
+                self._admit(self, lambda: work.is_stopping)
+            if not work.in_process:
+                work.group()  # before anything is pinned: a job whose group cannot be had has not started
             self._fill()
             self._catch_up()
             self._finish()

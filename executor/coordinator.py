@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # A view whose advance fails this often in a row is marked failed, so that it holds up no other.
 MAX_FAILURES = 3
+# What `jobs.waiting` says from then on; the system views know it by its first words.
+HANDING_OVER = "handing over: waiting for the next barrier"
 
 
 @dataclass
@@ -106,10 +108,34 @@ class Coordinator:
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""
         handover = Handover(job_id)
+        with self._store.change(relations=False) as cursor:
+            self._store.set_job_waiting(cursor, job_id, HANDING_OVER)
         with self._handover_lock:
             self._handovers.append(handover)
         self._wake.set()
         return handover
+
+    def withdraw(self, job_id: int) -> None:
+        """Take back a hand-over that no barrier has begun; whoever waits for it gets Error 57014."""
+        with self._handover_lock:
+            withdrawn = [h for h in self._handovers if h.job_id == job_id]
+            self._handovers = [h for h in self._handovers if h.job_id != job_id]
+        for handover in withdrawn:
+            handover.error = Error("canceling statement due to user request", errors.QUERY_CANCELED)
+            handover.done.set()
+
+    def store_epoch(self, before: int) -> None:
+        """Write the epoch down if the stored one is before a snapshot: barriers without changes store none."""
+        if not self.barrier_lock.acquire(timeout=1):
+            return  # a barrier takes long; it stores its epoch itself
+        try:
+            with self._lake.transaction(self._lake.cursor()) as cursor:
+                stored = self._store.epoch(cursor).snapshot
+                # What is stored is a snapshot too, which must not make the next time necessary.
+                if stored < min(before - 1, self._epoch.snapshot):
+                    self._store.set_epoch(cursor, self._epoch)
+        finally:
+            self.barrier_lock.release()
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,19 +15,32 @@ from catalog.lake import Lake
 from catalog.model import CREATING, INITIAL, Column, Job, Relation
 from catalog.store import Store
 from executor.advance import internal_name
-from executor.backfill import BackfillJob
+from executor.backfill import Admission, BackfillJob
 from executor.coordinator import Coordinator
 from executor.groups import Groups
+from executor.permits import Permits
 from executor.plans import Plans
 from executor.work import Settings
 from planner.stream import StreamPlan
 
+logger = logging.getLogger(__name__)
+
+# RisingWave's limit of an untargeted WAIT, and how often it looks.
+WAIT_SECONDS = 7200
+WAIT_POLL_SECONDS = 0.1
+
 
 class Jobs:
-    """The creating jobs of this server."""
+    """The creating jobs of this server. `max_creating` is `max_concurrent_creating_streaming_jobs`."""
 
     def __init__(
-        self, store: Store, plans: Plans, groups: Groups, coordinator: Coordinator, settings: Settings
+        self,
+        store: Store,
+        plans: Plans,
+        groups: Groups,
+        coordinator: Coordinator,
+        settings: Settings,
+        max_creating: Callable[[], int],
     ) -> None:
         self._store = store
         self._lake: Lake = store.lake
@@ -33,8 +48,11 @@ class Jobs:
         self._groups = groups
         self._coordinator = coordinator
         self._settings = settings
+        self._permits = Permits(max_creating)
         self._running: dict[int, BackfillJob] = {}
-        self._lock = threading.Lock()
+        # Held while jobs are replaced by others with their ids, so that nobody takes the first for the last.
+        self._lock = threading.RLock()
+        self._closing = False
 
     def recover(self) -> None:
         """Resume the jobs that were being created; drop those that never started; remove what nobody knows."""
@@ -50,7 +68,50 @@ class Jobs:
         resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
         self._remove_orphans({job.id for job in resumed})
         for job in resumed:
-            self._start(job)
+            self._resume(job)
+
+    def recover_now(self, check: Callable[[], None]) -> None:
+        """RECOVER: stop the CREATING jobs where they are and resume them from their cursors, as a restart would.
+
+        A barrier in progress finishes first. A job that has not started has no cursor and is left alone. Raises what
+        `check` raises before anything is stopped, 55000 if a job does not stop.
+        """
+        check()
+        reason: dict[str, object] = {"reason": "adhoc recovery"}
+        with self._lock:
+            self._add_event("GLOBAL_RECOVERY_START", reason)
+            started = time.monotonic()
+            try:
+                self._replace_all()
+            except Error as error:
+                self._add_event("GLOBAL_RECOVERY_FAILURE", {**reason, "error": error.message})
+                raise
+            self._add_event("GLOBAL_RECOVERY_SUCCESS", {**reason, "duration_secs": time.monotonic() - started})
+
+    def _replace_all(self) -> None:
+        creating = {job.id for job in self._store.catalog.jobs if job.status == CREATING}
+        stopped = [job for job in self._running.values() if job.id in creating and not job.finished.is_set()]
+        for job in stopped:
+            job.shut_down()
+        stuck = [job.id for job in stopped if not job.finished.is_set()]
+        with self._coordinator.barrier_lock:
+            for job_id in creating:
+                self._coordinator.withdraw(job_id)
+            # Some may have failed, or been finished by the last barrier.
+            for row in [job for job in self._store.catalog.jobs if job.status == CREATING and job.id not in stuck]:
+                self._resume(row)
+        if stuck:
+            raise Error(f"jobs {stuck} did not stop", errors.NOT_IN_PREREQUISITE_STATE, hint="RECOVER again.")
+
+    def _add_event(self, event_type: str, info: dict[str, object]) -> None:
+        with self._lake.transaction(self._lake.cursor()) as cursor:
+            self._store.add_event(cursor, event_type, None, info)
+
+    def controls_changed(self, job_id: int) -> None:
+        """The rate limit or a parallelism of a job has been altered: tell it, if it is being created."""
+        job = self._running.get(job_id)
+        if job is not None and not job.finished.is_set():
+            job.controls_changed()
 
     def _remove_orphans(self, resumed: set[int]) -> None:
         """Delete staged files that belong to no job, and files that no snapshot knows."""
@@ -62,8 +123,13 @@ class Jobs:
         self._lake.delete_orphaned_files()
 
     def create(self, relation: Relation, plan: StreamPlan, job: Job) -> BackfillJob:
-        """Reserve the name and start the job. `relation` and `job` have no id yet."""
+        """Reserve the name and start the job once it has a permit. `relation` and `job` have no id yet.
+
+        Raises Error 42710 for a taken name, 55000 when what the plan reads has been dropped since.
+        """
         with self._store.change() as cursor:
+            if not set(relation.upstreams) <= set(self._store.catalog.by_id):
+                raise Error("a relation that the query reads has just been dropped", errors.NOT_IN_PREREQUISITE_STATE)
             job_id = self._store.next_id(cursor)
             relation, job = replace(relation, id=job_id), replace(job, id=job_id)
             self._store.create_relation(cursor, relation)
@@ -73,15 +139,44 @@ class Jobs:
                     columns = tuple(Column(f.name, f.type) for f in state.node.fields)
                     self._store.add_state(cursor, relation, internal_name(job_id, plan, state.name), columns)
         try:
-            return self._start(job)
+            return self._start(job, self._admission(job))
         except BaseException:
             with self._store.change() as cursor:
                 self._store.drop_relation(cursor, relation)
             raise
 
-    def _start(self, job: Job) -> BackfillJob:
-        backfill = BackfillJob(self._store, self._plans, self._groups, self._coordinator, self._settings, job)
+    def _admission(self, row: Job) -> Admission:
+        def admit(job: BackfillJob, is_cancelled: Callable[[], bool]) -> None:
+            returned = job.started if row.is_background else job.finished
+            self._permits.acquire(row.id, lambda: not returned.is_set(), is_cancelled, say_waiting)
+            if has_waited:
+                self._set_waiting(row.id, None)
+
+        def say_waiting(limit: int) -> None:
+            has_waited.append(True)
+            reason = f"waiting for a permit (max_concurrent_creating_streaming_jobs = {limit})"
+            self._set_waiting(row.id, reason)
+
+        has_waited: list[bool] = []
+        return admit
+
+    def _resume(self, job: Job) -> None:
+        """Take a CREATING job up at its cursor. It has its permit, and what held it up before does no longer."""
+        if job.waiting is not None:
+            self._set_waiting(job.id, None)
+        self._start(replace(job, waiting=None))
+
+    def _set_waiting(self, job_id: int, reason: str | None) -> None:
+        with self._store.change(relations=False) as cursor:
+            self._store.set_job_waiting(cursor, job_id, reason)
+
+    def _start(self, job: Job, admit: Admission | None = None) -> BackfillJob:
         with self._lock:
+            if self._closing:
+                raise Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
+            backfill = BackfillJob(
+                self._store, self._plans, self._groups, self._coordinator, self._settings, job, admit
+            )
             self._running = {id_: b for id_, b in self._running.items() if not b.finished.is_set()}
             self._running[job.id] = backfill
         backfill.start()
@@ -89,32 +184,48 @@ class Jobs:
 
     def cancel(self, ids: tuple[int, ...]) -> list[int]:
         """Cancel creating jobs and wait until nothing is left of them. Unknown and finished ids are left out."""
-        found = [job for id_ in ids if (job := self._running.get(id_)) is not None and not job.finished.is_set()]
+        with self._lock:
+            known = [self._running[id_] for id_ in ids if id_ in self._running]
+        found = [job for job in known if not job.finished.is_set()]
         for job in found:
             job.cancel()
+            self._coordinator.withdraw(job.id)
         for job in found:
             job.finished.wait(60)
         return [job.id for job in found if job.error is not None]
 
-    def wait(self, ids: set[int] | None, check: Callable[[], None]) -> None:
-        """Wait for creating jobs, all of them when `ids` is None. Raises what made one of them fail."""
-        for job in list(self._running.values()):
-            if ids is None or job.id in ids:
-                self.wait_for(job.finished, check)
-                if job.error is not None and ids is not None:
-                    raise job.error
+    def wait_for(self, job: BackfillJob, check: Callable[[], None], is_background: bool = False) -> None:
+        """Wait until a job has finished, or one in the background is CREATING; RECOVER may replace it meanwhile.
 
-    @staticmethod
-    def wait_for(event: threading.Event, check: Callable[[], None]) -> None:
-        """Wait for an event; `check` raises to give up."""
-        while not event.wait(0.05):
-            check()
+        `check` raises to give up. Raises what made the job fail.
+        """
+        while True:
+            event = job.started if is_background else job.finished
+            while not event.wait(0.05):
+                check()
+            with self._lock:
+                successor = self._running.get(job.id, job)
+            if successor is job:
+                break
+            job = successor
+        if job.error is not None:
+            raise job.error
 
-    def controls_changed(self, job_id: int) -> None:
-        """The rate limit or the parallelism of a job is another in the catalog."""
-        job = self._running.get(job_id)
+    def wait(self, job_id: int, check: Callable[[], None]) -> None:
+        """Wait for one job, which may have finished long ago. Raises what makes it fail."""
+        with self._lock:
+            job = self._running.get(job_id)
         if job is not None:
-            job.controls_changed()
+            self.wait_for(job, check)
+
+    def wait_for_all(self, check: Callable[[], None], limit_s: float = WAIT_SECONDS) -> None:
+        """Wait until no job is being created; those that start meanwhile count too. Raises Error 57014 in the end."""
+        deadline = time.monotonic() + limit_s
+        while any(job.status in (INITIAL, CREATING) for job in self._store.catalog.jobs):
+            check()
+            if time.monotonic() > deadline:
+                raise Error(f"Cancelled: timeout after {limit_s * 1000:.0f}ms", errors.QUERY_CANCELED)
+            time.sleep(WAIT_POLL_SECONDS)
 
     def drop(self, relations: list[Relation]) -> None:
         """Drop relations, dependents last created first; creating ones are cancelled."""
@@ -127,11 +238,9 @@ class Jobs:
         for relation in relations:
             self._plans.forget(relation.id)
 
-    def recover_now(self, check: Callable[[], None]) -> None:
-        """Take all jobs up again from what is stored."""
-        raise Error("RECOVER is not supported", errors.FEATURE_NOT_SUPPORTED)
-
     def close(self) -> None:
         """Stop all jobs where they are; they resume when the server starts again."""
+        with self._lock:
+            self._closing = True
         for job in list(self._running.values()):
             job.shut_down()

@@ -57,7 +57,8 @@ def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
         raise Error(
             f'materialized view "{name}" is still being created',
             errors.NOT_IN_PREREQUISITE_STATE,
-            hint="SHOW JOBS tells how far it is; WAIT waits for it.",
+            detail="SHOW JOBS and rw_catalog.rw_backfill_status tell how far it is.",
+            hint=f"WAIT MATERIALIZED VIEW {name} waits for it.",
             position=name.position,
         )
     return relation

@@ -14,6 +14,7 @@ from executor.coordinator import Coordinator
 from executor.groups import Groups, Size, require_java
 from executor.jobs import Jobs
 from executor.plans import Plans
+from executor.retention import Retention
 from executor.work import Settings
 from server.config import Config
 from server.variables import SYSTEM, find, normalise
@@ -38,6 +39,7 @@ class Context:
     groups: Groups
     coordinator: Coordinator
     jobs: Jobs
+    retention: Retention
     system_views: SystemViews
 
     def parameter(self, name: str) -> str:
@@ -46,6 +48,7 @@ class Context:
 
     def close(self) -> None:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
+        self.retention.stop()
         self.jobs.close()
         self.coordinator.stop()
         self.groups.close()
@@ -120,13 +123,16 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
         return engine == "duckdb" or (engine == "auto" and rows <= int(parameter("streaming_duckdb_max_rows")))
 
     settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows, duckdb_takes)
-    jobs = Jobs(store, plans, groups, coordinator, settings)
+    max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
+    jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
     jobs.recover()
     coordinator.start()
     coordinator.notify()
+    retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
+    retention.start()
     if config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
-    return Context(config, lake, store, plans, groups, coordinator, jobs, SystemViews(store))
+    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, SystemViews(store))
 
 
 def _warm_up(groups: Groups) -> None:

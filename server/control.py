@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
 from catalog.types import VARCHAR
-from planner.bind import resolve
 from planner.statements import CancelJobs, Deallocate, Flush, Recover, Transaction, Wait
+from server.kinds import find_of_kind
 from server.result import Result
 from server.session import Session, rows_result
 
@@ -19,19 +17,17 @@ def flush(session: Session, statement: Flush) -> Result:
 
 def wait(session: Session, statement: Wait) -> Result:
     """Return when the named job, or every job, has finished."""
-    ids = None
-    if statement.name is not None:
+    jobs = session.context.jobs
+    if statement.name is None:
+        jobs.wait_for_all(session.check_cancelled)
+    else:
         assert statement.kind is not None
-        relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
-        if relation.kind != statement.kind:
-            raise Error(f'"{statement.name}" is not a {statement.kind}', errors.WRONG_OBJECT_TYPE)
-        ids = {relation.id}
-    session.context.jobs.wait(ids, session.check_cancelled)
+        jobs.wait(find_of_kind(session, statement.name, statement.kind).id, session.check_cancelled)
     return Result("WAIT")
 
 
 def recover(session: Session, statement: Recover) -> Result:
-    """Take all jobs up again from what is stored, as after a restart; return when that is done."""
+    """Stop the creating jobs and resume them where they are. Only superusers may, and every user is one so far."""
     session.context.jobs.recover_now(session.check_cancelled)
     return Result("RECOVER")
 

@@ -25,7 +25,7 @@ from server import messages as m
 from server.copy import CopyParser, copy_rows
 from server.encoding import data_rows
 from server.portal import Portal, Rows, Statement
-from server.result import ClientSession, CopySink, Result, ResultColumn
+from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +71,7 @@ class Conversation:
     def __init__(self, session: ClientSession, channel: Channel) -> None:
         self._session = session
         self._channel = channel
+        session.notify = self._notify
         self._skipping = False  # after an error, until Sync
         self._statements: dict[str, Statement] = {}
         self._portals: dict[str, Portal] = {}
@@ -289,13 +290,19 @@ class Conversation:
 
     def _complete(self, result: Result, tag: str) -> None:
         for notice in result.notices:
-            error = Error(notice.message, notice.sqlstate)
-            self._send(m.NOTICE_RESPONSE, m.error_fields(error, notice.severity))
+            self._send_notice(notice)
         result.notices = []
         self._send(m.COMMAND_COMPLETE, m.cstring(tag))
         self.report_parameters()
         if tag in _FORGETS_STATEMENTS:
             self._statements.clear()
+
+    def _send_notice(self, notice: Notice) -> None:
+        self._send(m.NOTICE_RESPONSE, m.error_fields(Error(notice.message, notice.sqlstate), notice.severity))
+
+    def _notify(self, notice: Notice) -> None:
+        self._send_notice(notice)
+        self._channel.flush()
 
     # COPY
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog import errors
-from catalog.errors import Error, not_found
+from catalog.errors import Error
 from catalog.model import INITIAL, ROW_ID, Column, Job, Relation, row_id_column
 from catalog.store import already_exists
 from executor.groups import DEFAULT_GROUP
@@ -16,8 +16,10 @@ from planner.options import ViewOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
 from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name
 from planner.stream import StreamPlan, plan_view
+from server.kinds import find_of_kind
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
+from server.slow import watch
 
 DISABLED = (
     "Serverless Backfill is disabled. "
@@ -60,7 +62,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     if existing is not None:
         if not session.flag("background_ddl"):
             found = resolve(session.context.store.catalog, session.scope, statement.name)
-            session.context.jobs.wait({found.id}, session.check_cancelled)
+            session.context.jobs.wait(found.id, watch(session, "CREATE MATERIALIZED VIEW"))
         return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
     options = read_options(statement.options)
     is_serverless = _resolve_serverless(session, options)
@@ -84,14 +86,12 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         order=plan.order,
     )
     backfill = session.context.jobs.create(relation, plan, job)
+    check = session.check_cancelled if is_background else watch(session, "CREATE MATERIALIZED VIEW")
     try:
-        event = backfill.started if is_background else backfill.finished
-        session.context.jobs.wait_for(event, session.check_cancelled)
+        session.context.jobs.wait_for(backfill, check, is_background)
     except Error:
         session.context.jobs.cancel((backfill.id,))
         raise
-    if backfill.error is not None:
-        raise backfill.error
     return Result("CREATE_MATERIALIZED_VIEW", notices=[Notice(text) for text in notices(statement.query, plan)])
 
 
@@ -191,19 +191,14 @@ def drop(session: Session, statement: Drop) -> Result:
     notices_, targets = [], []
     for name in statement.names:
         try:
-            relation = resolve(session.context.store.catalog, session.scope, name, statement.kind)
+            targets.append(find_of_kind(session, name, statement.kind))
         except Error as error:
-            if not statement.if_exists or error.sqlstate != errors.UNDEFINED_TABLE:
-                raise not_found(statement.kind, str(name), position=name.position) from error
+            if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+                raise
             notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
-            continue
-        if relation.kind != statement.kind:
-            right = relation.kind.upper()
-            raise Error(
-                f"Use `DROP {right}` to drop a {relation.kind}.", errors.WRONG_OBJECT_TYPE, position=name.position
-            )
-        targets.append(relation)
-    session.context.jobs.drop(_with_dependents(session, targets, statement.cascade))
+    dropped = _with_dependents(session, targets, statement.cascade)
+    _refuse_creating([relation for relation in dropped if relation not in targets])
+    session.context.jobs.drop(dropped)
     return Result(tag, notices=notices_)
 
 
@@ -224,6 +219,18 @@ def _with_dependents(session: Session, targets: list[Relation], cascade: bool) -
         found |= {d.id: d for d in dependents}
         pending += dependents
     return list(found.values())
+
+
+def _refuse_creating(dependents: list[Relation]) -> None:
+    """CASCADE cancels no job, as in RisingWave. Raises Error 55006."""
+    creating = [relation for relation in dependents if not relation.created]
+    if creating:
+        raise Error(
+            f"cannot drop {len(creating)} streaming job(s) that are still being created; please cancel them first",
+            errors.OBJECT_IN_USE,
+            detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
+            hint=f"CANCEL JOBS {', '.join(str(r.id) for r in creating)}",
+        )
 
 
 def _schema(session: Session, name: Name) -> str:

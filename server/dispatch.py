@@ -20,7 +20,7 @@ from planner.parse.trees import locate
 from planner.statements import Statement
 from server import alter, control, copy_handlers, ddl, dml, queries, result, show
 from server.context import Context
-from server.result import Result, ResultColumn
+from server.result import Notice, Result, ResultColumn
 from server.session import Session
 
 # A handler runs a statement with the client's parameter OIDs and values.
@@ -121,6 +121,14 @@ class Client:
 
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
         self._session = Session(context, startup)
+
+    @property
+    def notify(self) -> Callable[[Notice], None]:
+        return self._session.notify
+
+    @notify.setter
+    def notify(self, send: Callable[[Notice], None]) -> None:
+        self._session.notify = send
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
         pieces = split_statements(pg_compat.prepare_text(sql))

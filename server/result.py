@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -98,7 +98,12 @@ class Prepared(Protocol):
 
 
 class ClientSession(Protocol):
-    """What `server.wire` needs of a session. One thread at a time calls it, except `cancel`."""
+    """What `server.wire` needs of a session. One thread at a time calls it, except `cancel`.
+
+    The wire sets `notify`, which sends a notice at once, while a statement still runs; it is called on that thread.
+    """
+
+    notify: Callable[[Notice], None]
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
         """The statements of a simple query, each with its offset in the text. Raises Error on a syntax error."""

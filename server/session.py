@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, translate
+from catalog.lake import Cursor, DuckDBError, is_passing, translate
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
 from catalog.types import Type, parse_type
@@ -18,7 +18,7 @@ from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.strategy import BackfillSettings
 from server.context import Context
-from server.result import Result, ResultColumn
+from server.result import Notice, Result, ResultColumn
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
 # Rows of a batch sent to the client at once.
@@ -40,6 +40,8 @@ class Session:
         self._variables: dict[str, str] = {}
         self._cancelled = threading.Event()
         self._cancel_reason = ""
+        # Sends a notice at once, while a statement runs; set by the wire.
+        self.notify: Callable[[Notice], None] = lambda notice: None
         self._running: set[Cursor] = set()
         for name, value in startup.items():
             if name.lower() in SESSION and name.lower() not in ("client_encoding",):
@@ -154,7 +156,7 @@ class Session:
         with self.running(cursor):
             if self.get("timezone") != "UTC":
                 cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
-            cursor.execute(batch.sql, list(values) if batch.parameters else None)
+            _execute(cursor, batch.sql, list(values) if batch.parameters else None)
             columns = result_columns(cursor)
             reader = cursor.to_arrow_reader(BATCH_ROWS)
         return Result(tag, columns, _Batches(self, cursor, reader), counts_rows=True)
@@ -165,6 +167,17 @@ class Session:
         nulls = [None] * len(batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
         return tuple(ResultColumn(name, parse_type(type_)) for name, type_, *_ in rows)
+
+
+def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
+    """Run a query, again when it failed for a reason that passes."""
+    for last in (False, False, True):
+        try:
+            cursor.execute(sql, values)
+            return
+        except DuckDBError as error:
+            if last or not is_passing(error):
+                raise
 
 
 def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:

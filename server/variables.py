@@ -93,6 +93,14 @@ def _vnodes(text: str) -> str:
     return str(value)
 
 
+def _retention(text: str) -> str:
+    """RisingWave's rule: none, or ten minutes and more (src/common/src/system_param/mod.rs)."""
+    value = _integer(*_U64)(text)
+    if 0 < int(value) < 600_000:
+        raise ValueError(f"value {value} out of range, expect 0 or 600000..")
+    return value
+
+
 _INT32, _U32, _U64 = (-(2**31), 2**31 - 1), (0, 2**32 - 1), (0, 2**64 - 1)
 
 SESSION: dict[str, Variable] = {
@@ -132,6 +140,7 @@ SYSTEM: dict[str, Variable] = {
     for variable in (
         Variable("barrier_interval_ms", "1000", _integer(50, 2**31), "Least time between two barriers, in ms"),
         Variable("max_concurrent_creating_streaming_jobs", "1", _integer(*_U32), "Jobs created at once; 0 is no limit"),
+        Variable("time_travel_retention_ms", "600000", _retention, "How long old snapshots are kept; 0: while needed"),
         Variable("serverless_backfill_enabled", "false", _boolean, "Allow backfills on resources of their own"),
         Variable("serverless_backfill_sku", "2x2", _size, "Size of a serverless node: <cores>x<GiB>"),
         Variable("streaming_engine", "auto", _one_of("auto", "spark", "duckdb"), "Engine that maintains views"),

@@ -222,7 +222,8 @@ def test_progress(cursor: Cursor) -> None:
         cursor, "SELECT ddl_id, progress, create_type, is_serverless_backfill, backfill_type FROM rw_ddl_progress"
     )
     assert {ids[row[0]]: row[1] for row in rows} == shown
-    assert {row[2:] for row in rows} == {("BACKGROUND", True, "SNAPSHOT_BACKFILL")}
+    assert {row[2:4] for row in rows} == {("BACKGROUND", True)}
+    assert {ids[row[0]] for row in rows if row[4] == "NORMAL_BACKFILL"} == {"waiting"}
     jobs = cursor.execute("FROM memory.rwc._show_jobs")
     assert [column[0] for column in jobs.description] == ["Id", "Statement", "Create Type", "Progress"]
     fragments = "SELECT job_name, upstream_table_name, progress FROM rw_catalog.rw_fragment_backfill_progress"

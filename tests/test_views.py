@@ -228,7 +228,8 @@ def test_creation_in_the_foreground_and_if_not_exists(session: Connection) -> No
         'CREATE MATERIALIZED VIEW named ("Id", total) AS SELECT id, amount FROM orders ORDER BY id'
     )
     assert created.statusmessage == "CREATE_MATERIALIZED_VIEW"
-    assert notices[0].startswith("The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee")
+    order_by = "The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee"
+    assert any(notice.startswith(order_by) for notice in notices), notices
     assert rows(session, 'SELECT "Id", total FROM named') == rows(session, "SELECT id, amount FROM orders")
     assert session.execute("SHOW MATERIALIZED VIEWS").fetchall() == [("public.named",)]
     session.execute("CREATE MATERIALIZED VIEW IF NOT EXISTS named AS SELECT id FROM orders")
@@ -301,7 +302,9 @@ def test_background_creation_and_its_progress(session: Connection, shared_server
     assert session.execute("SHOW MATERIALIZED VIEWS").fetchall() == []
     seen: list[int] = []
     number = BIG_ROWS
+    states: list[str] = []
     while found := session.execute("SELECT * FROM rw_catalog.rw_ddl_progress").fetchone():
+        states += [state for (state,) in session.execute("SELECT state FROM rw_catalog.rw_backfill_status").fetchall()]
         assert (found[0], found[2], found[5], found[6]) == (job, "BACKGROUND", False, "SNAPSHOT_BACKFILL")
         assert re.match(r"0\.0%|Snapshot (\[\d+\.\d\d% \(\d+/\d+\)\]|finished)|LogStore |Finishing ", found[3]), found[
             3
@@ -312,6 +315,8 @@ def test_background_creation_and_its_progress(session: Connection, shared_server
         number += 2
     assert seen == sorted(seen)
     assert len(set(seen)) >= 4, f"progress went {seen}"
+    assert "RUNNING" in states
+    assert set(states) <= {"RUNNING", "CATCHING UP", "FINISHING"}
     session.execute("WAIT MATERIALIZED VIEW watched")
     session.execute("FLUSH")
     assert rows(session, "SELECT * FROM watched") == rows(session, query)
@@ -334,9 +339,7 @@ def test_wait_and_if_not_exists_wait_for_a_running_job(session: Connection, shar
     assert rows(session, "SELECT * FROM awaited") == rows(session, "SELECT k, v FROM big WHERE v < 500")
 
 
-@pytest.mark.parametrize(
-    "command", ["CANCEL JOBS {job}, 999999", "DROP MATERIALIZED VIEW doomed", "DROP TABLE big CASCADE"]
-)
+@pytest.mark.parametrize("command", ["CANCEL JOBS {job}, 999999", "DROP MATERIALIZED VIEW doomed"])
 def test_ending_a_running_job(session: Connection, shared_server: Server, command: str) -> None:
     create_big_table(session)
     session.execute("SET background_ddl = true")
@@ -350,14 +353,13 @@ def test_ending_a_running_job(session: Connection, shared_server: Server, comman
     assert session.execute("SELECT name FROM rw_catalog.rw_relations WHERE name = 'doomed'").fetchall() == []
     assert not list((shared_server.data / "data").glob(f"job_{job}"))
     assert not list((shared_server.data / "staging").glob(f"job_{job}*"))
-    if not command.startswith("DROP TABLE"):
-        session.execute("SET background_ddl = false")
-        session.execute("ALTER SYSTEM SET backfill_slice_rows TO DEFAULT")
-        session.execute("CREATE MATERIALIZED VIEW doomed AS SELECT k, v + 1 AS w FROM big")
-        assert (
-            session.execute("SELECT count(*), sum(w) FROM doomed").fetchall()
-            == session.execute("SELECT count(*), sum(v + 1) FROM big").fetchall()
-        )
+    session.execute("SET background_ddl = false")
+    session.execute("ALTER SYSTEM SET backfill_slice_rows TO DEFAULT")
+    session.execute("CREATE MATERIALIZED VIEW doomed AS SELECT k, v + 1 AS w FROM big")
+    assert (
+        session.execute("SELECT count(*), sum(w) FROM doomed").fetchall()
+        == session.execute("SELECT count(*), sum(v + 1) FROM big").fetchall()
+    )
 
 
 def test_serverless_backfill_has_a_node_of_its_own(session: Connection, shared_server: Server) -> None:

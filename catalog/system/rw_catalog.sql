@@ -1,30 +1,64 @@
 -- rw_catalog with RisingWave's columns. Jobs, progress, nodes and materialized views (which change while a job runs)
 -- are read from the lake; the rest from the copies that catalog.system_views.refresh takes.
 
--- Jobs still at work, and what each of their fragments has read. A snapshot backfill counts rows of finished slices.
-CREATE OR REPLACE VIEW rwc._fragment_progress AS
-SELECT s.job_id, s.fragment_id, any_value(s.upstream_id) AS upstream_id, count(*) AS slices,
-       count(f.slice_id) AS finished_slices, sum(s.row_count)::BIGINT AS total,
-       coalesce(sum(s.row_count) FILTER (f.slice_id IS NOT NULL), 0)::BIGINT AS consumed
-FROM lake.sparkwave.slices s
-LEFT JOIN (SELECT DISTINCT job_id, fragment_id, slice_id FROM lake.sparkwave.finished_slices) f
-    USING (job_id, fragment_id, slice_id)
-GROUP BY s.job_id, s.fragment_id;
+-- What each fragment of a creating job has read, of how much. One cut into slices counts the rows of finished ones; one
+-- that reads on (`is_open`: its upstream grows under it) counts the rows its steps have read, of those that were there
+-- when it started. Totals never change and finished steps are never taken back, so no progress goes backwards.
+CREATE OR REPLACE VIEW rwc._steps AS
+SELECT job_id, fragment_id, slice_id, max(row_count) AS row_count, max(finished_at) AS finished_at
+FROM lake.sparkwave.finished_slices GROUP BY job_id, fragment_id, slice_id;
 
-CREATE OR REPLACE MACRO rwc._progress(consumed, total) AS
-    if(total = 0, '99.99%', printf('%.2f%% (%d/%d)', 100.0 * consumed / total, consumed, total));
+CREATE OR REPLACE VIEW rwc._fragment_progress AS
+SELECT s.job_id, s.fragment_id, any_value(s.upstream_id) AS upstream_id, false AS is_open,
+       count(*) = count(f.slice_id) AS is_read, sum(s.row_count)::BIGINT AS total,
+       coalesce(sum(s.row_count) FILTER (f.slice_id IS NOT NULL), 0)::BIGINT AS consumed
+FROM lake.sparkwave.slices s LEFT JOIN rwc._steps f USING (job_id, fragment_id, slice_id)
+GROUP BY s.job_id, s.fragment_id
+UNION ALL
+SELECT p.job_id, p.fragment_id, p.upstream_id, true, p.is_read, p.total, coalesce(f.consumed, 0)
+FROM (SELECT job_id, fragment_id, any_value(upstream_id) AS upstream_id, sum(row_total)::BIGINT AS total,
+             bool_and(coalesce(position >= row_id_to, false)) AS is_read
+      FROM lake.sparkwave.positions GROUP BY job_id, fragment_id) p
+LEFT JOIN (SELECT job_id, fragment_id, sum(row_count)::BIGINT AS consumed FROM rwc._steps GROUP BY job_id, fragment_id) f
+    USING (job_id, fragment_id);
+
+-- RisingWave's text (src/meta/src/barrier/progress.rs): pinned below 100 % when more was read than there was. Where
+-- that can happen it is pinned from the last row on, so that it does not fall back from 100 %.
+CREATE OR REPLACE MACRO rwc._progress(consumed, total, is_open) AS
+    CASE WHEN total = 0 THEN '99.99%'
+         WHEN consumed > total OR (is_open AND consumed = total) THEN printf('99.99%% (%d/%d)', consumed, total)
+         ELSE printf('%.2f%% (%d/%d)', 100.0 * consumed / total, consumed, total) END;
+
+-- The percentage by numeric division, with all its digits (26 after the point), as rw_fragment_backfill_progress has it.
+CREATE OR REPLACE MACRO rwc._ratio(consumed, total) AS
+    (100::HUGEINT * consumed) // total ||
+    rtrim(rtrim('.' || lpad(((100::HUGEINT * consumed) % total * 100000000000000000000000000::HUGEINT // total)::VARCHAR,
+                            26, '0'), '0'), '.');
+
+-- A duration of milliseconds as Rust's {:?} prints it.
+CREATE OR REPLACE MACRO rwc._duration(ms) AS
+    CASE WHEN ms <= 0 THEN '0ns' WHEN ms < 1000 THEN ms || 'ms'
+         ELSE rtrim(rtrim(printf('%.3f', ms / 1000.0), '0'), '.') || 's' END;
+
+-- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/coordinator.py, HANDING_OVER).
+CREATE OR REPLACE VIEW rwc._creating_jobs AS
+SELECT j.*, r.database, r.schema, r.name, r.definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
+       coalesce(j.waiting LIKE 'handing over%', false) AS is_finishing,
+       epoch_ms(now()) - j.time_us // 1000 AS lag_ms
+FROM lake.sparkwave.jobs j JOIN lake.sparkwave.relations r ON r.id = j.id
+WHERE j.status IN ('INITIAL', 'CREATING');
 
 CREATE OR REPLACE VIEW rwc._job_progress AS
-SELECT j.id, r.database, r.schema, r.name, r.definition, j.is_background, j.is_serverless, r.initialized_at,
+SELECT j.*,
        CASE WHEN j.status = 'INITIAL' OR p.job_id IS NULL THEN '0.0%'
-            WHEN p.finished_slices = p.slices THEN 'LogStore [actor: 0/1, avg lag 0ns]'
-            ELSE 'Snapshot [' || rwc._progress(p.consumed, p.total) || ']' END AS progress
-FROM lake.sparkwave.jobs j
-JOIN lake.sparkwave.relations r ON r.id = j.id
-LEFT JOIN (SELECT job_id, sum(slices) AS slices, sum(finished_slices) AS finished_slices,
-                  sum(consumed)::BIGINT AS consumed, sum(total)::BIGINT AS total
-           FROM rwc._fragment_progress GROUP BY job_id) p ON p.job_id = j.id
-WHERE j.status IN ('INITIAL', 'CREATING');
+            WHEN NOT j.is_snapshot THEN if(p.is_read, '100%', rwc._progress(p.consumed, p.total, p.is_open))
+            WHEN j.is_finishing THEN 'Finishing [epoch lag: ' || rwc._duration(j.lag_ms) || ']'
+            WHEN p.is_read THEN 'LogStore [actor: 0/1, avg lag ' || rwc._duration(coalesce(j.lag_ms, 0)) || ']'
+            ELSE 'Snapshot [' || rwc._progress(p.consumed, p.total, p.is_open) || ']' END AS progress
+FROM rwc._creating_jobs j
+LEFT JOIN (SELECT job_id, bool_and(is_read) AS is_read, bool_or(is_open) AS is_open, sum(consumed)::BIGINT AS consumed,
+                  sum(total)::BIGINT AS total
+           FROM rwc._fragment_progress GROUP BY job_id) p ON p.job_id = j.id;
 
 -- SHOW JOBS.
 CREATE OR REPLACE VIEW rwc._show_jobs AS
@@ -32,25 +66,96 @@ SELECT id AS "Id", definition AS "Statement", if(is_background, 'BACKGROUND', 'F
        progress AS "Progress"
 FROM rwc._job_progress ORDER BY id;
 
+-- A job that is not tracked yet counts as normal, as in RisingWave.
 CREATE OR REPLACE VIEW rwc.rw_ddl_progress AS
 SELECT id AS ddl_id, definition AS ddl_statement, if(is_background, 'BACKGROUND', 'FOREGROUND') AS create_type, progress,
-       initialized_at, is_serverless AS is_serverless_backfill, 'SNAPSHOT_BACKFILL' AS backfill_type
+       initialized_at, is_serverless AS is_serverless_backfill,
+       if(is_snapshot AND status = 'CREATING', 'SNAPSHOT_BACKFILL', 'NORMAL_BACKFILL') AS backfill_type
 FROM rwc._job_progress;
 
 CREATE OR REPLACE VIEW rwc.rw_fragment_backfill_progress AS
 SELECT p.job_id::INTEGER AS job_id, p.fragment_id, j.schema || '.' || j.name AS job_name,
        u.schema || '.' || u.name AS upstream_table_name,
-       if(p.total = 0, '100% (0/0)', rwc._progress(p.consumed, p.total)) AS progress
+       if(p.total = 0, '100% (0/0)', printf('%s%% (%d/%d)', rwc._ratio(p.consumed, p.total), p.consumed, p.total)) AS progress
 FROM rwc._fragment_progress p
-JOIN rwc._job_progress j ON j.id = p.job_id
+JOIN rwc._creating_jobs j ON j.id = p.job_id
 LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id;
 
 CREATE OR REPLACE VIEW rwc.rw_backfill_info AS
 SELECT p.job_id::INTEGER AS job_id, p.fragment_id, 0::INTEGER AS backfill_state_table_id,
-       p.upstream_id::INTEGER AS backfill_target_relation_id, 'SNAPSHOT_BACKFILL' AS backfill_type,
-       coalesce(j.snapshot, 0) AS backfill_epoch
-FROM rwc._fragment_progress p JOIN lake.sparkwave.jobs j ON j.id = p.job_id
-WHERE j.status IN ('INITIAL', 'CREATING');
+       p.upstream_id::INTEGER AS backfill_target_relation_id,
+       if(j.is_snapshot, 'SNAPSHOT_BACKFILL', 'ARRANGEMENT_OR_NO_SHUFFLE') AS backfill_type,
+       if(j.is_snapshot, coalesce(j.snapshot, 0), 0)::BIGINT AS backfill_epoch
+FROM rwc._fragment_progress p JOIN rwc._creating_jobs j ON j.id = p.job_id;
+
+-- Beyond RisingWave: where every fragment of every creating job stands, and how long it may still take.
+--
+-- The rate of a fragment is that of windows of three steps in a row: their rows by the time from the end of the step
+-- before them to the end of the third. (Slices run two at a time, so the time between two ends says little.) Of its
+-- last twelve steps the fastest and the slowest window give the bounds of what is left:
+--   seconds_left_low  = rows left / fastest rate, less the time since the last step, in which some of them were read
+--   seconds_left_high = rows left / slowest rate, where the last three steps and the time since count as a window too,
+--                       so that it grows while nothing happens
+-- Steps without rows count as no steps. With fewer than four steps, or while a fragment does not read, there are none.
+CREATE OR REPLACE VIEW rwc._windows AS
+SELECT job_id, fragment_id, finished_at, row_count, recent,
+       lag(finished_at, 3) OVER steps AS started_at,
+       row_count + lag(row_count, 1) OVER steps + lag(row_count, 2) OVER steps AS rows_of_three
+FROM (SELECT *, row_number() OVER (PARTITION BY job_id, fragment_id ORDER BY finished_at DESC, slice_id DESC) AS recent
+      FROM rwc._steps WHERE row_count > 0)
+WHERE recent <= 12
+WINDOW steps AS (PARTITION BY job_id, fragment_id ORDER BY recent DESC);
+
+CREATE OR REPLACE MACRO rwc._seconds(start, stop) AS nullif(epoch_us(stop) - epoch_us(start), 0) / 1e6;
+
+CREATE OR REPLACE VIEW rwc._rates AS
+SELECT job_id, fragment_id, max(finished_at) AS last_at,
+       (sum(row_count) - max_by(row_count, recent)) / rwc._seconds(min(finished_at), max(finished_at)) AS average,
+       max(rows_of_three / rwc._seconds(started_at, finished_at)) AS fastest,
+       least(min(rows_of_three / rwc._seconds(started_at, finished_at)),
+             min(rows_of_three / rwc._seconds(started_at, now())) FILTER (recent = 1)) AS slowest
+FROM rwc._windows GROUP BY job_id, fragment_id;
+
+-- The scans that a backfill_order holds back, and what they wait for.
+CREATE OR REPLACE VIEW rwc._held_back AS
+SELECT e.job_id, e.edge[2] AS upstream_id, string_agg(DISTINCT u.schema || '.' || u.name, ', ') AS names
+FROM (SELECT id AS job_id, unnest(backfill_order) AS edge FROM lake.sparkwave.jobs) e
+JOIN rwc._fragment_progress p ON p.job_id = e.job_id AND p.upstream_id = e.edge[1] AND p.is_open AND NOT p.is_read
+JOIN lake.sparkwave.relations u ON u.id = p.upstream_id
+GROUP BY e.job_id, e.edge[2];
+
+CREATE OR REPLACE VIEW rwc._fragment_status AS
+SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.schema || '.' || u.name AS upstream_name,
+       j.strategy, j.resource_group, p.consumed AS rows_done, p.total AS rows_total, j.rate_limit, j.initialized_at,
+       coalesce(j.waiting, 'waiting for ' || h.names || ' (backfill_order)') AS waiting,
+       CASE WHEN j.waiting LIKE 'waiting for a permit%' THEN 'WAITING'
+            WHEN j.is_finishing THEN 'FINISHING'
+            WHEN j.status = 'INITIAL' THEN 'PROVISIONING'
+            WHEN bool_and(p.is_read) OVER (PARTITION BY j.id) THEN 'CATCHING UP'
+            WHEN p.is_read THEN 'FINISHED'
+            WHEN j.is_serverless AND n.resource_group IS NULL THEN 'PROVISIONING'
+            WHEN j.rate_limit = 0 THEN 'PAUSED'
+            WHEN j.waiting LIKE 'retrying%' THEN 'RETRYING'
+            WHEN j.waiting IS NOT NULL OR h.names IS NOT NULL THEN 'WAITING'
+            ELSE 'RUNNING' END AS state
+FROM rwc._creating_jobs j
+LEFT JOIN rwc._fragment_progress p ON p.job_id = j.id
+LEFT JOIN rwc._held_back h ON h.job_id = j.id AND h.upstream_id = p.upstream_id
+LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id
+LEFT JOIN (SELECT DISTINCT resource_group FROM lake.sparkwave.nodes WHERE state = 'RUNNING') n
+    ON n.resource_group = j.resource_group;
+
+CREATE OR REPLACE VIEW rwc.rw_backfill_status AS
+SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, s.strategy, s.resource_group, s.state,
+       s.rows_done, s.rows_total, CASE WHEN s.state = 'RUNNING' THEN r.average END AS rows_per_second,
+       CASE WHEN s.state = 'RUNNING' AND r.fastest IS NOT NULL
+            THEN greatest((s.rows_total - s.rows_done) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0)
+       END AS seconds_left_low,
+       CASE WHEN s.state = 'RUNNING' THEN greatest(s.rows_total - s.rows_done, 0) / r.slowest END AS seconds_left_high,
+       s.rate_limit, if(s.state = 'FINISHED', NULL, s.waiting) AS reason,
+       coalesce(r.last_at, s.initialized_at) AS updated_at
+FROM rwc._fragment_status s LEFT JOIN rwc._rates r USING (job_id, fragment_id)
+ORDER BY s.job_id, s.fragment_id;
 
 -- Creating ones are listed too.
 CREATE OR REPLACE VIEW rwc.rw_materialized_views AS
@@ -65,7 +170,7 @@ WHERE r.kind = 'materialized view' AND r.database = pgf.session_database()
   AND (r.created OR coalesce(j.status, '') <> 'FAILED');
 
 CREATE OR REPLACE VIEW rwc.rw_streaming_jobs AS
-SELECT j.id::INTEGER AS id, r.name, d.id::INTEGER AS database_id, j.status, 'adaptive' AS parallelism,
+SELECT j.id::INTEGER AS id, r.name, d.id::INTEGER AS database_id, j.status, coalesce(j.parallelism, 'adaptive') AS parallelism,
        256::INTEGER AS max_parallelism, j.resource_group
 FROM lake.sparkwave.jobs j
 JOIN lake.sparkwave.relations r ON r.id = j.id
@@ -81,11 +186,28 @@ SELECT id, name, 'materialized view' AS relation_type, parallelism, max_parallel
 CREATE OR REPLACE VIEW rwc.rw_table_fragments AS
 SELECT id AS table_id, status, parallelism, max_parallelism FROM rwc.rw_streaming_jobs;
 
+-- Fragments are known while their job is being created. Its backfill parallelism counts then, its own afterwards.
 CREATE OR REPLACE VIEW rwc.rw_fragments AS
 SELECT p.fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, []::INTEGER[] AS state_table_ids,
-       []::INTEGER[] AS upstream_fragment_ids, ['STREAM_SCAN', 'SNAPSHOT_BACKFILL_STREAM_SCAN'] AS flags,
-       1::INTEGER AS parallelism, 256::INTEGER AS max_parallelism, 'inherit(adaptive)' AS parallelism_policy
-FROM rwc._fragment_progress p;
+       []::INTEGER[] AS upstream_fragment_ids,
+       if(p.fragment_id = max(p.fragment_id) OVER (PARTITION BY p.job_id), ['MVIEW'], []) ||
+       if(j.is_snapshot, ['STREAM_SCAN', 'SNAPSHOT_BACKFILL_STREAM_SCAN'], ['STREAM_SCAN']) AS flags,
+       coalesce(j.backfill_parallelism, try_cast(j.parallelism AS INTEGER), n.cores, 1)::INTEGER AS parallelism,
+       256::INTEGER AS max_parallelism,
+       CASE WHEN j.strategy = 'Backfill' THEN 'upstream_fragment([' || p.upstream_id || '])'
+            ELSE 'inherit(' || coalesce(j.backfill_parallelism::VARCHAR, j.parallelism, 'adaptive') || ')'
+       END AS parallelism_policy
+FROM rwc._fragment_progress p
+JOIN rwc._creating_jobs j ON j.id = p.job_id
+LEFT JOIN (SELECT resource_group, sum(cores)::INTEGER AS cores FROM lake.sparkwave.nodes GROUP BY resource_group) n
+    ON n.resource_group = j.resource_group;
+
+-- Only what has a limit. A job without fragments, because it waits or is done, keeps its limit in its first.
+CREATE OR REPLACE VIEW rwc.rw_rate_limit AS
+SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
+       'STREAM_SCAN' AS node_name, j.id::INTEGER AS table_id, j.rate_limit::INTEGER AS rate_limit
+FROM lake.sparkwave.jobs j LEFT JOIN rwc.rw_fragments f ON f.table_id = j.id
+WHERE j.rate_limit IS NOT NULL AND j.status <> 'FAILED';
 
 -- One row a compute node; a serverless backfill's node is listed while it lives.
 CREATE OR REPLACE VIEW rwc.rw_worker_nodes AS
@@ -112,7 +234,9 @@ FROM lake.sparkwave.events ORDER BY happened_at;
 
 CREATE OR REPLACE VIEW rwc.rw_recovery_info AS
 SELECT id::INTEGER AS database_id, name AS database_name, 'RUNNING' AS recovery_state,
-       NULL::VARCHAR AS last_database_event, NULL::VARCHAR AS last_global_event, true AS in_global_running,
+       NULL::VARCHAR AS last_database_event,
+       (SELECT max_by(event_type, happened_at) FROM lake.sparkwave.events WHERE event_type LIKE 'GLOBAL_RECOVERY_%')
+           AS last_global_event, true AS in_global_running,
        false AS in_global_recovering
 FROM pgc._databases;
 
@@ -205,9 +329,6 @@ CREATE OR REPLACE TABLE rwc.rw_subscriptions (
 );
 CREATE OR REPLACE TABLE rwc.rw_types (
     id INTEGER, name VARCHAR, input_oid VARCHAR, typelem INTEGER, typarray INTEGER
-);
-CREATE OR REPLACE TABLE rwc.rw_rate_limit (
-    fragment_id INTEGER, fragment_type VARCHAR[], node_name VARCHAR, table_id INTEGER, rate_limit INTEGER
 );
 CREATE OR REPLACE TABLE rwc.rw_cdc_progress (
     job_id INTEGER, split_total_count BIGINT, split_backfilled_count BIGINT, split_completed_count BIGINT

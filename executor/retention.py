@@ -1,0 +1,103 @@
+"""The lake does not only grow: old snapshots are forgotten and their files deleted, in the background.
+
+What is needed stays: the snapshot of every creating job and all after it, which are its change log; what the created
+views have applied and all after it; everything younger than `time_travel_retention_ms` (RisingWave's parameter).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from catalog import expiry
+from catalog.lake import Cursor, Lake
+from catalog.model import CREATING
+from catalog.names import system_table
+from catalog.store import Store
+from executor.coordinator import Coordinator, message_of
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often, and how carefully, in seconds.
+
+    Snapshots younger than `settle_s` stay whatever the parameter says: a job that plans, and a query that binds, know
+    a snapshot before anybody can see it. Files stay `files_s` longer than the last snapshot that has them, for readers
+    under way. `batch` snapshots at a time keep others from waiting long; a thousand take 0.15 s.
+    """
+
+    period_s: float = 30.0
+    settle_s: float = 300.0
+    files_s: float = 3600.0
+    batch: int = 1000
+
+
+class Retention:
+    """A thread that forgets what nobody needs."""
+
+    def __init__(
+        self, store: Store, coordinator: Coordinator, retention_ms: Callable[[], int], pace: Pace | None = None
+    ) -> None:
+        self._store = store
+        self._lake: Lake = store.lake
+        self._coordinator = coordinator
+        self._retention_ms = retention_ms
+        self._pace = pace or Pace()
+        self._stopping = threading.Event()
+        self._last_error: str | None = None
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the batch in progress."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(30)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._pace.period_s):
+            try:
+                while self.run_once() and not self._stopping.is_set():
+                    pass
+                self._last_error = None
+            except Exception as error:
+                # The next round tries again; what it says again is not worth another line.
+                if message_of(error) != self._last_error:
+                    logger.exception("old snapshots could not be removed")
+                self._last_error = message_of(error)
+
+    def run_once(self) -> bool:
+        """Forget a batch of snapshots. Returns whether there may be more."""
+        cursor = self._lake.cursor()
+        try:
+            before = expiry.last_snapshot_before(cursor, self._age_s())
+            if before is None:
+                return False
+            self._coordinator.store_epoch(before)
+            # Nobody can pin a snapshot while this is held; whoever is about to has one that is younger than `before`.
+            with self._lake.exclusive():
+                count = expiry.expire(cursor, min(before, *self._pins(cursor)), self._pace.batch)
+                if count:
+                    expiry.delete_dead_rows(cursor)
+                expiry.delete_files(cursor, self._pace.files_s)
+            return count == self._pace.batch
+        finally:
+            cursor.close()
+
+    def _age_s(self) -> float:
+        """How long ago the oldest snapshot was current that is kept in any case."""
+        age = max(self._retention_ms() / 1000, self._pace.settle_s)
+        return max(age, self._lake.oldest_write_s())
+
+    def _pins(self, cursor: Cursor) -> list[int]:
+        """The snapshots from which views, created and creating ones, go on."""
+        rows = cursor.execute(
+            f"SELECT snapshot FROM {system_table('jobs')} WHERE status = '{CREATING}' AND snapshot IS NOT NULL"
+        ).fetchall()
+        return [self._store.epoch(cursor).snapshot, *(snapshot for (snapshot,) in rows)]

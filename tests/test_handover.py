@@ -1,0 +1,96 @@
+"""The last moment of a creating job: cancelled, recovered and stopped while it waits for its barrier."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from servers import wait_until
+
+from catalog.errors import Error
+from server.config import Config
+from server.context import Context, open_context
+from server.dispatch import Client
+
+
+@contextmanager
+def waiting_job(directory: Path) -> Iterator[tuple[Context, Client, int]]:
+    """A filled job whose barrier does not come, because this thread holds the barrier's lock."""
+    context = open_context(
+        Config(data=directory, spark_start="on_demand"), {"backfill_engine": "auto", "barrier_interval_ms": "100"}
+    )
+    try:
+        client = Client(context, {"user": "root"})
+        run(client, "CREATE TABLE t (k int)", "INSERT INTO t VALUES (1), (2)", "SET background_ddl = true")
+        with context.coordinator.barrier_lock:
+            run(client, "CREATE MATERIALIZED VIEW m AS SELECT k + 1 AS n FROM t")
+            assert wait_until(lambda: state(client) == [("FINISHING",)], 10), state(client)
+            [(job, text)] = run(client, "SELECT ddl_id, progress FROM rw_catalog.rw_ddl_progress")
+            assert str(text).startswith("Finishing [epoch lag: ")
+            yield context, client, int(str(job))
+    finally:
+        context.close()
+
+
+def run(client: Client, *statements: str) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for sql in statements:
+        result = client.execute(client.prepare(sql, ()), ())
+        rows = [r for b in result.batches or () for r in zip(*(c.to_pylist() for c in b.columns), strict=True)]
+    return rows
+
+
+def state(client: Client) -> list[tuple[object, ...]]:
+    return run(client, "SELECT state FROM rw_catalog.rw_backfill_status")
+
+
+def in_background(action: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_cancel(tmp_path: Path) -> None:
+    """It takes the hand-over back, so the next barrier does not finish the job."""
+    cancelled: list[int] = []
+    with waiting_job(tmp_path / "data") as (context, client, job):
+        thread = in_background(lambda: cancelled.extend(context.jobs.cancel((job,))))
+        assert wait_until(lambda: not context.coordinator._handovers, 10)
+        context.coordinator.barrier_lock.release()
+        thread.join(10)
+        context.coordinator.barrier_lock.acquire()
+        assert cancelled == [job]
+        assert run(client, "SHOW JOBS") == []
+        with pytest.raises(Error, match="not found: m"):
+            run(client, "SELECT * FROM m")
+
+
+def test_recover(tmp_path: Path) -> None:
+    """The job is resumed, asks again, and is finished once."""
+    with waiting_job(tmp_path / "data") as (context, client, job):
+        run(client, "RECOVER")
+        assert wait_until(lambda: state(client) == [("FINISHING",)], 10)
+        assert [h.job_id for h in context.coordinator._handovers] == [job]
+        context.coordinator.barrier_lock.release()
+        run(client, "WAIT")
+        context.coordinator.barrier_lock.acquire()
+        assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,)]
+        assert context.store.catalog.job_by_id[job].waiting is None
+
+
+def test_close(tmp_path: Path) -> None:
+    """A server that stops leaves the job to the next one."""
+    with waiting_job(tmp_path / "data") as (context, _, job):
+        context.jobs.close()
+        assert context.store.catalog.job_by_id[job].status == "CREATING"
+        context.coordinator.withdraw(job)
+    context = open_context(Config(data=tmp_path / "data", spark_start="on_demand"), {})
+    try:
+        client = Client(context, {"user": "root"})
+        run(client, "WAIT")
+        assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,)]
+    finally:
+        context.close()
