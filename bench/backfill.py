@@ -17,6 +17,7 @@ class Comparison:
     """Seconds of each run."""
 
     view: View
+    strategy: str
     backfill_s: tuple[float, ...]
     plain_s: tuple[float, ...]
 
@@ -35,18 +36,20 @@ class Comparison:
 def compare(
     connection: psycopg.Connection, plain: PlainSpark, views: tuple[View, ...], runs: int
 ) -> Iterator[Comparison]:
-    """Measure each view `runs` times both ways, in turn, after a run of each that does not count."""
+    """Measure each view `runs` times by every strategy and plainly, in turn, after a run of each that does not count.
+
+    The views are there afterwards.
+    """
     for view in views:
-        create = f"CREATE MATERIALIZED VIEW {view.name} AS {view.query}"
-        backfill_s, plain_s = [], []
-        for run in range(runs + 1):
-            if run:
-                connection.execute(f"DROP MATERIALIZED VIEW {view.name}")
-            seconds = _seconds(connection.execute, create), _seconds(plain.run, view.query)
-            if run:
-                backfill_s.append(seconds[0])
-                plain_s.append(seconds[1])
-        yield Comparison(view, tuple(backfill_s), tuple(plain_s))
+        seconds: dict[str, list[float]] = {strategy: [] for strategy in (*view.aims, "plain")}
+        for _ in range(runs + 1):
+            for strategy in view.aims:
+                connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS {view.name}")
+                create = f"CREATE MATERIALIZED VIEW {view.name} WITH (backfill_strategy = '{strategy}') AS {view.query}"
+                seconds[strategy].append(_seconds(connection.execute, create))
+            seconds["plain"].append(_seconds(plain.run, view.query))
+        for strategy in view.aims:
+            yield Comparison(view, strategy, tuple(seconds[strategy][1:]), tuple(seconds["plain"][1:]))
 
 
 def _seconds(run: Callable[[str], object], sql: str) -> float:
