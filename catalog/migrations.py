@@ -69,7 +69,7 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN waiting VARCHAR;            -- why a creating job does not move
     UPDATE lake.sparkwave.jobs SET parallelism = 'adaptive', backfill_order = [];
     -- A range of row ids of an input that a NoShuffle or Arrangement backfill reads in order: those below `position`
-    -- are read. `row_total` is the rows in the range when the job started; the last range is open (`row_id_to` NULL).
+    -- are read. `row_total` is the rows in the range when the job started.
     CREATE TABLE lake.sparkwave.positions (
         job_id BIGINT, fragment_id INTEGER, upstream_id BIGINT, input VARCHAR, vnode INTEGER,
         row_id_from BIGINT, row_id_to BIGINT, position BIGINT, row_total BIGINT

@@ -1,9 +1,9 @@
 """Where a NoShuffle or Arrangement backfill stands in its upstreams.
 
-An input's row ids are cut into ranges, its vnodes, each of which is read in order (RisingWave:
-src/stream/src/executor/backfill, where the primary key is the position and a hash of it the vnode; here the row id is
-both, so that a vnode is a contiguous part of the upstream's files). The last vnode is open: rows inserted since the
-start have higher row ids than all others.
+The row ids that an input has when the job starts are cut into ranges, its vnodes, each of which is read in order
+(RisingWave: src/stream/src/executor/backfill, where the primary key is the position and a hash of it the vnode; here
+the row id is both, so that a vnode is a contiguous part of the upstream's files). Rows that come later have higher row
+ids than all of these. They are not read but taken up as changes, or a table that grows fast would never be read.
 """
 
 from __future__ import annotations
@@ -11,40 +11,45 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from catalog.row_ids import ALL, RowIds, union
+from catalog.row_ids import RowIds, union
 
 
 @dataclass(frozen=True)
 class Vnode:
-    """A range of row ids `first <= id < stop` (`stop` None is open) of which those below `position` are read.
+    """A range of row ids `first <= id < stop` of which those below `position` are read.
 
     `row_total` is the number of rows it had when the job started.
     """
 
     number: int
     first: int
-    stop: int | None
+    stop: int
     position: int
     row_total: int
 
-    def end(self, last: int) -> int:
-        """Where its reading ends, when the relation's row ids end before `last`."""
-        return max(last, self.first) if self.stop is None else self.stop
+    @property
+    def remaining(self) -> int:
+        """About how many rows are left to read."""
+        return self.rows_to(self.stop)
 
     def rows_to(self, position: int) -> int:
-        """About how many rows there are from where it stands to a position."""
-        width = self.stop - self.first if self.stop is not None else 0
-        ids = position - self.position
-        if not width:
-            return ids
-        return (
-            self.row_total * (position - self.first) // width - self.row_total * (self.position - self.first) // width
-        )
+        """About how many rows there are from where it stands to a position; exact between its ends."""
+        return self._rows_before(position) - self._rows_before(self.position)
+
+    def _rows_before(self, position: int) -> int:
+        return self.row_total * (position - self.first) // max(self.stop - self.first, 1)
+
+    def moved(self, rows: int) -> Vnode:
+        """Read on by about `rows` rows, at least one row id."""
+        if rows >= self.remaining:
+            return replace(self, position=self.stop)
+        ids = -(-rows * (self.stop - self.first) // self.row_total)
+        return replace(self, position=min(self.stop, self.position + max(ids, 1)))
 
 
 @dataclass(frozen=True)
 class Positions:
-    """The vnodes of one scanned input, ascending. Fragments of these strategies are the inputs' scans."""
+    """The vnodes of one scanned input, ascending. Its scan is a fragment of the job."""
 
     input: str
     fragment_id: int
@@ -53,39 +58,30 @@ class Positions:
 
     @property
     def is_finished(self) -> bool:
-        """Everything that was there at some snapshot is read; whatever comes later is a change."""
-        return all(v.stop is not None and v.position >= v.stop for v in self.vnodes)
+        return all(v.position >= v.stop for v in self.vnodes)
 
     @property
     def rows(self) -> RowIds:
-        """The row ids that the view reflects."""
-        return ALL if self.is_finished else union([(v.first, v.position) for v in self.vnodes])
+        """The row ids that the view reflects: those read, and all that came after the start."""
+        read = [(v.first, v.position) for v in self.vnodes]
+        return union([*read, (self.vnodes[-1].stop, None)])
 
-    def remaining(self, last: int) -> int:
-        """About how many rows are left to read below the row id `last`."""
-        return sum(v.rows_to(v.end(last)) for v in self.vnodes)
+    @property
+    def remaining(self) -> int:
+        """About how many rows are left to read."""
+        return sum(v.remaining for v in self.vnodes)
 
-    def extended(self, last: int, rows: int, actors: int) -> Positions:
-        """Read on by about `rows` rows, shared by actors that read neighbouring vnodes in order.
-
-        `last` is one more than the highest row id there is. When all is read the last vnode is closed.
-        """
-        open_ = [v for v in self.vnodes if v.position < v.end(last)]
+    def extended(self, rows: int, actors: int) -> Positions:
+        """Read on by about `rows` rows, shared by actors that each read neighbouring vnodes in order."""
         moved: dict[int, Vnode] = {}
-        for part in _parts(open_, actors):
+        for part in _parts([v for v in self.vnodes if v.position < v.stop], actors):
             budget = -(-rows // actors)
             for vnode in part:
-                target = vnode.end(last)
-                if vnode.rows_to(target) > budget:
-                    target = _position_after(vnode, target, budget)
-                moved[vnode.number] = replace(vnode, position=target)
-                budget -= vnode.rows_to(target)
-                if budget <= 0:
+                if budget <= 0 and vnode.remaining:
                     break
-        vnodes = tuple(moved.get(v.number, v) for v in self.vnodes)
-        if all(v.position >= v.end(last) for v in vnodes):
-            vnodes = (*vnodes[:-1], replace(vnodes[-1], stop=vnodes[-1].position))
-        return replace(self, vnodes=vnodes)
+                moved[vnode.number] = vnode.moved(budget)
+                budget -= vnode.rows_to(moved[vnode.number].position)
+        return replace(self, vnodes=tuple(moved.get(v.number, v) for v in self.vnodes))
 
     def rows_since(self, earlier: Positions) -> int:
         """About how many rows were read since."""
@@ -97,29 +93,18 @@ class Positions:
         return tuple(now for before, now in zip(earlier.vnodes, self.vnodes, strict=True) if now != before)
 
 
-def _position_after(vnode: Vnode, target: int, rows: int) -> int:
-    """The position about `rows` rows further on: at least one row id, at most `target`."""
-    width = vnode.stop - vnode.first if vnode.stop is not None else 0
-    ids = rows if not width else -(-rows * width // max(vnode.row_total, 1))
-    return min(target, vnode.position + max(ids, 1))
-
-
 def _parts(vnodes: list[Vnode], count: int) -> Iterable[list[Vnode]]:
     """Neighbouring vnodes in at most `count` parts of about the same length."""
     size = -(-len(vnodes) // max(count, 1))
     return (vnodes[start : start + size] for start in range(0, len(vnodes), size)) if size else ()
 
 
-def cut(first: int, last: int, row_count: int, count: int) -> tuple[Vnode, ...]:
-    """Cut the row ids `first <= id < last`, which `row_count` rows have, into `count` vnodes; the last is open."""
-    width = max(-(-(last - first) // count), 1)
-    starts = [first + width * number for number in range(count) if number == 0 or first + width * number < last]
-    vnodes = []
-    for number, start in enumerate(starts):
-        stop = start + width if number < len(starts) - 1 else None
-        ids = (stop if stop is not None else last) - start
-        total = row_count * (start - first + ids) // max(last - first, 1) - row_count * (start - first) // max(
-            last - first, 1
-        )
-        vnodes.append(Vnode(number, start if number else 0, stop, start if number else 0, total))
-    return tuple(vnodes)
+def cut(stop: int, row_count: int, count: int) -> tuple[Vnode, ...]:
+    """Cut the row ids below `stop`, which `row_count` rows have, into at most `count` vnodes of the same width."""
+    width = max(-(-stop // count), 1)
+    starts = range(0, max(stop, 1), width)
+    rows = [row_count * min(start, stop) // max(stop, 1) for start in (*starts, stop)]
+    return tuple(
+        Vnode(number, start, min(start + width, stop), start, rows[number + 1] - rows[number])
+        for number, start in enumerate(starts)
+    )

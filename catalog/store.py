@@ -267,17 +267,15 @@ class Store:
     def move_positions(self, cursor: Cursor, job_id: int, old: Iterable[Positions], new: Iterable[Positions]) -> None:
         """Store what has moved between the two."""
         moved = [
-            (after.fragment_id, v.number, v.position, v.stop)
+            (after.fragment_id, v.number, v.position)
             for before, after in zip(old, new, strict=True)
             for v in after.moved_since(before)
         ]
         if moved:
-            values = ", ".join(
-                "({}, {}, {}, {}::BIGINT)".format(*("NULL" if x is None else x for x in m)) for m in moved
-            )
+            values = ", ".join(map(str, moved))
             cursor.execute(
-                f"UPDATE {system_table('positions')} p SET position = m.position, row_id_to = m.stop "
-                f"FROM (VALUES {values}) m (fragment_id, vnode, position, stop) "
+                f"UPDATE {system_table('positions')} p SET position = m.position "
+                f"FROM (VALUES {values}) m (fragment_id, vnode, position) "
                 "WHERE p.job_id = ? AND p.fragment_id = m.fragment_id AND p.vnode = m.vnode",
                 [job_id],
             )

@@ -19,7 +19,7 @@ from catalog.row_ids import ALL, NONE
 from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
 from executor.parallelism import actors_of
-from executor.slicing import next_row_id, row_count, row_ids
+from executor.slicing import row_count, row_ids
 from executor.spark_engine import Exchange
 from executor.throttle import Throttle
 from executor.versions import Version
@@ -69,9 +69,9 @@ def _plan(work: Work) -> None:
     plan = work.view.plan
     positions = []
     for number, scan in enumerate((s for s in plan.scans if s.input not in plan.looked_up), start=1):
-        first, last = row_ids(cursor, scan.relation, epoch.snapshot)
+        stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
         rows = row_count(cursor, scan.relation, epoch.snapshot)
-        positions.append(Positions(scan.input, number, scan.relation.id, cut(first, last + 1, rows, vnodes)))
+        positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
     with work.store.change(relations=False) as transaction:
         work.store.start_job(transaction, work.id, epoch, [])
         work.store.add_positions(transaction, work.id, positions)
@@ -86,18 +86,14 @@ def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Po
 
     Small inputs are so read before large ones, and the large side of a join meets the whole of its small ones.
     """
-    cursor = work.lake.cursor()
-    relations = {scan.input: scan.relation for scan in work.view.plan.scans}
-    last = {p.input: next_row_id(cursor, relations[p.input]) for p in positions}
     actors = min(rows, _actors(work))
     unread = {p.upstream_id for p in positions if not p.is_finished}
     held = {after for before, after in work.job.order if before in unread}
     moved = {p.input: p for p in positions}
-    for p in sorted(positions, key=lambda p: p.remaining(last[p.input])):
-        left = p.remaining(last[p.input])
-        if not p.is_finished and p.upstream_id not in held and (rows or not left):
-            moved[p.input] = p.extended(last[p.input], min(rows, left), actors)
-            rows -= min(rows, left)
+    for p in sorted(positions, key=lambda p: p.remaining):
+        if not p.is_finished and p.upstream_id not in held and (rows or not p.remaining):
+            moved[p.input] = p.extended(rows, actors)
+            rows = max(rows - moved[p.input].rows_since(p), 0)
     return tuple(moved[p.input] for p in positions)
 
 

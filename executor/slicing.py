@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.lake import METADATA, Cursor
+from catalog.lake import Cursor
 from catalog.model import Relation
 from catalog.store import Slice
 from planner.backfill import Fragment, fragments
@@ -67,14 +67,3 @@ def row_ids(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, int
     ).fetchone()
     assert row is not None
     return row if row[0] is not None else (0, -1)
-
-
-def next_row_id(cursor: Cursor, relation: Relation) -> int:
-    """The row id that the next inserted row gets: above all that are committed."""
-    row = cursor.execute(
-        f"SELECT max(s.next_row_id) FROM {METADATA}.ducklake_table_stats s "
-        f"JOIN {METADATA}.ducklake_table t USING (table_id) JOIN {METADATA}.ducklake_schema n USING (schema_id) "
-        "WHERE n.schema_name = ? AND t.table_name = ? AND t.end_snapshot IS NULL AND n.end_snapshot IS NULL",
-        [relation.lake_table.schema, relation.name],
-    ).fetchone()
-    return row[0] or 0 if row else 0

@@ -54,12 +54,18 @@ def by(names: Iterable[str]) -> Distribution:
     return Distribution(HASH, tuple(column(name) for name in dict.fromkeys(names)))
 
 
+def of_upstream(scan: Scan) -> Distribution:
+    """Where the rows of a relation are: by its key."""
+    return Distribution(UPSTREAM, tuple(map(column, scan.key))) if scan.key else Distribution(SINGLE)
+
+
 def distribution(node: Node) -> Distribution:
     """Where a node's rows are, after its inputs moved as `moves` says."""
     inputs = [move or distribution(child) for child, move in zip(node.inputs, moves(node), strict=True)]
     match node:
         case Scan():
-            return Distribution(UPSTREAM, tuple(map(column, node.key))) if node.key else Distribution(SINGLE)
+            sends_key = set(node.key) <= {f.name for f in node.fields}
+            return of_upstream(node) if sends_key else Distribution(SOME)
         case Values():
             return Distribution(SINGLE)
         case Project():

@@ -70,17 +70,26 @@ class _SameRows(_Unary):
 
 @dataclass(frozen=True)
 class Scan(_Leaf):
-    """Rows of a relation. `input` names this occurrence: a relation scanned twice has two inputs."""
+    """Rows of a relation. `input` names this occurrence: a relation scanned twice has two inputs.
+
+    `columns` are read of the upstream, its whole key among them. `sent_on` are the ones of them that become fields,
+    all of them until `outputs.limit_outputs` knows better.
+    """
 
     input: str
     relation: Relation
     alias: str
     columns: tuple[str, ...]
+    sent_on: tuple[str, ...] | None = None
+
+    @cached_property
+    def output(self) -> tuple[str, ...]:
+        return self.columns if self.sent_on is None else self.sent_on
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         types = {column.name: column.type for column in self.relation.columns}
-        return tuple(Field(f"{self.alias}.{name}", types[name]) for name in self.columns)
+        return tuple(Field(f"{self.alias}.{name}", types[name]) for name in self.output)
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from planner.nodes import (
     walk,
     with_inputs,
 )
+from planner.outputs import limit_outputs
 
 
 def apply_rules(root: Project) -> Project:
@@ -355,5 +356,6 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     prune_columns,  # before keys are carried: it keeps the keys of scans by itself
     merge_projects,
     carry_keys,
-    keep_state_in_view,  # last: it looks at what is on top
+    keep_state_in_view,  # after all that changes what is on top
+    limit_outputs,  # last: it looks at what all the others left
 )

@@ -49,6 +49,7 @@ CATALOG = Catalog(
         replace(
             relation(4, "clicks", "carrier varchar, at timestamp with time zone, tags varchar[]"), append_only=True
         ),
+        relation(6, "routes", "origin varchar, target varchar, distance int", ("origin", "target")),
         replace(relation(5, "unready", "carrier varchar", ("carrier",), "materialized view"), created=False),
     ),
     schemas=frozenset({("dev", "public")}),

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions as F
+from test_golden import plan_over
 from test_law import check, opened, run
 from test_operators import FIRST, OPERATORS, TABLES
 
+from catalog.row_ids import RowIds
+from executor.spark_engine import Exchange, spark_engine
+from planner.backfill import more_rows
+from planner.functions.emit import SPARK, to_sql
 from server.context import Context
 from server.dispatch import Client
 
@@ -69,28 +76,76 @@ class Changes:
             raise self.error
 
 
-def hold(context: Context, client: Client, names: tuple[str, ...], strategy: str, seed: int, options: str = "") -> int:
-    """Create views one after the other while the tables change, and hold the law. Returns the changes made."""
-    with Changes(context, seed, 0.05) as changes:
-        for name in names:
-            option = f"backfill_strategy = '{strategy}'{options}"
-            run(client, f'CREATE MATERIALIZED VIEW "{name}_" WITH ({option}) AS {QUERIES[name]}')
+def hold(context: Context, client: Client, name: str, strategy: str, seed: int, options: str = "") -> int:
+    """Create a view while the tables change, and hold the law at the end. Returns the changes made meanwhile."""
+    with Changes(context, seed, 0.02) as changes:
+        option = f"backfill_strategy = '{strategy}'{options}"
+        run(client, f"CREATE MATERIALIZED VIEW made WITH ({option}) AS {QUERIES[name]}")
     context.coordinator.flush(lambda: False)
-    check(client, {f'"{name}_"': QUERIES[name] for name in names}, f"{strategy}, {len(changes.made)} changes")
+    check(client, {"made": QUERIES[name]}, f"{name}, {strategy}, {len(changes.made)} changes")
+    run(client, "DROP MATERIALIZED VIEW made")
     return len(changes.made)
 
 
-def filled(client: Client) -> None:
-    for statement in (*TABLES, *FIRST):
+def refilled(client: Client) -> None:
+    """The tables as they are at the start of each view."""
+    for table in ("t", "u", "arrays"):
+        run(client, f"DELETE FROM {table}")
+    for statement in FIRST:
         run(client, statement)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_in_process(tmp_path: Path, strategy: str, seed: int) -> None:
-    """Steps of 12 rows. A rate limit makes a snapshot backfill read on by steps too."""
-    with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="12") as (context, client):
-        filled(client)
-        names = MAPS if strategy == "no_shuffle" else tuple(QUERIES)
+def test_in_process(tmp_path: Path, strategy: str) -> None:
+    """Steps of 9 rows. With a rate limit a snapshot backfill reads on by steps too."""
+    with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="9") as (context, client):
+        for statement in TABLES:
+            run(client, statement)
         options = ", backfill_rate_limit = 1000" if strategy == "snapshot" else ""
-        assert hold(context, client, names, strategy, seed, options) > len(names)
+        made = 0
+        for seed, name in enumerate(MAPS if strategy == "no_shuffle" else QUERIES):
+            refilled(client)
+            made += hold(context, client, name, strategy, seed, options)
+        assert made > 10
+
+
+SAMPLE = {"snapshot": ("filter", "group"), "arrangement": ("left", "group", "window"), "no_shuffle": ("union_all",)}
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_on_spark(tmp_path: Path, strategy: str) -> None:
+    """Every step that reads on runs on Spark, those that take up changes too."""
+    with opened(tmp_path / "lake", streaming_engine="spark", backfill_slice_rows="12") as (context, client):
+        for statement in TABLES:
+            run(client, statement)
+        for seed, name in enumerate(SAMPLE[strategy]):
+            refilled(client)
+            hold(context, client, name, strategy, seed)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_exchanges(tmp_path: Path) -> None:
+    """NoShuffle moves no row between tasks, one an actor; Arrangement moves all of them to its own tasks."""
+    with opened(tmp_path / "lake") as (context, client):
+        run(client, "CREATE TABLE big (k bigint PRIMARY KEY, v int)")
+        run(client, "INSERT INTO big SELECT i, i % 10 FROM range(300000) AS r(i)")
+        plan = plan_over(
+            ("CREATE TABLE big (k bigint PRIMARY KEY, v int)",), "SELECT k, v + 1 AS w FROM big WHERE v > 2"
+        )
+        [query] = more_rows(plan, [plan.scans[0].input])
+        [scan] = (replace(scan, relation=context.store.catalog.find("dev", "public", "big")) for scan in plan.scans)
+        cursor = context.lake.cursor()
+        physical = {}
+        for by_key in (False, True):
+            exchange = Exchange(3, by_key)
+            with spark_engine(context.groups.default(), context.lake, "test", None, exchange) as engine:
+                engine.bind_slice(cursor, scan, context.lake.snapshot(cursor), RowIds(((0, 200_000),)))
+                frame = engine.session.sql(to_sql(query.query, SPARK))
+                physical[by_key] = frame._explain_string().split("== Physical Plan ==")[1]
+                assert frame.select(F.spark_partition_id()).distinct().count() <= 3
+                assert frame.count() == 140_000
+        assert "Exchange" not in physical[False] and "Coalesce 3" in physical[False]
+        assert "Exchange hashpartitioning(k" in physical[True]

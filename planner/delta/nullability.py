@@ -42,7 +42,7 @@ def never_null(node: Node) -> frozenset[str]:
             names = {c.name for c in relation.columns if c.not_null} | (
                 set(relation.key) if relation.is_table else set()
             )
-            return frozenset(f"{node.alias}.{name}" for name in node.columns if name in names)
+            return frozenset(f"{node.alias}.{name}" for name in node.output if name in names)
         case Values():
             return frozenset({node.number})
         case Filter(predicate=predicate):

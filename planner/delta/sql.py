@@ -35,7 +35,7 @@ RANK = "_rank"
 
 
 def scan(node: Scan, relation: str, *extra: str) -> exp.Select:
-    renamed = (exp.alias_(column(name), f"{node.alias}.{name}", quoted=True) for name in node.columns)
+    renamed = (exp.alias_(column(name), f"{node.alias}.{name}", quoted=True) for name in node.output)
     return exp.select(*renamed, *map(column, extra)).from_(relation)
 
 

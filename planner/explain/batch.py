@@ -19,10 +19,11 @@ from planner.explain.expressions import show, show_order
 from planner.explain.nodes import Printer
 from planner.explain.operators import BATCH, LOGICAL, Operator, exchange
 from planner.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
+from planner.outputs import limit_outputs
 from planner.rules import RULES, carry_keys, keep_state_in_view
 from planner.statements import Delete, Insert, Query, Update
 
-_UPKEEP_ONLY = (carry_keys, keep_state_in_view)
+_UPKEEP_ONLY = (carry_keys, keep_state_in_view, limit_outputs)
 
 
 def logical_steps(query: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[str, Project]]:

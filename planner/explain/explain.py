@@ -20,7 +20,7 @@ from planner.explain.incremental import decisions, incremental
 from planner.explain.nodes import view_operators
 from planner.explain.operators import Operator, materialize, show_distribution
 from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions
-from planner.strategy import DEFAULTS, BackfillSettings
+from planner.strategy import DEFAULTS, SNAPSHOT, BackfillSettings
 from planner.stream import StreamPlan, plan_view
 
 
@@ -104,7 +104,8 @@ def _trace(query: exp.Expr, catalog: Catalog, scope: Scope, options: ExplainOpti
 def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
     """The lines of a view's stream plan.
 
-    As text, VERBOSE and BACKFILL also say how it is filled and where it runs, which RisingWave does not.
+    As text, VERBOSE and BACKFILL also say how it is filled and where it runs, which RisingWave does not. So does what
+    is filled by another strategy than most.
     """
     if options.backfill and options.format == "dot":
         return _order(plan)
@@ -114,7 +115,7 @@ def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
     if options.type == "distsql":
         return distsql(plan, root, options.verbose)
     lines = FORMATS[options.format](root)
-    if options.format == "text" and (options.verbose or options.backfill):
+    if options.format == "text" and (options.verbose or options.backfill or plan.strategy != SNAPSHOT):
         lines += ["", *decisions(plan)]
     return lines
 

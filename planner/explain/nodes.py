@@ -9,7 +9,7 @@ from itertools import count
 from sqlglot import exp
 
 from planner.delta.now import reads_now
-from planner.distribution import BROADCAST, distribution, moves, view_move
+from planner.distribution import BROADCAST, moves, of_upstream, view_move
 from planner.explain.expressions import is_constant, show, show_all, show_order
 from planner.explain.operators import (
     BATCH,
@@ -41,6 +41,7 @@ from planner.nodes import (
     Values,
     WindowCall,
 )
+from planner.strategy import SNAPSHOT
 from planner.stream import StreamPlan
 
 Named = tuple[Operator, dict[str, str]]
@@ -56,7 +57,7 @@ class Printer:
 
     style: str
     verbose: bool = False
-    strategy: str = ""
+    strategy: str = SNAPSHOT
     keep: bool = False
     used: frozenset[str] | None = None  # the fields that matter, for a plan that no rule has pruned
     numbers: count[int] = field(default_factory=lambda: count(1))
@@ -128,14 +129,17 @@ class Printer:
         fields = wanted or tuple(f.name for f in node.fields if self.used is None or f.name in self.used)
         columns = tuple(name.removeprefix(f"{node.alias}.") for name in fields)
         shown: dict[str, Text] = {"table": table, "columns": columns}
+        there = show_distribution(of_upstream(node), names)
         if self.verbose:
             shown["columns"] = tuple(f"{table}.{column}" for column in columns)
-            there = show_distribution(distribution(node), names)
-            if self.style == STREAM:
-                key = tuple(f"{table}.{column}" for column in node.relation.key)
-                shown |= {"stream_scan_type": self.strategy, "stream_key": key, "pk": node.relation.key, "dist": there}
-            elif self.style == BATCH:
+            if self.style == BATCH:
                 shown["distribution"] = there if set(node.key) <= set(fields) else "SomeShard"
+        if self.style == STREAM and (self.verbose or self.strategy != SNAPSHOT):
+            key = tuple(f"{table}.{column}" for column in node.relation.key)
+            shown |= {"stream_scan_type": self.strategy, "stream_key": key, "pk": node.relation.key, "dist": there}
+        if self.style == STREAM and self.verbose:
+            indices = tuple(str(node.columns.index(column)) for column in columns)
+            shown |= {"upstream_columns": node.columns, "output_indices": indices}
         return self._node(node, "TableScan" if self.style == STREAM else "Scan", shown, []), names
 
     def _values(self, node: Values, wanted: tuple[str, ...] | None) -> Named:

@@ -57,16 +57,16 @@ def _rate_limit(reader: TokenReader, name: Name) -> AlterRateLimit:
 
 
 def _parallelism(reader: TokenReader, name: Name) -> AlterParallelism:
-    found = _checked(reader, normalise_parallelism)
+    found = _checked(reader, normalise_parallelism, "a number, ADAPTIVE, bounded(n), ratio(r) or DEFAULT")
     return AlterParallelism(name, ADAPTIVE if found == DEFAULT else found, reader.accept("DEFERRED"))
 
 
 def _backfill_parallelism(reader: TokenReader, name: Name) -> AlterBackfillParallelism:
-    found = _checked(reader, normalise_backfill_parallelism)
+    found = _checked(reader, normalise_backfill_parallelism, "a number or DEFAULT")
     return AlterBackfillParallelism(name, None if found == DEFAULT else int(found), reader.accept("DEFERRED"))
 
 
-def _checked(reader: TokenReader, normalise: Callable[[str], str]) -> str:
+def _checked(reader: TokenReader, normalise: Callable[[str], str], allowed: str) -> str:
     """A parallelism. Raises Error 22023 with its position."""
     position = reader.offset + 1
     text = reader.value()
@@ -80,7 +80,7 @@ def _checked(reader: TokenReader, normalise: Callable[[str], str]) -> str:
         raise Error(
             f"invalid parallelism: {text}: {error}",
             errors.INVALID_PARAMETER_VALUE,
-            hint="A parallelism is a number, ADAPTIVE, bounded(n), ratio(r) or DEFAULT.",
+            hint=f"It is {allowed}.",
             position=position,
         ) from error
     return found
