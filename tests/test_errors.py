@@ -247,8 +247,8 @@ ERRORS = [
     ("ALTER SYSTEM SET barrier_interval_ms = 1", "22023", "out of range"),
     ("ALTER SYSTEM SET streaming_engine = 'flink'", "22023", "one of auto, spark, duckdb expected"),
     ("ALTER SYSTEM SET serverless_backfill_sku = 'big'", "22023", "2x4"),
-    ("WAIT MATERIALIZED VIEW nope", "42P01", "nope"),
-    ("WAIT MATERIALIZED VIEW t", "42809", "not a materialized view"),
+    ("WAIT MATERIALIZED VIEW nope", "42704", "materialized view not found: nope"),
+    ("WAIT MATERIALIZED VIEW t", "42809", "Use `DROP TABLE` to drop a table."),
     # Others.
     ("COPY t FROM «'/etc/passwd'»", "0A000", "COPY of files on the server is not supported"),
     ("COPY t FROM STDIN («nope» true)", "42601", 'option "nope" not recognized'),

@@ -23,11 +23,12 @@ LEFT JOIN (SELECT job_id, fragment_id, sum(row_count)::BIGINT AS consumed FROM r
     USING (job_id, fragment_id);
 
 -- RisingWave's text (src/meta/src/barrier/progress.rs): pinned below 100 % when more was read than there was. Where
--- that can happen it is pinned from the last row on, so that it does not fall back from 100 %.
+-- that can happen it is pinned from the last row on, and nothing is rounded up to 100 %, so that it never falls back.
 CREATE OR REPLACE MACRO rwc._progress(consumed, total, is_open) AS
     CASE WHEN total = 0 THEN '99.99%'
          WHEN consumed > total OR (is_open AND consumed = total) THEN printf('99.99%% (%d/%d)', consumed, total)
-         ELSE printf('%.2f%% (%d/%d)', 100.0 * consumed / total, consumed, total) END;
+         WHEN consumed = total THEN printf('100.00%% (%d/%d)', consumed, total)
+         ELSE printf('%.2f%% (%d/%d)', least(100.0 * consumed / total, 99.99), consumed, total) END;
 
 -- The percentage by numeric division, with all its digits (26 after the point), as rw_fragment_backfill_progress has it.
 CREATE OR REPLACE MACRO rwc._ratio(consumed, total) AS
@@ -147,11 +148,12 @@ LEFT JOIN (SELECT DISTINCT resource_group FROM lake.sparkwave.nodes WHERE state 
 
 CREATE OR REPLACE VIEW rwc.rw_backfill_status AS
 SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, s.strategy, s.resource_group, s.state,
-       s.rows_done, s.rows_total, CASE WHEN s.state = 'RUNNING' THEN r.average END AS rows_per_second,
+       s.rows_done, s.rows_total, CASE WHEN s.state = 'RUNNING' THEN round(r.average, 1) END AS rows_per_second,
        CASE WHEN s.state = 'RUNNING' AND r.fastest IS NOT NULL
-            THEN greatest((s.rows_total - s.rows_done) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0)
+            THEN round(greatest((s.rows_total - s.rows_done) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0), 1)
        END AS seconds_left_low,
-       CASE WHEN s.state = 'RUNNING' THEN greatest(s.rows_total - s.rows_done, 0) / r.slowest END AS seconds_left_high,
+       CASE WHEN s.state = 'RUNNING' THEN round(greatest(s.rows_total - s.rows_done, 0) / r.slowest, 1)
+       END AS seconds_left_high,
        s.rate_limit, if(s.state = 'FINISHED', NULL, s.waiting) AS reason,
        coalesce(r.last_at, s.initialized_at) AS updated_at
 FROM rwc._fragment_status s LEFT JOIN rwc._rates r USING (job_id, fragment_id)
