@@ -6,14 +6,13 @@ with one addition: `WITH (backfill_strategy = …)` names a strategy for one sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog import errors
 from catalog.errors import Error
 from planner.nodes import (
     FULL,
-    INNER,
     TEMPORAL,
     TEMPORAL_LEFT,
     Aggregate,
@@ -67,44 +66,22 @@ def choose(root: Node, settings: BackfillSettings, asked: Option | None = None) 
     """
     word = asked.value.lower() if asked is not None else AUTO
     if asked is not None and word != AUTO:
-        return _named(root, settings, asked, word)
+        return _named(root, asked, word)
     if not _reads_tables(root):
         return Choice(SNAPSHOT, "it reads no table, so there is nothing to backfill")
     if not settings.use_snapshot:
-        return _fallback(root, settings, Obstacle("streaming_use_snapshot_backfill is off"))
-    obstacle = _against_snapshot(root, settings)
-    if obstacle is None:
+        return _fallback(root, settings, "streaming_use_snapshot_backfill is off")
+    if temporal_reason(root) is None:
         return Choice(SNAPSHOT, "streaming_use_snapshot_backfill is on")
-    return _fallback(root, settings, obstacle)
+    notice = "snapshot backfill disabled due to temporal join"
+    return _fallback(root, settings, "a temporal join rules out snapshot backfill", (notice,))
 
 
-@dataclass(frozen=True)
-class Obstacle:
-    """Why not the strategy that comes first, and the NOTICE that says so."""
-
-    reason: str
-    notice: str | None = None
-
-
-def _against_snapshot(root: Node, settings: BackfillSettings) -> Obstacle | None:
-    if temporal_reason(root) is not None:
-        return Obstacle(
-            "a temporal join rules out snapshot backfill", "snapshot backfill disabled due to temporal join"
-        )
-    whole = undivided(root)
-    if settings.rate_limit is not None and whole is not None:
-        return Obstacle(
-            f"snapshot backfill would read the input of {whole} in one piece, whatever the rate limit",
-            f"snapshot backfill disabled due to backfill_rate_limit: it would read the input of {whole} in one piece",
-        )
-    return None
-
-
-def _fallback(root: Node, settings: BackfillSettings, obstacle: Obstacle) -> Choice:
-    notices = (obstacle.notice,) if obstacle.notice else ()
+def _fallback(root: Node, settings: BackfillSettings, reason: str, notices: tuple[str, ...] = ()) -> Choice:
+    """The strategy instead of the one that comes first, which is out for this reason."""
     if settings.use_arrangement:
-        return Choice(ARRANGEMENT, obstacle.reason, notices)
-    reason = f"{obstacle.reason}; streaming_use_arrangement_backfill is off"
+        return Choice(ARRANGEMENT, reason, notices)
+    reason = f"{reason}; streaming_use_arrangement_backfill is off"
     exchanged = exchange_reason(root)
     if exchanged is None:
         return Choice(NO_SHUFFLE, f"{reason}; no operator needs an exchange", notices)
@@ -112,7 +89,7 @@ def _fallback(root: Node, settings: BackfillSettings, obstacle: Obstacle) -> Cho
     return Choice(ARRANGEMENT, f"{reason}, but {exchanged} needs an exchange", (*notices, notice))
 
 
-def _named(root: Node, settings: BackfillSettings, asked: Option, word: str) -> Choice:
+def _named(root: Node, asked: Option, word: str) -> Choice:
     strategy = NAMED.get(word)
     if strategy is None:
         raise Error(
@@ -129,9 +106,7 @@ def _named(root: Node, settings: BackfillSettings, asked: Option, word: str) -> 
             hint=_HINTS[strategy],
             position=asked.position,
         )
-    whole = undivided(root) if strategy == SNAPSHOT and settings.rate_limit is not None else None
-    notices = (f"backfill_rate_limit does not slow down the input of {whole}: it is read in one piece",)
-    return Choice(strategy, "backfill_strategy asks for it", notices if whole else ())
+    return Choice(strategy, "backfill_strategy asks for it")
 
 
 def _against_named_snapshot(root: Node) -> str | None:
@@ -180,63 +155,6 @@ def exchange_reason(root: Node) -> str | None:
     The time that a temporal filter compares with is the same everywhere: no row moves for it.
     """
     return next((described(node) for node in walk(root) if not isinstance(node, _IN_PLACE)), None)
-
-
-def undivided(root: Node) -> str | None:
-    """The first operator because of which a part of the upstreams is read at once; None when slices do for all of it.
-
-    A snapshot backfill cuts what a fragment reads into slices where every operator on the way is linear in it
-    (`planner.backfill`). What only reads the state of other operators reads no upstream.
-    """
-    ends = (node for node in walk(root) if node is root or _state_input(node) is not None)
-    found = next((found for end in ends if (found := _undivided_end(end)) is not None), None)
-    return described(found) if found is not None else None
-
-
-def _undivided_end(end: Node) -> Node | None:
-    """What keeps the fragment that ends in this operator from being cut."""
-    below = _state_input(end) or end
-    if not _reads_upstream(below):
-        return None
-    return end if isinstance(end, Aggregate) and not end.is_mergeable else _breaks(below)
-
-
-def _state_input(node: Node) -> Node | None:
-    """The input of an operator that keeps state."""
-    match node:
-        case Aggregate(input=below):
-            return below
-        case TopN(input=below, limit=limit) if limit is not None:
-            return below
-    return None
-
-
-def _reads_upstream(node: Node) -> bool:
-    """Whether a fragment that ends here scans a relation."""
-    if isinstance(node, Scan):
-        return True
-    return any(_reads_upstream(child) for child in node.inputs if _state_input(child) is None)
-
-
-def _breaks(node: Node) -> Node | None:
-    """What keeps a fragment from having a driver."""
-    match node:
-        case Scan():
-            return None
-        case Filter() | Project() | Unnest():
-            return _breaks(node.input)
-        case UnionAll():
-            return next(_found(node.branches), None)
-        case Join(kind=kind) if kind == INNER:
-            found = list(_found(node.inputs))
-            return found[0] if len(found) == len(node.inputs) else None
-        case Join(kind=kind) if kind != FULL:
-            return _breaks(node.left)
-    return node
-
-
-def _found(nodes: tuple[Node, ...]) -> Iterator[Node]:
-    return (found for node in nodes if (found := _breaks(node)) is not None)
 
 
 def described(node: Node) -> str:

@@ -7,12 +7,11 @@ from test_explain import views
 from test_golden import CATALOG
 
 from catalog.errors import Error
-from planner.backfill import fragments
 from planner.bind import Scope
-from planner.nodes import Scan, walk
+from planner.nodes import walk
 from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView
-from planner.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT, BackfillSettings, exchange_reason, undivided
+from planner.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT, BackfillSettings, exchange_reason
 from planner.stream import StreamPlan, plan_view
 
 MAP = "SELECT carrier FROM flights WHERE delay > 60 UNION ALL SELECT upper(name) AS u FROM airlines"
@@ -53,12 +52,6 @@ CHOICES = [
     (JOIN, BackfillSettings(), "backfill_strategy = 'ARRANGEMENT'", ARRANGEMENT, "asks for it", ()),
     (MAP, BackfillSettings(), "backfill_strategy = no_shuffle", NO_SHUFFLE, "asks for it", ()),
     (MAP, BOTH_OFF, "backfill_strategy = 'auto'", NO_SHUFFLE, "no operator needs an exchange", ()),
-    # What is read in one piece cannot be slowed down.
-    (TEXT, BackfillSettings(rate_limit=10), "", ARRANGEMENT, "in one piece", (
-        "snapshot backfill disabled due to backfill_rate_limit: it would read the input of an aggregation in one "
-        "piece",)),
-    (TEXT, BackfillSettings(rate_limit=10), "backfill_strategy = 'snapshot'", SNAPSHOT, "asks for it", (
-        "backfill_rate_limit does not slow down the input of an aggregation: it is read in one piece",)),
     (COUNT, BackfillSettings(rate_limit=10), "", SNAPSHOT, "is on", ()),
     (HAVING, BackfillSettings(rate_limit=0), "", SNAPSHOT, "is on", ()),
 ]  # fmt: skip
@@ -95,28 +88,6 @@ def test_a_strategy_that_cannot_work(query: str, word: str, sqlstate: str, messa
     assert (caught.value.sqlstate, caught.value.position) == (sqlstate, place)
     assert message in caught.value.message
     assert caught.value.hint
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_what_is_undivided_has_a_fragment_without_slices(seed: int) -> None:
-    """The planner's reason and what the executor would do are the same thing."""
-    for sql, _, made in views(seed):
-        counts = {scan.input: 1 for scan in made.scans}
-        whole = [f for f in fragments(made, counts) if not f.drivers and _scans(made, f.id)]
-        assert bool(whole) == (undivided(made.root) is not None), sql
-
-
-def _scans(made: StreamPlan, number: int) -> bool:
-    """Whether a fragment reads tables itself, not only the state of others."""
-    fragment = fragments(made, {scan.input: 1 for scan in made.scans})[number - 1]
-    stateful = {id(state.node) for state in made.states}
-
-    def scans(node: object) -> bool:
-        if isinstance(node, Scan):
-            return True
-        return any(scans(child) for child in node.inputs if id(child) not in stateful)  # type: ignore[attr-defined]
-
-    return scans(fragment.end.input if fragment.end is not None else fragment.node)
 
 
 def test_map_only_plans_have_no_join_aggregate_window_or_limit() -> None:
