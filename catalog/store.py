@@ -42,6 +42,10 @@ class Slice:
     row_count: int
 
 
+class AlreadyDone(Exception):
+    """A step that is tried again had been committed, whatever failed after that."""
+
+
 class Store:
     """Reads the catalog into memory once and after each change."""
 
@@ -223,8 +227,10 @@ class Store:
 
     def start_job(self, cursor: Cursor, job_id: int, epoch: Epoch, slices: list[Slice]) -> None:
         """The backfill is planned: pin its epoch and write down its slices, if it is cut into some."""
-        cursor.execute(f"UPDATE {system_table('jobs')} SET status = '{CREATING}' WHERE id = ?", [job_id])
-        self.set_job_epoch(cursor, job_id, epoch)
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ? WHERE id = ?",
+            [epoch.snapshot, epoch.time_us, job_id],
+        )
         for s in slices:
             cursor.execute(
                 f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -281,7 +287,13 @@ class Store:
             )
 
     def finish_step(self, cursor: Cursor, job_id: int, fragment_id: int, step: int, row_count: int) -> None:
-        """A step of a job that reads on has read so many rows of a scan."""
+        """A step, or a slice, has read so many rows of a fragment's upstream. Raises AlreadyDone the second time."""
+        done = cursor.execute(
+            f"SELECT 1 FROM {system_table('finished_slices')} WHERE job_id = ? AND fragment_id = ? AND slice_id = ?",
+            [job_id, fragment_id, step],
+        ).fetchone()
+        if done:
+            raise AlreadyDone
         cursor.execute(
             f"INSERT INTO {system_table('finished_slices')} VALUES (?, ?, ?, ?, now())",
             [job_id, fragment_id, step, row_count],
@@ -290,12 +302,15 @@ class Store:
     def finish_slice(self, cursor: Cursor, job_id: int, slice_: Slice) -> None:
         self.finish_step(cursor, job_id, slice_.fragment_id, slice_.id, slice_.row_count)
 
-    def set_job_epoch(self, cursor: Cursor, job_id: int, epoch: Epoch) -> None:
-        """A creating job has applied its upstreams up to here."""
-        cursor.execute(
-            f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ? WHERE id = ?",
-            [epoch.snapshot, epoch.time_us, job_id],
-        )
+    def move_job_epoch(self, cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
+        """A creating job has applied its upstreams up to here. Raises AlreadyDone when it was not at the old epoch."""
+        row = cursor.execute(
+            f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ? "
+            "WHERE id = ? AND snapshot = ? AND time_us = ?",
+            [new.snapshot, new.time_us, job_id, old.snapshot, old.time_us],
+        ).fetchone()
+        if row != (1,):
+            raise AlreadyDone
 
     def finish_job(self, cursor: Cursor, job_id: int, group: str) -> None:
         """The view is created and belongs to its steady resource group."""

@@ -111,7 +111,7 @@ class BackfillJob:
         work = self._work
         while True:
             work.check()
-            cursor = work.lake.cursor()
+            cursor = work.cursor()
             old, new = work.job.epoch, work.now(cursor)
             versions = {s.input: Version(s.relation, old.snapshot, new.snapshot) for s in work.view.plan.scans}
             times = (old.time_us, max(old.time_us, new.time_us))
@@ -119,7 +119,7 @@ class BackfillJob:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)
                 if changes.rows <= MAX_HANDOVER_ROWS:
                     return
-                work.retrying(lambda: work.advance(cursor, versions, changes, new))  # noqa: B023
+                work.retrying(lambda: work.advance(cursor, versions, changes, old, new))  # noqa: B023
 
     def _finish(self) -> None:
         """The last step, inside a barrier."""

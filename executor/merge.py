@@ -110,17 +110,14 @@ def _versions(
 def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int) -> None:
     """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads."""
     rows = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
-    cursor = work.lake.cursor()
+    cursor = work.cursor()
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     work.check()
     with work.lake.transaction(cursor):
         result.apply(cursor)
         work.store.move_positions(cursor, work.id, old, new)
-        for fragment_id, count in rows.items():
-            if count or not step:
-                work.store.finish_step(cursor, work.id, fragment_id, step + 1, count)
-        if not rows:
-            work.store.finish_step(cursor, work.id, 1, step + 1, 0)
+        for fragment_id, count in rows.items() or ((1, 0),):
+            work.store.finish_step(cursor, work.id, fragment_id, step + 1, count)
     result.clean_up()
 
 
@@ -156,7 +153,7 @@ def _exchange(work: Work) -> Exchange | None:
 
 def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
     """One step to the newest snapshot, with the changes of the rows that are read."""
-    cursor = work.lake.cursor()
+    cursor = work.cursor()
     old, new = work.job.epoch, work.now(cursor)
     epoch = Epoch(new.snapshot, max(old.time_us, new.time_us))
     versions = _versions(work, (old.snapshot, new.snapshot), positions, positions)
@@ -164,4 +161,4 @@ def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
         changed = any(feeds.has_changes(v.relation, v.old, v.new) for v in versions.values())
         if changed or work.view.plan.reads_now:
             changes = bind_changes(cursor, work.view, versions, feeds, (old.time_us, epoch.time_us))
-            work.advance(cursor, versions, changes, epoch)
+            work.advance(cursor, versions, changes, old, epoch)

@@ -261,11 +261,15 @@ def spark_engine(
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         with group.session() as session:
-            if exchange is not None:
-                session.conf.set("spark.sql.shuffle.partitions", exchange.tasks)
-            yield SparkEngine(session, scratch, data, exchange)
-            if exchange is not None:
-                session.conf.unset("spark.sql.shuffle.partitions")
+            if exchange is None:
+                yield SparkEngine(session, scratch, data)
+                return
+            session.conf.set("spark.sql.shuffle.partitions", exchange.tasks)
+            try:
+                yield SparkEngine(session, scratch, data, exchange)
+            finally:
+                with contextlib.suppress(*SparkError):  # the session may be another job's next
+                    session.conf.unset("spark.sql.shuffle.partitions")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

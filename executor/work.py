@@ -15,7 +15,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake
 from catalog.model import CREATING, Epoch, Job, Relation
-from catalog.store import Store
+from catalog.store import AlreadyDone, Store
 from executor.advance import Changes, Engine, View
 from executor.coordinator import message_of
 from executor.duckdb_engine import DuckDBEngine
@@ -65,6 +65,7 @@ class Work:
         self._group: Group | None = None
         self._group_lock = threading.Lock()
         self._engines: set[SparkEngine] = set()
+        self._cursor = self.lake.cursor()
         self._waiting: str | None = job.waiting
 
     @property
@@ -117,7 +118,13 @@ class Work:
         if self.is_stopping:
             raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
 
+    def cursor(self) -> Cursor:
+        """A new cursor for a step in process, which a cancel reaches."""
+        self._cursor = self.lake.cursor()
+        return self._cursor
+
     def _interrupt(self) -> None:
+        self._cursor.interrupt()
         for engine in list(self._engines):
             try:
                 engine.interrupt()
@@ -143,6 +150,9 @@ class Work:
             self._controls_changed.clear()
             try:
                 step()
+                return
+            except AlreadyDone:
+                self.store.reload(relations=False)
                 return
             except (DuckDBError, OSError, *SparkError) as error:
                 self.check()
@@ -227,7 +237,9 @@ class Work:
         with self.spark(purpose, exchange, data) as engine:
             yield engine
 
-    def advance(self, cursor: Cursor, versions: Mapping[str, Version], changes: Changes, epoch: Epoch) -> None:
+    def advance(
+        self, cursor: Cursor, versions: Mapping[str, Version], changes: Changes, old: Epoch, new: Epoch
+    ) -> None:
         """Take the view to an epoch with the changes that the cursor has, on the engine for so many, and commit that.
 
         Few changes are taken up in process, as those of created views are.
@@ -239,5 +251,5 @@ class Work:
             with self.lake.transaction(cursor):
                 if advance is not None:
                     advance.apply(cursor)
-                self.store.set_job_epoch(cursor, self.id, epoch)
+                self.store.move_job_epoch(cursor, self.id, old, new)
         self.store.reload(relations=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,57 +96,98 @@ def refilled(client: Client) -> None:
         run(client, statement)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_in_process(tmp_path: Path, strategy: str) -> None:
+# What is filled by each strategy in `make test`; the long tests fill everything by all that can.
+SAMPLE: dict[str, tuple[str, ...]] = {
+    "snapshot": ("inner", "group", "window"),
+    "arrangement": (
+        "left",
+        "full",
+        "not_in",
+        "group",
+        "global",
+        "distinct_count",
+        "top_n",
+        "window",
+        "union_all",
+        "hop",
+    ),
+    "no_shuffle": MAPS,
+}
+EVERYTHING = {"snapshot": tuple(QUERIES), "arrangement": tuple(QUERIES), "no_shuffle": MAPS}
+
+
+def in_process(directory: Path, strategy: str, names: tuple[str, ...]) -> None:
     """Steps of 9 rows. With a rate limit a snapshot backfill reads on by steps too."""
-    with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="9") as (context, client):
+    with opened(directory, backfill_engine="auto", backfill_slice_rows="9") as (context, client):
         for statement in TABLES:
             run(client, statement)
         options = ", backfill_rate_limit = 1000" if strategy == "snapshot" else ""
         made = 0
-        for seed, name in enumerate(MAPS if strategy == "no_shuffle" else QUERIES):
+        for seed, name in enumerate(names):
             refilled(client)
             made += hold(context, client, name, strategy, seed, options)
-        assert made > 10
+        assert made > len(names)
 
 
-SAMPLE = {"snapshot": ("filter", "group"), "arrangement": ("left", "group", "window"), "no_shuffle": ("union_all",)}
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_on_spark(tmp_path: Path, strategy: str) -> None:
-    """Every step that reads on runs on Spark, those that take up changes too."""
-    with opened(tmp_path / "lake", streaming_engine="spark", backfill_slice_rows="12") as (context, client):
+def test_in_process(tmp_path: Path, strategy: str) -> None:
+    in_process(tmp_path / "lake", strategy, SAMPLE[strategy])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_everything_in_process(tmp_path: Path, strategy: str) -> None:
+    in_process(tmp_path / "lake", strategy, EVERYTHING[strategy])
+
+
+@pytest.fixture(scope="module")
+def on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context, Client]]:
+    """Every step that reads on runs on Spark, those that take up changes too; of a few rows each."""
+    directory = tmp_path_factory.mktemp("spark") / "lake"
+    with opened(directory, streaming_engine="spark", backfill_slice_rows="12") as (context, client):
         for statement in TABLES:
             run(client, statement)
-        for seed, name in enumerate(SAMPLE[strategy]):
-            refilled(client)
-            hold(context, client, name, strategy, seed)
+        yield context, client
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_exchanges(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("strategy", "name"), [("arrangement", "group"), ("no_shuffle", "union_all")])
+def test_on_spark(on_spark: tuple[Context, Client], strategy: str, name: str) -> None:
+    refilled(on_spark[1])
+    hold(*on_spark, name, strategy, 1)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_more_on_spark(on_spark: tuple[Context, Client], strategy: str) -> None:
+    for seed, name in enumerate(SAMPLE[strategy]):
+        refilled(on_spark[1])
+        hold(*on_spark, name, strategy, seed)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_exchanges(on_spark: tuple[Context, Client]) -> None:
     """NoShuffle moves no row between tasks, one an actor; Arrangement moves all of them to its own tasks."""
-    with opened(tmp_path / "lake") as (context, client):
-        run(client, "CREATE TABLE big (k bigint PRIMARY KEY, v int)")
-        run(client, "INSERT INTO big SELECT i, i % 10 FROM range(300000) AS r(i)")
-        plan = plan_over(
-            ("CREATE TABLE big (k bigint PRIMARY KEY, v int)",), "SELECT k, v + 1 AS w FROM big WHERE v > 2"
-        )
-        [query] = more_rows(plan, [plan.scans[0].input])
-        [scan] = (replace(scan, relation=context.store.catalog.find("dev", "public", "big")) for scan in plan.scans)
-        cursor = context.lake.cursor()
-        physical = {}
-        for by_key in (False, True):
-            exchange = Exchange(3, by_key)
-            with spark_engine(context.groups.default(), context.lake, "test", None, exchange) as engine:
-                engine.bind_slice(cursor, scan, context.lake.snapshot(cursor), RowIds(((0, 200_000),)))
-                frame = engine.session.sql(to_sql(query.query, SPARK))
-                physical[by_key] = frame._explain_string().split("== Physical Plan ==")[1]
-                assert frame.select(F.spark_partition_id()).distinct().count() <= 3
-                assert frame.count() == 140_000
-        assert "Exchange" not in physical[False] and "Coalesce 3" in physical[False]
-        assert "Exchange hashpartitioning(k" in physical[True]
+    context, client = on_spark
+    run(client, "CREATE TABLE big (k bigint PRIMARY KEY, v int)")
+    run(client, "INSERT INTO big SELECT i, i % 10 FROM range(300000) AS r(i)")
+    plan = plan_over(("CREATE TABLE big (k bigint PRIMARY KEY, v int)",), "SELECT k, v + 1 AS w FROM big WHERE v > 2")
+    [query] = more_rows(plan, [plan.scans[0].input])
+    [scan] = (replace(scan, relation=context.store.catalog.find("dev", "public", "big")) for scan in plan.scans)
+    cursor = context.lake.cursor()
+    physical = {}
+    for by_key in (False, True):
+        exchange = Exchange(3, by_key)
+        with spark_engine(context.groups.default(), context.lake, "test", None, exchange) as engine:
+            engine.bind_slice(cursor, scan, context.lake.snapshot(cursor), RowIds(((0, 200_000),)))
+            frame = engine.session.sql(to_sql(query.query, SPARK))
+            physical[by_key] = frame._explain_string().split("== Physical Plan ==")[1]
+            assert frame.select(F.spark_partition_id()).distinct().count() <= 3
+            assert frame.count() == 140_000
+    assert "Exchange" not in physical[False] and "Coalesce 3" in physical[False]
+    assert "Exchange hashpartitioning(k" in physical[True]
