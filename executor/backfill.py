@@ -129,7 +129,7 @@ class BackfillJob:
             while not handover.done.wait(0.1):
                 if self._work.is_shut_down.is_set():
                     return
-            if handover.error is None:
+            if handover.error is None or self._work.is_created:
                 return
             if attempt == ATTEMPTS:
                 raise handover.error

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, Lake, translate
+from catalog.lake import Cursor, DuckDBError, Lake, rollback, translate
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
 from executor.advance import Advance, Engine, View, bind_changes
@@ -176,10 +176,17 @@ class Coordinator:
             except BaseException as error:
                 for handover in handovers:
                     handover.error = error
+                self._take_up_stored()
                 raise
             finally:
                 for handover in handovers:
                     handover.done.set()
+
+    def _take_up_stored(self) -> None:
+        """After a failure: what is stored counts, since the checkpoint may have been committed before it."""
+        rollback(self._cursor)
+        self._store.reload()
+        self._epoch = self._store.epoch(self._cursor)
 
     def _advance_all(self, feeds: Feeds, handovers: list[Handover]) -> bool:
         cursor = self._cursor

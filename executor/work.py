@@ -78,6 +78,12 @@ class Work:
         return self.store.catalog.job_by_id[self.id]
 
     @property
+    def is_created(self) -> bool:
+        """The last step is committed."""
+        relation = self.store.catalog.by_id.get(self.id)
+        return relation is not None and relation.created
+
+    @property
     def is_planned(self) -> bool:
         """Its start is pinned and its steps are written down, by this server or one before it."""
         return self.job.status == CREATING
