@@ -16,6 +16,8 @@ import psycopg
 from bench.backfill import Comparison, compare
 from bench.epochs import measure as epoch_costs
 from bench.freshness import Freshness, measure
+from bench.latency import Latency
+from bench.latency import measure as latencies
 from bench.plain_spark import PlainSpark, table_files
 from bench.sql import scalar
 from bench.workload import INSERTS, TABLES, VIEWS, WARM_UP, insert_orders
@@ -67,6 +69,7 @@ def _bench(server: LocalServer, arguments: argparse.Namespace) -> None:
         plain = PlainSpark(int(scalar(connection, DEFAULT_GROUP_PORT)), files, server.directory / "plain")
         _print_comparisons(connection, plain, arguments.runs)
         plain.close()
+        _print_latencies(latencies(connection, VIEWS[0], arguments.samples))
         _print_freshness(measure(connection, reader, FRESHNESS_VIEWS, arguments.samples))
         for view in VIEWS:
             connection.execute(f"DROP MATERIALIZED VIEW {view.name}")
@@ -98,6 +101,15 @@ def _comparison_line(comparison: Comparison) -> str:
         f"{min(comparison.plain_s):>7.2f} {comparison.ratio:>6.2f}  {f'{low:.2f} - {high:.2f}':<11}  "
         f"{aim} {'met' if comparison.ratio <= aim else 'missed'}"
     )
+
+
+def _print_latencies(found: Sequence[Latency]) -> None:
+    print("An INSERT of one row into the upstream, ms")
+    print(f"  {'while filled by':<20} {'samples':>9} {'p50':>7} {'p99':>7}")
+    for latency in found:
+        p50, p99 = (1000 * latency.percentile(percent) for percent in (50, 99))
+        print(f"  {latency.while_:<20} {len(latency.seconds):>9} {p50:>7.0f} {p99:>7.0f}")
+    print(flush=True)
 
 
 def _print_freshness(found: Sequence[Freshness]) -> None:

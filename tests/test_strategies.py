@@ -134,6 +134,47 @@ def test_in_process(tmp_path: Path, strategy: str) -> None:
     in_process(tmp_path / "lake", strategy, SAMPLE[strategy])
 
 
+@pytest.mark.parametrize(
+    "first", [(), FIRST[1:3], ("INSERT INTO t VALUES (1, 2, 'a', NULL)",)], ids=["empty", "few", "one"]
+)
+@pytest.mark.parametrize("strategy", ["arrangement", "no_shuffle"])
+def test_little_data_that_grows(tmp_path: Path, strategy: str, first: tuple[str, ...]) -> None:
+    """Tables that are empty, or nearly so, and grow faster than they are read: a step reads one row."""
+    with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="1") as (context, client):
+        for statement in (*TABLES, *first):
+            run(client, statement)
+        for seed, name in enumerate(("union_all",) if strategy == "no_shuffle" else ("left", "global")):
+            hold(context, client, name, strategy, seed)
+
+
+@pytest.mark.parametrize("strategy", ["arrangement", "no_shuffle"])
+def test_several_views_at_once_and_one_over_a_view(tmp_path: Path, strategy: str) -> None:
+    """A view is an upstream whose rows get new row ids when they change."""
+    base = "SELECT a, b, s FROM t WHERE a IS NOT NULL"
+    upper = {
+        "filter": "SELECT a, b FROM base WHERE b > 1",
+        "join": "SELECT base.a, u.s AS x FROM base JOIN u ON base.b = u.k",
+    }
+    names = ("filter", "union_all") if strategy == "no_shuffle" else ("filter", "left", "group", "distinct_count")
+    views = {name: QUERIES[name] for name in names}
+    views |= {f"over_{name}": upper[name] for name in (("filter",) if strategy == "no_shuffle" else upper)}
+    with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="10") as (context, client):
+        for statement in (*TABLES, *FIRST, f"CREATE MATERIALIZED VIEW base AS {base}", "SET background_ddl = true"):
+            run(client, statement)
+        with Changes(context, 7, 0.03) as changes:
+            for name, query in views.items():
+                option = f"backfill_strategy = '{strategy}', backfill_rate_limit = 20"
+                run(client, f'CREATE MATERIALIZED VIEW "{name}_" WITH ({option}) AS {query}')
+            assert len(run(client, "SELECT * FROM rw_catalog.rw_ddl_progress")) > 1
+            for name in views:
+                run(client, f'ALTER MATERIALIZED VIEW "{name}_" SET BACKFILL_RATE_LIMIT TO DEFAULT')
+            run(client, "WAIT")
+        context.coordinator.flush(lambda: False)
+        check(
+            client, {f'"{name}_"': query for name, query in views.items()}, f"{strategy}, {len(changes.made)} changes"
+        )
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("strategy", STRATEGIES)
