@@ -49,8 +49,9 @@ def run(work: Work) -> None:
                 work.retrying(lambda: _read_on(work, positions, target, step))  # noqa: B023
                 positions = target
             elif limit is not None:
-                work.pause(throttle.wait_s(limit))
-            if work.job.strategy != SNAPSHOT:
+                work.pause(throttle.wait_s(limit), controls)
+            # The first step fills what is empty: a change taken up before it would be there twice.
+            if work.job.strategy != SNAPSHOT and (step or rows):
                 work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
         except ControlsChanged:
             continue
