@@ -34,19 +34,20 @@ VNODES = 256
 def run(work: Work) -> None:
     """Read every upstream to its end. Resumes where the last commit stands."""
     if not work.is_planned:
-        _plan(work)
+        plan(work)
     work.started.set()
     throttle = Throttle()
     while not _is_finished(*(state := work.store.positions(work.lake.cursor(), work.id))):
         work.check()
         step, positions = state
+        controls = work.controls
         limit = work.job.rate_limit
         rows = throttle.grant(limit, work.settings.slice_rows())
         work.wait_because("the rate limit is 0" if limit == 0 else None)
         try:
             if rows:
                 target = _target(work, positions, rows)
-                work.retrying(lambda: _read_on(work, positions, target, step))  # noqa: B023
+                work.retrying(lambda: _read_on(work, positions, target, step), controls)  # noqa: B023
                 positions = target
             elif limit is not None:
                 work.pause(throttle.wait_s(limit), controls)
@@ -62,14 +63,17 @@ def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
     return step > 0 and all(p.is_finished for p in positions)
 
 
-def _plan(work: Work) -> None:
-    """Pin the first epoch and write down where the scans start; from here on the job survives a restart."""
+def plan(work: Work) -> None:
+    """Pin the first epoch and write down where the scans start; from here on the job survives a restart.
+
+    Slices that had been cut, and of which none is finished, are forgotten.
+    """
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
     vnodes = _actors(work) if work.job.strategy == NO_SHUFFLE else VNODES
-    plan = work.view.plan
+    scans = [s for s in work.view.plan.scans if s.input not in work.view.plan.looked_up]
     positions = []
-    for number, scan in enumerate((s for s in plan.scans if s.input not in plan.looked_up), start=1):
+    for number, scan in enumerate(scans, start=1):
         stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
         rows = row_count(cursor, scan.relation, epoch.snapshot)
         positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
@@ -136,7 +140,7 @@ def _added(
     plan, epoch = work.view.plan, work.job.epoch
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
-    with work.engine("step", _exchange(work), work.data / f"step_{step}") as engine:
+    with work.engine("step", cursor, _exchange(work), work.data / f"step_{step}") as engine:
         if not step:
             whole = {name: version.new_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, epoch.snapshot, whole, first_rows(plan), epoch.time_us)

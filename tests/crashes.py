@@ -68,7 +68,7 @@ class Writer:
     table: str
     keys: Sequence[int]
     seed: int
-    pause_s: float = 0.0
+    pause_s: float = 0.02
     expected: dict[int, int | None] = field(default_factory=dict)
     unsure: dict[int, int | None] = field(default_factory=dict)
     acknowledged: int = 0

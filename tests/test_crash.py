@@ -86,7 +86,7 @@ def test_crash_in_the_middle_of_a_backfill(
     """The job goes on with the steps that were left, over the changes made meanwhile to all its tables."""
     server = start(servers, tmp_path)
     with server.connect() as own:
-        create_tables(own, slice_rows=4_000)
+        create_tables(own, slice_rows=8_000)
         writers = start_writers(server, seed=1)
         create_in_background(own, view, strategy)
         read_before = wait_for_progress(own, 0.2)
