@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
+from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Epoch, Job, Relation, Watermark
 from catalog.names import quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
@@ -226,7 +226,8 @@ class Store:
         cursor.execute(f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE id = ?", [group, job_id])
 
     def start_job(self, cursor: Cursor, job_id: int, epoch: Epoch, slices: list[Slice]) -> None:
-        """The backfill is planned: pin its epoch and write down its slices, if it is cut into some."""
+        """The backfill is planned: pin its epoch and write down its slices, if it is cut into some; forget others."""
+        cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job_id])
         cursor.execute(
             f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ? WHERE id = ?",
             [epoch.snapshot, epoch.time_us, job_id],
@@ -236,11 +237,6 @@ class Store:
                 f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [job_id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count],
             )
-
-    def unplan_job(self, cursor: Cursor, job_id: int) -> None:
-        """A creating job that has done nothing yet starts again."""
-        cursor.execute(f"UPDATE {system_table('jobs')} SET status = '{INITIAL}' WHERE id = ?", [job_id])
-        cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job_id])
 
     def positions(self, cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, ...]]:
         """The steps that a job which reads on has made, and where its scans stand."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 
 from catalog import errors
 from catalog.errors import Error
@@ -61,7 +62,14 @@ class BackfillJob:
     def shut_down(self) -> None:
         """The server stops: leave the job as its last commit has it."""
         self._work.stop(self._work.is_shut_down)
-        self._thread.join(30)
+        self.wait_until_stopped(30)
+
+    def wait_until_stopped(self, timeout_s: float) -> bool:
+        """Wait for the end of a job that was told to stop: what it had been about to start is stopped too."""
+        deadline = time.monotonic() + timeout_s
+        while not self.finished.wait(0.5) and time.monotonic() < deadline:
+            self._work.interrupt()
+        return self.finished.is_set()
 
     def controls_changed(self) -> None:
         """The job's rate limit or parallelism is another now."""
@@ -101,17 +109,17 @@ class BackfillJob:
 
     def _cut_again(self) -> None:
         """A rate limit was set while slices ran: without a finished one the job starts again, reading by positions."""
-        cursor = self._work.lake.cursor()
-        if not self._store.slices(cursor, self.id)[1]:
-            with self._store.change(relations=False) as transaction:
-                self._store.unplan_job(transaction, self.id)
+        work = self._work
+        if work.job.rate_limit is not None and not self._store.slices(work.lake.cursor(), self.id)[1]:
+            merge.plan(work)
+            shutil.rmtree(work.data, ignore_errors=True)
 
     def _catch_up(self) -> None:
         """Apply the change log from the pinned snapshot on, in batches."""
         work = self._work
         while True:
             work.check()
-            cursor = work.cursor()
+            cursor = work.lake.cursor()
             old, new = work.job.epoch, work.now(cursor)
             versions = {s.input: Version(s.relation, old.snapshot, new.snapshot) for s in work.view.plan.scans}
             times = (old.time_us, max(old.time_us, new.time_us))
@@ -119,7 +127,8 @@ class BackfillJob:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)
                 if changes.rows <= MAX_HANDOVER_ROWS:
                     return
-                work.retrying(lambda: work.advance(cursor, versions, changes, old, new))  # noqa: B023
+                with suppress(ControlsChanged):  # the log is read without a limit
+                    work.retrying(lambda: work.advance(cursor, versions, changes, old, new))  # noqa: B023
 
     def _finish(self) -> None:
         """The last step, inside a barrier."""

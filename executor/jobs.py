@@ -191,7 +191,7 @@ class Jobs:
             job.cancel()
             self._coordinator.withdraw(job.id)
         for job in found:
-            job.finished.wait(60)
+            job.wait_until_stopped(60)
         return [job.id for job in found if job.error is not None]
 
     def wait_for(self, job: BackfillJob, check: Callable[[], None], is_background: bool = False) -> None:

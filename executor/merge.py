@@ -34,23 +34,25 @@ VNODES = 256
 def run(work: Work) -> None:
     """Read every upstream to its end. Resumes where the last commit stands."""
     if not work.is_planned:
-        _plan(work)
+        plan(work)
     work.started.set()
     throttle = Throttle()
     while not _is_finished(*(state := work.store.positions(work.lake.cursor(), work.id))):
         work.check()
         step, positions = state
+        controls = work.controls
         limit = work.job.rate_limit
         rows = throttle.grant(limit, work.settings.slice_rows())
         work.wait_because("the rate limit is 0" if limit == 0 else None)
         try:
             if rows:
                 target = _target(work, positions, rows)
-                work.retrying(lambda: _read_on(work, positions, target, step))  # noqa: B023
+                work.retrying(lambda: _read_on(work, positions, target, step), controls)  # noqa: B023
                 positions = target
             elif limit is not None:
-                work.pause(throttle.wait_s(limit))
-            if work.job.strategy != SNAPSHOT:
+                work.pause(throttle.wait_s(limit), controls)
+            # The first step fills what is empty: a change taken up before it would be there twice.
+            if work.job.strategy != SNAPSHOT and (step or rows):
                 work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
         except ControlsChanged:
             continue
@@ -61,14 +63,17 @@ def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
     return step > 0 and all(p.is_finished for p in positions)
 
 
-def _plan(work: Work) -> None:
-    """Pin the first epoch and write down where the scans start; from here on the job survives a restart."""
+def plan(work: Work) -> None:
+    """Pin the first epoch and write down where the scans start; from here on the job survives a restart.
+
+    Slices that had been cut, and of which none is finished, are forgotten.
+    """
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
     vnodes = _actors(work) if work.job.strategy == NO_SHUFFLE else VNODES
-    plan = work.view.plan
+    scans = [s for s in work.view.plan.scans if s.input not in work.view.plan.looked_up]
     positions = []
-    for number, scan in enumerate((s for s in plan.scans if s.input not in plan.looked_up), start=1):
+    for number, scan in enumerate(scans, start=1):
         stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
         rows = row_count(cursor, scan.relation, epoch.snapshot)
         positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
@@ -110,7 +115,7 @@ def _versions(
 def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int) -> None:
     """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads."""
     rows = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
-    cursor = work.cursor()
+    cursor = work.lake.cursor()
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     work.check()
     with work.lake.transaction(cursor):
@@ -132,7 +137,7 @@ def _added(
     plan, epoch = work.view.plan, work.job.epoch
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
-    with work.engine("step", _exchange(work), work.data / f"step_{step}") as engine:
+    with work.engine("step", cursor, _exchange(work), work.data / f"step_{step}") as engine:
         if not step:
             whole = {name: version.new_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, epoch.snapshot, whole, first_rows(plan), epoch.time_us)
@@ -153,7 +158,7 @@ def _exchange(work: Work) -> Exchange | None:
 
 def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
     """One step to the newest snapshot, with the changes of the rows that are read."""
-    cursor = work.cursor()
+    cursor = work.lake.cursor()
     old, new = work.job.epoch, work.now(cursor)
     epoch = Epoch(new.snapshot, max(old.time_us, new.time_us))
     versions = _versions(work, (old.snapshot, new.snapshot), positions, positions)

@@ -58,20 +58,26 @@ def _run_slices(
         for slice_ in todo:
             if len(futures) >= CONCURRENT_SLICES:
                 futures = _rest(futures)
-            _hold_back(work, slice_)
-            futures.add(pool.submit(work.retrying, partial(_run_slice, work, fragment, slice_, is_only)))
+            controls = _hold_back(work, slice_)
+            futures.add(pool.submit(work.retrying, partial(_run_slice, work, fragment, slice_, is_only), controls))
         while futures:
             futures = _rest(futures)
 
 
-def _hold_back(work: Work, slice_: Slice) -> None:
-    """Keep to a rate limit that was set after the slices were cut: on average, since a slice is read at once."""
+def _hold_back(work: Work, slice_: Slice) -> int:
+    """Keep to a rate limit that was set after the slices were cut: on average, since a slice is read at once.
+
+    Returns the controls by which the slice may be read.
+    """
     waited, started = 0.0, time.monotonic()
-    while (limit := work.job.rate_limit) is not None and (not limit or waited < slice_.row_count / limit):
+    while True:
+        controls, limit = work.controls, work.job.rate_limit
+        if limit is None or (limit and waited >= slice_.row_count / limit):
+            work.wait_because(None)
+            return controls
         work.wait_because(None if limit else "the rate limit is 0")
-        work.pause(slice_.row_count / limit - waited if limit else 1.0)
+        work.pause(slice_.row_count / limit - waited if limit else 1.0, controls)
         waited = time.monotonic() - started
-    work.wait_because(None)
 
 
 def _rest(futures: set[Future[None]]) -> set[Future[None]]:
@@ -87,8 +93,7 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
     plan, epoch = work.view.plan, work.job.epoch
     with work.spark("slice") as engine:
         for scan in plan.scans:
-            # A cancel stops what Spark runs, not what is about to run.
-            work.check()
+            work.check_step()
             whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
             rows = ALL if whole else RowIds(((slice_.row_id_from or 0, slice_.row_id_to),))
             engine.bind_slice(cursor, scan, epoch.snapshot, rows)
@@ -101,7 +106,6 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
             assert slice_.input is not None
             query = slice_query(plan, fragment, slice_.input)
         is_partial = fragment.end is not None and not is_only
-        work.check()
         files = engine.run_to_parquet(to_sql(query, SPARK), _directory(work, fragment, slice_, is_partial))
     work.check()
     _commit_slice(work, cursor, fragment, slice_, [] if is_partial else files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,9 +54,12 @@ class SparkEngine:
     scratch: Path
     data: Path | None = None
     exchange: Exchange | None = None
+    # Called before Spark is made to compute anything; raises to give up.
+    check: Callable[[], None] = lambda: None
 
     def run_to_parquet(self, query: str, target: Path) -> list[str]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files that have rows."""
+        self.check()
         shutil.rmtree(target, ignore_errors=True)
         writer = self.session.sql(query).write.option("parquet.block.row.count.limit", ROW_GROUP_ROWS)
         writer.parquet(f"file://{target}")
@@ -235,6 +238,7 @@ class SparkEngine:
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS FROM {files}")
 
     def _write(self, frame: DataFrame) -> Path:
+        self.check()
         target = self.scratch / uuid.uuid4().hex
         frame.write.parquet(f"file://{target}")
         return target
@@ -254,22 +258,22 @@ class SparkEngine:
 
 @contextlib.contextmanager
 def spark_engine(
-    group: Group, lake: Lake, purpose: str, data: Path | None = None, exchange: Exchange | None = None
-) -> Iterator[SparkEngine]:
+    group: Group, lake: Lake, purpose: str, data: Path | None = None, exchange: Exchange | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[SparkEngine]:  # fmt: skip
     """A session of a group with a scratch directory that is removed afterwards."""
     scratch = lake.staging_path / f"{purpose}_{uuid.uuid4().hex[:8]}"
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         with group.session() as session:
-            if exchange is None:
-                yield SparkEngine(session, scratch, data)
-                return
-            session.conf.set("spark.sql.shuffle.partitions", exchange.tasks)
+            if exchange is not None:
+                session.conf.set("spark.sql.shuffle.partitions", exchange.tasks)
             try:
-                yield SparkEngine(session, scratch, data, exchange)
+                yield SparkEngine(session, scratch, data, exchange, check)
             finally:
-                with contextlib.suppress(*SparkError):  # the session may be another job's next
-                    session.conf.unset("spark.sql.shuffle.partitions")
+                if exchange is not None:
+                    with contextlib.suppress(*SparkError):  # of a session that is dead
+                        session.conf.unset("spark.sql.shuffle.partitions")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

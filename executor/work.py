@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,12 +60,15 @@ class Work:
         self.started = threading.Event()  # the job is CREATING: a background statement returns now
         self.is_cancelled = threading.Event()
         self.is_shut_down = threading.Event()
-        self._controls_changed = threading.Event()
+        # Grows whenever the controls change or the job is stopped.
+        self._controls = 0
+        self._controls_condition = threading.Condition()
+        # Of each thread: the controls that its step goes by.
+        self._step = threading.local()
         self._groups = groups
         self._group: Group | None = None
         self._group_lock = threading.Lock()
-        self._engines: set[SparkEngine] = set()
-        self._cursor = self.lake.cursor()
+        self._interrupts: set[Callable[[], None]] = set()
         self._waiting: str | None = job.waiting
 
     @property
@@ -106,14 +109,24 @@ class Work:
     def stop(self, event: threading.Event) -> None:
         """Set `is_cancelled` or `is_shut_down` and stop what runs."""
         event.set()
-        self._controls_changed.set()
-        self._interrupt()
+        self._notify()
+        self.interrupt()
 
     def controls_changed(self) -> None:
         """The rate limit or a parallelism is another: a step that may be larger than a limit allows is interrupted."""
-        self._controls_changed.set()
+        self._notify()
         if self.job.rate_limit is not None:
-            self._interrupt()
+            self.interrupt()
+
+    def _notify(self) -> None:
+        with self._controls_condition:
+            self._controls += 1
+            self._controls_condition.notify_all()
+
+    @property
+    def controls(self) -> int:
+        """Which controls the job has: another number after every change. To be read before they are."""
+        return self._controls
 
     @property
     def is_stopping(self) -> bool:
@@ -124,24 +137,37 @@ class Work:
         if self.is_stopping:
             raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
 
-    def cursor(self) -> Cursor:
-        """A new cursor for a step in process, which a cancel reaches."""
-        self._cursor = self.lake.cursor()
-        return self._cursor
+    def check_step(self) -> None:
+        """As `check`, and raises ControlsChanged when a limit was set after this thread's step was chosen.
 
-    def _interrupt(self) -> None:
-        self._cursor.interrupt()
-        for engine in list(self._engines):
+        Called before each thing an engine does: an interrupt stops what runs, not what is about to run.
+        """
+        self.check()
+        since = getattr(self._step, "since", self._controls)
+        if since != self._controls and self.job.rate_limit is not None:
+            raise ControlsChanged
+
+    def interrupt(self) -> None:
+        """Make what the engines are doing fail."""
+        for interrupt in list(self._interrupts):
             try:
-                engine.interrupt()
+                interrupt()
             except SparkError:
                 logger.debug("interrupting job %d", self.id, exc_info=True)
 
-    def pause(self, seconds: float) -> None:
-        """Sleep, less when the job is stopped or its controls change."""
-        self._controls_changed.wait(seconds)
+    @contextmanager
+    def _interruptible(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        self._interrupts.add(interrupt)
+        try:
+            yield
+        finally:
+            self._interrupts.discard(interrupt)
+
+    def pause(self, seconds: float, since: int) -> None:
+        """Sleep, less when the job is stopped or its controls are not those of `since`."""
+        with self._controls_condition:
+            self._controls_condition.wait_for(lambda: self._controls != since, seconds)
         self.check()
-        self._controls_changed.clear()
 
     def wait_because(self, reason: str | None) -> None:
         """Say in the catalog why the job does not move; None when it does."""
@@ -150,26 +176,34 @@ class Work:
                 self.store.set_job_waiting(cursor, self.id, reason)
             self._waiting = reason
 
-    def retrying(self, step: Callable[[], None]) -> None:
-        """Run a step until it succeeds, ATTEMPTS times at most. Raises ControlsChanged when that interrupted it."""
+    def retrying(self, step: Callable[[], None], since: int | None = None) -> None:
+        """Run a step until it succeeds, ATTEMPTS times at most. Raises what made the last one fail.
+
+        `since` are the controls the step was chosen by, those of now for None. Raises ControlsChanged when others
+        interrupted it.
+        """
+        self._step.since = since if since is not None else self._controls
         for attempt in range(1, ATTEMPTS + 1):
-            self._controls_changed.clear()
             try:
+                self.check_step()
                 step()
-                return
             except AlreadyDone:
                 self.store.reload(relations=False)
                 return
             except (DuckDBError, OSError, *SparkError) as error:
                 self.check()
-                if self._controls_changed.is_set():
+                if self._controls != self._step.since:
                     raise ControlsChanged from error
                 logger.warning("job %d, attempt %d: %s", self.id, attempt, message_of(error))
                 if attempt == ATTEMPTS:
                     raise
-                self.wait_because(f"retrying after an error: {message_of(error)}")
-                time.sleep(0.5 * attempt)
-        raise AssertionError("unreachable")
+                with suppress(DuckDBError):  # where nothing can be written, not being able to say so is no news
+                    self.wait_because(f"retrying after an error: {message_of(error)}")
+                self.pause(0.5 * attempt, self._step.since)
+            else:
+                if attempt > 1:
+                    self.wait_because(None)
+                return
 
     # Engines
 
@@ -227,20 +261,24 @@ class Work:
     def spark(self, purpose: str, exchange: Exchange | None = None, data: Path | None = None) -> Iterator[SparkEngine]:
         """An engine of the job's group, which a cancel reaches. `exchange` and `data` are as in SparkEngine."""
         self.check()
-        with spark_engine(self.group(), self.lake, f"{purpose}_{self.id}", data, exchange) as engine:
-            self._engines.add(engine)
-            try:
-                yield engine
-            finally:
-                self._engines.discard(engine)
+        name = f"{purpose}_{self.id}"
+        with (
+            spark_engine(self.group(), self.lake, name, data, exchange, self.check_step) as engine,
+            self._interruptible(engine.interrupt),
+        ):
+            yield engine
 
     @contextmanager
-    def engine(self, purpose: str, exchange: Exchange | None = None, data: Path | None = None) -> Iterator[Engine]:
-        """The engine that reads the upstreams."""
-        if self.in_process:
+    def duckdb(self, cursor: Cursor) -> Iterator[DuckDBEngine]:
+        """The engine in process, on a cursor that a cancel reaches."""
+        self.check()
+        with self._interruptible(cursor.interrupt):
             yield DuckDBEngine()
-            return
-        with self.spark(purpose, exchange, data) as engine:
+
+    @contextmanager
+    def engine(self, purpose: str, cursor: Cursor, exchange: Exchange | None, data: Path) -> Iterator[Engine]:
+        """The engine that reads the upstreams."""
+        with self.duckdb(cursor) if self.in_process else self.spark(purpose, exchange, data) as engine:
             yield engine
 
     def advance(
@@ -250,12 +288,14 @@ class Work:
 
         Few changes are taken up in process, as those of created views are.
         """
-        in_process = self.in_process or self.settings.duckdb_takes(changes.rows)
-        with nullcontext(DuckDBEngine()) if in_process else self.spark("log") as engine:
-            advance = engine.advance(cursor, self.view, versions, changes) if changes.inputs else None
-            self.check()
-            with self.lake.transaction(cursor):
-                if advance is not None:
-                    advance.apply(cursor)
-                self.store.move_job_epoch(cursor, self.id, old, new)
+        advance = None
+        if changes.inputs:
+            in_process = self.in_process or self.settings.duckdb_takes(changes.rows)
+            with self.duckdb(cursor) if in_process else self.spark("log") as engine:
+                advance = engine.advance(cursor, self.view, versions, changes)
+        self.check()
+        with self.lake.transaction(cursor):
+            if advance is not None:
+                advance.apply(cursor)
+            self.store.move_job_epoch(cursor, self.id, old, new)
         self.store.reload(relations=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +128,27 @@ def in_process(directory: Path, strategy: str, names: tuple[str, ...]) -> None:
             refilled(client)
             made += hold(context, client, name, strategy, seed, options)
         assert made > len(names)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_changes_before_the_first_step(tmp_path: Path, strategy: str) -> None:
+    """A job that is paused from the start sees what came meanwhile once, not twice."""
+    with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="9") as (context, client):
+        for statement in (*TABLES, *FIRST, "SET background_ddl = true"):
+            run(client, statement)
+        chance = random.Random(strategy)
+        for name in ("filter", "union_all") if strategy == "no_shuffle" else ("group", "left"):
+            option = f"backfill_strategy = '{strategy}', backfill_rate_limit = 0"
+            run(client, f"CREATE MATERIALIZED VIEW made WITH ({option}) AS {QUERIES[name]}")
+            for _ in range(5):
+                run(client, change(chance))
+            time.sleep(0.3)
+            run(client, "ALTER MATERIALIZED VIEW made SET BACKFILL_RATE_LIMIT TO DEFAULT")
+            context.coordinator.notify()
+            run(client, "WAIT")
+            context.coordinator.flush(lambda: False)
+            check(client, {"made": QUERIES[name]}, f"{name}, {strategy}")
+            run(client, "DROP MATERIALIZED VIEW made")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

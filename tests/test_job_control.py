@@ -1,0 +1,348 @@
+"""Jobs that are cancelled, paused, altered and recovered while a step of theirs runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from servers import wait_until
+from test_law import check, opened, run
+
+from catalog.errors import Error
+from catalog.lake import Cursor
+from server.context import Context
+from server.dispatch import Client
+
+ROWS = 30_000
+# One step of each takes seconds, on both engines: every row meets, or becomes, thousands.
+PAIRS = "SELECT a.g, count(*) AS n, sum(a.v - b.v) AS d FROM r a JOIN r b ON a.g = b.g WHERE a.v + b.v > 7 GROUP BY a.g"
+SERIES = "SELECT k, i FROM (SELECT k, generate_series(1, 5000) AS i FROM r) AS s WHERE i > 4999"
+SLOW = {"snapshot": PAIRS, "arrangement": PAIRS, "no_shuffle": SERIES}
+# DuckDB fills a view with this aggregate whatever its size.
+IN_PROCESS = PAIRS.replace("count(*)", "count(*) AS c, stddev_pop(a.v - b.v)")
+STATUS = "SELECT state, reason FROM rw_catalog.rw_backfill_status"
+
+
+@pytest.fixture(scope="module")
+def opened_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context, Client]]:
+    """One server's parts with Spark warm, in this process, so that a test sees all that the server knows."""
+    with opened(tmp_path_factory.mktemp("control") / "lake", barrier_interval_ms="100") as (context, client):
+        run(client, "CREATE TABLE r (k int PRIMARY KEY, g int, v int)")
+        run(client, f"INSERT INTO r SELECT i, i % 5, i FROM range({ROWS}) AS x (i)")
+        run(client, "ALTER SYSTEM SET backfill_engine = spark")
+        with context.groups.default().session() as session:
+            session.sql("SELECT 1").collect()
+        yield context, client
+
+
+@pytest.fixture
+def parts(opened_once: tuple[Context, Client]) -> Iterator[tuple[Context, Client]]:
+    _, client = opened_once
+    run(client, "SET background_ddl = true")
+    yield opened_once
+    for (job,) in run(client, "SELECT ddl_id FROM rw_catalog.rw_ddl_progress"):
+        run(client, f"CANCEL JOBS {job}")
+    run(client, "DROP MATERIALIZED VIEW IF EXISTS slow")
+    run(client, "ALTER SYSTEM SET backfill_slice_rows TO DEFAULT")
+
+
+def creation(strategy: str, query: str, options: str = "") -> str:
+    return f"CREATE MATERIALIZED VIEW slow WITH (backfill_strategy = '{strategy}'{options}) AS {query}"
+
+
+def only_job(context: Context) -> int:
+    [job] = [job.id for job in context.store.catalog.jobs if job.status == "CREATING"]
+    return job
+
+
+def wait_for_step(context: Context, errors: Sequence[Error] = ()) -> int:
+    """Wait until an engine works on a step of the one job. Returns the job's id."""
+
+    def is_busy() -> bool:
+        return any(job._work._interrupts for job in context.jobs._running.values())
+
+    assert wait_until(lambda: is_busy() or bool(errors), 20)
+    assert not errors
+    time.sleep(0.5)
+    assert is_busy(), "the step is too short for this test"
+    return only_job(context)
+
+
+def stored(context: Context, table: str, job: int) -> list[tuple[object, ...]]:
+    """The rows of one of Sparkwave's own relations that are about a job."""
+    column = {"jobs": "id", "relations": "id", "columns": "relation_id"}.get(table, "job_id")
+    return context.lake.cursor().execute(f"FROM lake.sparkwave.{table} WHERE {column} = {job}").fetchall()
+
+
+def remains(context: Context, job: int) -> list[object]:
+    """All that is left of a job that nobody wants any more."""
+    tables = ("jobs", "relations", "columns", "states", "slices", "finished_slices", "positions")
+    rows: list[object] = [row for table in tables for row in stored(context, table, job)]
+    internal = "SELECT table_name FROM duckdb_tables() WHERE table_name = 'slow' OR table_name LIKE ?"
+    rows += context.lake.cursor().execute(internal, [f"__internal_{job}%"]).fetchall()
+    rows += [path for path in context.lake.data_path.glob(f"**/job_{job}") if path.exists()]
+    return rows + list(context.lake.staging_path.iterdir())
+
+
+# Cancelling.
+
+
+def cancel(context: Context, client: Client, creator: Client, how: str, job: int) -> None:
+    match how:
+        case "cancel jobs":
+            assert run(client, f"CANCEL JOBS {job}") == [(str(job),)]
+        case "drop":
+            run(client, "DROP MATERIALIZED VIEW slow")
+        case "protocol":
+            creator.cancel()
+
+
+def in_foreground(creator: Client, sql: str, errors: list[Error]) -> threading.Thread:
+    def create() -> None:
+        try:
+            run(creator, sql)
+        except Error as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=create, daemon=True)
+    thread.start()
+    return thread
+
+
+CANCELS = [(strategy, how) for strategy in (*SLOW, "in process") for how in ("cancel jobs", "drop", "protocol")]
+QUICK = {
+    ("snapshot", "cancel jobs"), ("arrangement", "protocol"), ("no_shuffle", "drop"), ("in process", "protocol"),
+}  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("strategy", "how"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.long) for case in CANCELS]
+)
+def test_cancel_during_a_step(parts: tuple[Context, Client], strategy: str, how: str) -> None:
+    """It takes effect at once and leaves nothing: no row, no table, no file, now and when Spark has calmed down."""
+    context, client = parts
+    creator, errors = Client(context, {"user": "root"}), []
+    sql = creation("arrangement", IN_PROCESS) if strategy == "in process" else creation(strategy, SLOW[strategy])
+    creating = in_foreground(creator, sql, errors)
+    job = wait_for_step(context, errors)
+    started = time.monotonic()
+    cancel(context, client, creator, how, job)
+    creating.join(20)
+    assert time.monotonic() - started < 8
+    assert [error.sqlstate for error in errors] == ["57014"]
+    assert wait_until(lambda: not remains(context, job), 1), remains(context, job)
+    time.sleep(1)
+    assert not remains(context, job)
+    events = f"SELECT event_type FROM lake.sparkwave.events WHERE job_id = {job}"
+    assert context.lake.cursor().execute(events).fetchall() == [("CANCEL_STREAM_JOB",)]
+    run(client, "CREATE MATERIALIZED VIEW slow WITH (backfill_rate_limit = 0) AS SELECT k FROM r")
+
+
+# Pausing.
+
+
+def is_paused(client: Client) -> bool:
+    return run(client, STATUS) == [("PAUSED", "the rate limit is 0")] * len(run(client, STATUS))
+
+
+def pause(client: Client) -> None:
+    """Within an epoch: what runs is stopped, not waited for."""
+    run(client, "ALTER MATERIALIZED VIEW slow SET BACKFILL_RATE_LIMIT = 0")
+    assert wait_until(lambda: is_paused(client), 8), run(client, STATUS)
+
+
+def go_on(context: Context, client: Client, query: str) -> None:
+    run(client, "ALTER MATERIALIZED VIEW slow SET BACKFILL_RATE_LIMIT TO DEFAULT")
+    run(client, "WAIT")
+    context.coordinator.flush(lambda: False)
+    check(client, {"slow": query}, "resumed")
+
+
+def statuses(context: Context, job: int) -> set[str]:
+    """Every status that a job has had in a committed snapshot since it was CREATING."""
+    cursor = context.lake.cursor()
+    found: list[str] = []
+    for snapshot in range(context.lake.snapshot(cursor) + 1):
+        found += at(cursor, "jobs", "status", f"id = {job}", snapshot)
+    return set(found[found.index("CREATING") :])
+
+
+def at(cursor: Cursor, table: str, value: str, where: str, snapshot: int) -> list[str]:
+    """What one of Sparkwave's own relations was at a snapshot; nothing before it was made."""
+    query = f"SELECT {value} FROM lake.sparkwave.{table} AT (VERSION => {snapshot}) WHERE {where}"
+    tables = "SELECT 1 FROM __ducklake_metadata_lake.ducklake_table WHERE table_name = ? AND begin_snapshot <= ?"
+    if not cursor.execute(tables, [table, snapshot]).fetchone():
+        return []
+    return [row[0] for row in cursor.execute(query).fetchall()]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("strategy", SLOW)
+def test_pause_during_the_first_step(parts: tuple[Context, Client], strategy: str) -> None:
+    """Nothing is read then, and afterwards all of it; a Snapshot job reads by positions from now on."""
+    context, client = parts
+    run(client, creation(strategy, SLOW[strategy]))
+    job = wait_for_step(context)
+    assert bool(stored(context, "slices", job)) == (strategy == "snapshot")
+    pause(client)
+    assert stored(context, "positions", job)
+    assert not stored(context, "slices", job)
+    assert not stored(context, "finished_slices", job)
+    run(client, f"INSERT INTO r VALUES ({ROWS}, 1, 1)")
+    run(client, "DELETE FROM r WHERE k = 3")
+    go_on(context, client, SLOW[strategy])
+    assert statuses(context, job) == {"CREATING", "CREATED"}, "a crash would have dropped the job meanwhile"
+    run(client, f"DELETE FROM r WHERE k = {ROWS}")
+    run(client, "INSERT INTO r VALUES (3, 3, 3)")
+
+
+@pytest.mark.spark
+def test_pause_between_slices(parts: tuple[Context, Client]) -> None:
+    """A Snapshot job with finished slices keeps them and goes on with the others."""
+    context, client = parts
+    run(client, f"ALTER SYSTEM SET backfill_slice_rows = {ROWS // 5}")
+    run(client, creation("snapshot", SERIES))
+    job = only_job(context)
+    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > 0, 20)
+    pause(client)
+    slices, finished = stored(context, "slices", job), stored(context, "finished_slices", job)
+    assert 0 < len(finished) < len(slices)
+    time.sleep(1)
+    assert stored(context, "finished_slices", job) == finished
+    go_on(context, client, SERIES)
+    assert set(finished) < set(stored(context, "finished_slices", job))
+    assert len(stored(context, "finished_slices", job)) == len(slices)
+    assert not stored(context, "positions", job)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("strategy", ["snapshot", "no_shuffle"])
+def test_changing_the_limit_is_no_failure(parts: tuple[Context, Client], strategy: str) -> None:
+    """However often a step is interrupted for it: attempts are not used up, and nothing is said to be retried."""
+    context, client = parts
+    run(client, creation(strategy, SERIES))
+    states = set()
+    for limit in (10_000_000, 0, 5_000_000, 0, 20_000_000, 0):
+        time.sleep(0.4)
+        run(client, f"ALTER MATERIALIZED VIEW slow SET BACKFILL_RATE_LIMIT = {limit}")
+        states |= {state for state, _ in run(client, STATUS)}
+    assert only_job(context)
+    assert "RETRYING" not in states
+    go_on(context, client, SERIES)
+
+
+@pytest.mark.spark
+def test_changing_the_limit_while_the_log_is_read(
+    parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step of the log that it interrupts is made again."""
+    context, client = parts
+    monkeypatch.setattr("executor.backfill.MAX_HANDOVER_ROWS", 0)
+    run(client, "ALTER SYSTEM SET streaming_engine = spark")
+    try:
+        run(client, creation("snapshot", PAIRS))
+        wait_for_step(context)
+        run(client, "UPDATE r SET v = v + 1 WHERE g < 3")
+        log = lambda: any(context.lake.staging_path.glob("log_*"))  # noqa: E731
+        assert wait_until(log, 60, 0.01)
+        run(client, "ALTER MATERIALIZED VIEW slow SET BACKFILL_RATE_LIMIT = 1000000")
+        run(client, "WAIT")
+        context.coordinator.flush(lambda: False)
+        check(client, {"slow": PAIRS}, "after the log")
+    finally:
+        run(client, "ALTER SYSTEM SET streaming_engine TO DEFAULT")
+
+
+# Parallelism and order.
+
+
+def moved_runs(cursor: Cursor, job: int, since: int) -> set[int]:
+    """In how many places the scans of a job moved on at once, by their committed positions after a snapshot."""
+    places: set[int] = set()
+    last: list[str] = []
+    for snapshot in range(since, newest(cursor) + 1):
+        now = at(cursor, "positions", "position", f"job_id = {job} ORDER BY fragment_id, vnode", snapshot)
+        if last and now != last:
+            moved = [a != b for a, b in zip(last, now, strict=True)]
+            places.add(sum(m and not before for before, m in zip([False, *moved], moved, strict=False)))
+        last = now
+    return places
+
+
+def newest(cursor: Cursor) -> int:
+    row = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchone()
+    assert row is not None
+    return row[0]
+
+
+@pytest.mark.spark
+def test_another_parallelism_while_it_runs(parts: tuple[Context, Client]) -> None:
+    """As many actors as it says read on, each at a place of its own."""
+    context, client = parts
+    cursor = context.lake.cursor()
+    run(client, f"ALTER SYSTEM SET backfill_slice_rows = {ROWS // 20}")
+    run(client, "SET streaming_parallelism_for_backfill = 1")
+    query = "SELECT k, v + 1 AS w FROM r"
+    run(client, creation("arrangement", query, f", backfill_rate_limit = {ROWS // 20}"))
+    job = only_job(context)
+    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > 2, 20)
+    altered = context.lake.snapshot(cursor)
+    assert moved_runs(cursor, job, 0) == {1}
+    run(client, "ALTER MATERIALIZED VIEW slow SET BACKFILL_PARALLELISM = 3")
+    steps = len(stored(context, "finished_slices", job))
+    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > steps + 2, 20)
+    assert max(moved_runs(cursor, job, altered)) >= 3
+    run(client, "SET streaming_parallelism_for_backfill TO DEFAULT")
+    go_on(context, client, query)
+
+
+@pytest.mark.parametrize("order", ["t -> u", "u -> t"])
+def test_a_fixed_order_is_kept(tmp_path: Path, order: str) -> None:
+    """In no committed snapshot is the second input read before the first is finished."""
+    with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="100") as (context, client):
+        for table in ("t", "u"):
+            run(client, f"CREATE TABLE {table} (k int PRIMARY KEY, g int)")
+            run(client, f"INSERT INTO {table} SELECT i, i % 50 FROM range(500) AS x (i)")
+        query = "SELECT t.k, u.k AS l FROM t JOIN u ON t.g = u.g"
+        run(client, creation("arrangement", query, f", backfill_order = FIXED({order})"))
+        check(client, {"slow": query}, order)
+        cursor, tables = context.lake.cursor(), {r.name: r.id for r in context.store.catalog.relations}
+        first, second = (tables[name] for name in order.split(" -> "))
+        steps = []
+        for snapshot in range(newest(cursor) + 1):
+            read, left = (
+                at(cursor, "positions", f"sum({rows})", f"upstream_id = {upstream}", snapshot)
+                for rows, upstream in (("position - row_id_from", second), ("row_id_to - position", first))
+            )
+            if read and read[0] is not None:
+                assert not int(read[0]) or not int(left[0]), f"{read} of the second read, {left} of the first left"
+                steps.append((read, left))
+        assert len([read for read, left in steps if read == [0] and left != [0]]) > 2
+
+
+# RECOVER.
+
+
+@pytest.mark.spark
+def test_recover_while_jobs_run(parts: tuple[Context, Client]) -> None:
+    """Jobs of every strategy are stopped in the middle of a step and go on."""
+    context, client = parts
+    run(client, f"ALTER SYSTEM SET backfill_slice_rows = {ROWS // 2}")
+    for strategy, query in SLOW.items():
+        sql = creation(strategy, query).replace("VIEW slow", f"VIEW {strategy}_slow")
+        run(client, sql)
+    time.sleep(1)
+    jobs = {job.id for job in context.store.catalog.jobs if job.status == "CREATING"}
+    started = time.monotonic()
+    run(client, "RECOVER")
+    assert time.monotonic() - started < 10
+    assert {job.id for job in context.store.catalog.jobs if job.status == "CREATING"} == jobs
+    run(client, "WAIT")
+    context.coordinator.flush(lambda: False)
+    check(client, {f"{strategy}_slow": query for strategy, query in SLOW.items()}, "recovered")
+    for strategy in SLOW:
+        run(client, f"DROP MATERIALIZED VIEW {strategy}_slow")
