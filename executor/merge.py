@@ -33,8 +33,7 @@ VNODES = 256
 
 def run(work: Work) -> None:
     """Read every upstream to its end. Resumes where the last commit stands."""
-    if not work.is_planned:
-        plan(work)
+    work.planning(lambda: plan(work))
     work.started.set()
     throttle = Throttle()
     while not _is_finished(*(state := work.store.positions(work.lake.cursor(), work.id))):

@@ -196,6 +196,12 @@ class Work:
                     self.wait_because(None)
                 return
 
+    def planning(self, plan: Callable[[], None]) -> None:
+        """Have a job planned that is not. Its controls matter to what comes after."""
+        while not self.is_planned:
+            with suppress(ControlsChanged):
+                self.retrying(plan)
+
     # Engines
 
     @cached_property
