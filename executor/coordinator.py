@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, Lake, translate
+from catalog.lake import DISK_FULL, Cursor, DuckDBError, Lake, disk_full, translate
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
 from executor.advance import Advance, Engine, View, bind_changes
@@ -19,7 +19,7 @@ from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import DEFAULT_GROUP, Groups
 from executor.plans import Plans
-from executor.spark_engine import SparkError, spark_engine, spark_message
+from executor.spark_engine import SparkError, spark_engine, spark_error
 from executor.versions import Version
 
 logger = logging.getLogger(__name__)
@@ -255,7 +255,8 @@ class Coordinator:
         self, cursor: Cursor, epoch: Epoch, advances: dict[int, Advance], handovers: list[Handover]
     ) -> None:
         """The one transaction that ends an epoch."""
-        with self._lake.transaction(cursor):
+        written = [table for advance in advances.values() for table in advance.tables]
+        with self._lake.transaction(cursor, written):
             for advance in advances.values():
                 advance.apply(cursor)
             self._store.set_epoch(cursor, epoch)
@@ -271,10 +272,17 @@ class Coordinator:
             self._epoch_condition.notify_all()
 
 
-def message_of(error: BaseException) -> str:
-    """What went wrong, in one line, whichever engine said it."""
+def error_of(error: BaseException) -> Error:
+    """What went wrong as the user sees it, whichever engine said it."""
+    if isinstance(error, Error):
+        return error
     if isinstance(error, SparkError):
-        return spark_message(error)
+        return spark_error(error)
     if isinstance(error, DuckDBError):
-        return translate(error).message
-    return str(error)
+        return translate(error)
+    return disk_full(str(error)) if DISK_FULL in str(error) else Error(str(error) or type(error).__name__)
+
+
+def message_of(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    return error_of(error).message

@@ -117,7 +117,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     cursor = work.lake.cursor()
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     work.check()
-    with work.lake.transaction(cursor):
+    with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)
         work.store.move_positions(cursor, work.id, old, new)
         for fragment_id, count in rows.items():

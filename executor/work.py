@@ -289,7 +289,7 @@ class Work:
             with self.duckdb(cursor) if in_process else self.spark("log") as engine:
                 advance = engine.advance(cursor, self.view, versions, changes)
         self.check()
-        with self.lake.transaction(cursor):
+        with self.lake.transaction(cursor, advance.tables if advance is not None else ()):
             if advance is not None:
                 advance.apply(cursor)
             self.store.set_job_epoch(cursor, self.id, epoch)
