@@ -39,6 +39,14 @@ class Handover:
     error: BaseException | None = None
 
 
+class _OfView(Exception):
+    """The advance of a created view has failed, for the reason `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Coordinator:
     """One thread, the only writer of created views."""
 
@@ -173,6 +181,12 @@ class Coordinator:
             try:
                 with closing(Feeds(self._lake, self._cursor)) as feeds:
                     return self._advance_all(feeds, handovers)
+            except _OfView as failure:
+                # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
+                with self._handover_lock:
+                    self._handovers = handovers + self._handovers
+                handovers = []
+                raise failure.error from failure
             except BaseException as error:
                 for handover in handovers:
                     handover.error = error
@@ -243,13 +257,17 @@ class Coordinator:
             yield
             self._failures.pop(relation.id, None)
         except Exception as error:
-            count = self._failures[relation.id] = self._failures.get(relation.id, 0) + 1
-            if relation.created and count >= MAX_FAILURES:
+            if not relation.created:
+                raise
+            # A full disk or a Spark that does not start says nothing about the view; it catches up afterwards.
+            is_own = not error_of(error).sqlstate.startswith("53")
+            count = self._failures[relation.id] = self._failures.get(relation.id, 0) + is_own
+            if count >= MAX_FAILURES:
                 logger.error("materialized view %s failed: %s", relation.qualified_name, error)
                 with self._store.change() as cursor:
                     self._store.fail_job(cursor, relation.id, message_of(error))
                     self._store.add_event(cursor, "STREAM_JOB_FAIL", relation.id, {"error": message_of(error)})
-            raise
+            raise _OfView(error) from error
 
     def _checkpoint(
         self, cursor: Cursor, epoch: Epoch, advances: dict[int, Advance], handovers: list[Handover]
