@@ -43,8 +43,8 @@ class Lake:
         self.staging_path = self.directory / "staging"
         self._lock_file = _lock_directory(self.directory)
         self._commit_lock = threading.RLock()
-        self._table_locks: dict[str, threading.Lock] = {}
-        self._writing: dict[str, float] = {}
+        self._table_locks: dict[LakeTable, threading.Lock] = {}
+        self._writing: dict[LakeTable, float] = {}
         try:
             self._connection = self._open(memory_limit, threads)
         except BaseException:
@@ -113,10 +113,11 @@ class Lake:
         return self._commit_lock
 
     @contextlib.contextmanager
-    def transaction(self, cursor: Cursor) -> Iterator[Cursor]:
+    def transaction(self, cursor: Cursor, writes: Iterable[LakeTable] = ()) -> Iterator[Cursor]:
         """A short transaction of the catalog or a checkpoint; they run one at a time.
 
-        Serialising them keeps two writers of one table from conflicting at commit, and keeps commits fair.
+        Serialising them keeps two writers of one table from conflicting at commit, and keeps commits fair. `writes`
+        are tables that may get many rows and that nobody else writes: what a failure leaves of their files is deleted.
         """
         with self._commit_lock:
             cursor.execute("BEGIN")
@@ -125,10 +126,12 @@ class Lake:
                 cursor.execute("COMMIT")
             except BaseException:
                 rollback(cursor)
+                for table in writes:
+                    self._delete_unfinished_files(cursor, table)
                 raise
 
     @contextlib.contextmanager
-    def table_transaction(self, cursor: Cursor, table: str) -> Iterator[Cursor]:
+    def table_transaction(self, cursor: Cursor, table: LakeTable) -> Iterator[Cursor]:
         """A transaction of any length that writes one table: writers of the same table wait, others do not."""
         with self._table_locks.setdefault(table, threading.Lock()):
             self._writing[table] = time.monotonic()
@@ -139,9 +142,36 @@ class Lake:
                     cursor.execute("COMMIT")
             except BaseException:
                 rollback(cursor)
+                self._delete_unfinished_files(cursor, table)
                 raise
             finally:
                 del self._writing[table]
+
+    def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable) -> None:
+        """Delete the files of a table that no snapshot knows, while nobody writes it.
+
+        DuckLake (1.5.5) leaves the file that it could not finish, which is large when the disk is full.
+        """
+        with contextlib.suppress(duckdb.Error):
+            directory = self._directory(cursor, table)
+            present = list(directory.glob("*.parquet")) if directory else []
+            if present:
+                tables = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
+                query = " UNION ALL ".join(f"SELECT path FROM {METADATA}.{name}" for name in tables)
+                known = {Path(path).name for (path,) in cursor.execute(query).fetchall()}
+                for path in present:
+                    if path.name not in known:
+                        path.unlink(missing_ok=True)
+
+    def _directory(self, cursor: Cursor, table: LakeTable) -> Path | None:
+        """Where DuckLake writes the files of a table; None when there is no such table."""
+        row = cursor.execute(
+            f"SELECT if(s.path_is_relative, ? || s.path, s.path), t.path, t.path_is_relative "
+            f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+            "WHERE s.schema_name = ? AND t.table_name = ? AND s.end_snapshot IS NULL AND t.end_snapshot IS NULL",
+            [f"{self.data_path}/", table.schema, table.name],
+        ).fetchone()
+        return Path(row[0] + row[1] if row[2] else row[1]) if row else None
 
     def oldest_write_s(self) -> float:
         """For how long the longest table transaction has been open: DuckLake looks for conflicts from then on."""
@@ -290,6 +320,17 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
 )
 
 
+# The operating system's words (ENOSPC), in whatever an engine says.
+DISK_FULL = "No space left on device"
+
+
+def disk_full(text: str) -> Error:
+    """PostgreSQL's error for it, with the line of an engine's message that names the file."""
+    line = next(line for line in text.splitlines() if DISK_FULL in line).strip()
+    message = re.sub(r"^(([A-Za-z]+ )+Error: |Caused by: |([a-z]+\.)+[A-Za-z]+: )*", "", line)
+    return Error(message, errors.DISK_FULL, hint="Free space on the disk of the data directory.")
+
+
 def translate(error: duckdb.Error) -> Error:
     """A DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
     text = str(error)
@@ -300,6 +341,8 @@ def translate(error: duckdb.Error) -> Error:
         return Error(
             f'column "{column[1] or column[2]}" does not exist', errors.UNDEFINED_COLUMN, hint=hint and hint[0]
         )
+    if DISK_FULL in text:
+        return disk_full(text)
     if isinstance(error, duckdb.InterruptException):
         return Error("canceling statement due to user request", errors.QUERY_CANCELED)
     for pattern, sqlstate in _TEXT_SQLSTATES:

@@ -112,6 +112,11 @@ class Advance:
     counts: tuple[tuple[int, int], ...]
 
     @property
+    def tables(self) -> list[LakeTable]:
+        """What `apply` writes."""
+        return [item.added.table for item in self.applications]
+
+    @property
     def has_changes(self) -> bool:
         """Whether any stored row changes: the view's, or those of a state of its own."""
         return any(any(counts) for counts in self.counts)
@@ -138,6 +143,11 @@ class Fill:
 
     additions: tuple[Addition, ...]
     counts: tuple[int, ...]
+
+    @property
+    def tables(self) -> list[LakeTable]:
+        """What `apply` writes."""
+        return [addition.table for addition in self.additions]
 
     def apply(self, cursor: Cursor) -> None:
         """Write it into the lake, inside the cursor's transaction."""

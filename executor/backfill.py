@@ -14,11 +14,12 @@ from contextlib import closing, suppress
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.lake import DuckDBError
 from catalog.model import Job
 from catalog.store import Store
 from executor import merge, snapshot
 from executor.advance import bind_changes
-from executor.coordinator import Coordinator, message_of
+from executor.coordinator import Coordinator, error_of, message_of
 from executor.feeds import Feeds
 from executor.groups import Groups
 from executor.plans import Plans
@@ -91,11 +92,13 @@ class BackfillJob:
             else:
                 self._give_up(error)
         finally:
-            work.release_group()
-            if not work.is_shut_down.is_set():
-                shutil.rmtree(work.staging, ignore_errors=True)
-            self.started.set()
-            self.finished.set()
+            try:
+                work.release_group()
+                if not work.is_shut_down.is_set():
+                    self._remove_files()
+            finally:
+                self.started.set()
+                self.finished.set()
 
     def _fill(self) -> None:
         """Read the upstreams to their end, by slices of a snapshot or by positions."""
@@ -145,15 +148,30 @@ class BackfillJob:
 
     def _give_up(self, error: BaseException) -> None:
         """Remove everything the job made. The name is free again; the reason stays in the event log."""
-        work, relation = self._work, self._work.relation
-        if work.is_cancelled.is_set():
+        if self._work.is_cancelled.is_set():
             self.error = Error("canceling statement due to user request", errors.QUERY_CANCELED)
         else:
             logger.error("job %d failed", self.id, exc_info=error)
-            self.error = error if isinstance(error, Error) else Error(message_of(error))
+            self.error = error_of(error)
+        while not self._work.is_shut_down.is_set():
+            try:
+                self._drop(self.error)
+                return
+            except DuckDBError as full:
+                # Where the catalog cannot be written it cannot forget the job either.
+                logger.warning("job %d cannot be removed yet: %s", self.id, message_of(full))
+                self._work.is_shut_down.wait(1)
+
+    def _drop(self, reason: Error) -> None:
+        relation = self._work.relation
         with self._coordinator.barrier_lock, self._store.change() as cursor:
             self._store.drop_relation(cursor, relation)
-            event = "CANCEL_STREAM_JOB" if work.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
-            info = {"name": relation.name, "definition": relation.definition, "error": self.error.message}
+            event = "CANCEL_STREAM_JOB" if self._work.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
+            info = {"name": relation.name, "definition": relation.definition, "error": reason.message}
             self._store.add_event(cursor, event, self.id, info)
-        shutil.rmtree(work.data, ignore_errors=True)
+
+    def _remove_files(self) -> None:
+        """The partial results, and of a job that was given up also what Spark has written for the view."""
+        shutil.rmtree(self._work.staging, ignore_errors=True)
+        if self.error is not None:
+            shutil.rmtree(self._work.data, ignore_errors=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, Lake, rollback, translate
+from catalog.lake import DISK_FULL, Cursor, DuckDBError, Lake, disk_full, rollback, translate
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
 from executor.advance import Advance, Engine, View, bind_changes
@@ -19,7 +19,7 @@ from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import DEFAULT_GROUP, Groups
 from executor.plans import Plans
-from executor.spark_engine import SparkError, spark_engine, spark_message
+from executor.spark_engine import SparkError, spark_engine, spark_error
 from executor.versions import Version
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,14 @@ class Handover:
     job_id: int
     done: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
+
+
+class _OfView(Exception):
+    """The advance of a created view has failed, for the reason `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Coordinator:
@@ -173,6 +181,12 @@ class Coordinator:
             try:
                 with closing(Feeds(self._lake, self._cursor)) as feeds:
                     return self._advance_all(feeds, handovers)
+            except _OfView as failure:
+                # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
+                with self._handover_lock:
+                    self._handovers = handovers + self._handovers
+                handovers = []
+                raise failure.error from failure
             except BaseException as error:
                 for handover in handovers:
                     handover.error = error
@@ -250,19 +264,24 @@ class Coordinator:
             yield
             self._failures.pop(relation.id, None)
         except Exception as error:
-            count = self._failures[relation.id] = self._failures.get(relation.id, 0) + 1
-            if relation.created and count >= MAX_FAILURES:
+            if not relation.created:
+                raise
+            # A full disk or a Spark that does not start says nothing about the view; it catches up afterwards.
+            is_own = not error_of(error).sqlstate.startswith("53")
+            count = self._failures[relation.id] = self._failures.get(relation.id, 0) + is_own
+            if count >= MAX_FAILURES:
                 logger.error("materialized view %s failed: %s", relation.qualified_name, error)
                 with self._store.change() as cursor:
                     self._store.fail_job(cursor, relation.id, message_of(error))
                     self._store.add_event(cursor, "STREAM_JOB_FAIL", relation.id, {"error": message_of(error)})
-            raise
+            raise _OfView(error) from error
 
     def _checkpoint(
         self, cursor: Cursor, epoch: Epoch, advances: dict[int, Advance], handovers: list[Handover]
     ) -> None:
         """The one transaction that ends an epoch."""
-        with self._lake.transaction(cursor):
+        written = [table for advance in advances.values() for table in advance.tables]
+        with self._lake.transaction(cursor, written):
             for advance in advances.values():
                 advance.apply(cursor)
             self._store.set_epoch(cursor, epoch)
@@ -278,10 +297,17 @@ class Coordinator:
             self._epoch_condition.notify_all()
 
 
-def message_of(error: BaseException) -> str:
-    """What went wrong, in one line, whichever engine said it."""
+def error_of(error: BaseException) -> Error:
+    """What went wrong as the user sees it, whichever engine said it."""
+    if isinstance(error, Error):
+        return error
     if isinstance(error, SparkError):
-        return spark_message(error)
+        return spark_error(error)
     if isinstance(error, DuckDBError):
-        return translate(error).message
-    return str(error)
+        return translate(error)
+    return disk_full(str(error)) if DISK_FULL in str(error) else Error(str(error) or type(error).__name__)
+
+
+def message_of(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    return error_of(error).message

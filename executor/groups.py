@@ -156,6 +156,8 @@ class Groups:
         return starting.wait(is_cancelled)
 
     def _start_default(self) -> Group:
+        for dead in [group for group in self._groups.values() if group.name == DEFAULT_GROUP]:
+            self.destroy(dead)
         return self._start("compute", DEFAULT_GROUP, self._default_size, lambda: self._closing)
 
     def provision(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:

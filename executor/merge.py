@@ -33,8 +33,7 @@ VNODES = 256
 
 def run(work: Work) -> None:
     """Read every upstream to its end. Resumes where the last commit stands."""
-    if not work.is_planned:
-        plan(work)
+    work.planning(lambda: plan(work))
     work.started.set()
     throttle = Throttle()
     while not _is_finished(*(state := work.store.positions(work.lake.cursor(), work.id))):
@@ -118,7 +117,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     cursor = work.lake.cursor()
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     work.check()
-    with work.lake.transaction(cursor):
+    with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)
         work.store.move_positions(cursor, work.id, old, new)
         for fragment_id, count in rows.items() or ((1, 0),):

@@ -28,8 +28,7 @@ CONCURRENT_SLICES = 2
 def run(work: Work) -> None:
     """Read the slices that are not finished. Raises ControlsChanged when a rate limit is set while it runs."""
     cursor = work.lake.cursor()
-    if not work.is_planned:
-        _plan(work, cursor)
+    work.planning(lambda: _plan(work, cursor))
     work.started.set()
     slices, finished = work.store.slices(cursor, work.id)
     # The slices are already cut, so what drives them no longer matters here.

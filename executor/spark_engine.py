@@ -14,7 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog.lake import Cursor, Lake
+from catalog.errors import Error
+from catalog.lake import DISK_FULL, Cursor, Lake, disk_full
 from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal
 from catalog.row_ids import ALL, NONE, RowIds
@@ -62,7 +63,8 @@ class SparkEngine:
         self.check()
         shutil.rmtree(target, ignore_errors=True)
         writer = self.session.sql(query).write.option("parquet.block.row.count.limit", ROW_GROUP_ROWS)
-        writer.parquet(f"file://{target}")
+        with self._freeing(target):
+            writer.parquet(f"file://{target}")
         return sorted(str(file) for file in target.glob("*.parquet"))
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
@@ -240,8 +242,25 @@ class SparkEngine:
     def _write(self, frame: DataFrame) -> Path:
         self.check()
         target = self.scratch / uuid.uuid4().hex
-        frame.write.parquet(f"file://{target}")
+        with self._freeing(target):
+            frame.write.parquet(f"file://{target}")
         return target
+
+    @contextlib.contextmanager
+    def _freeing(self, target: Path) -> Iterator[None]:
+        """What could not be written takes no room: whoever tries again may need it.
+
+        Spark (4.3.0) deletes a Parquet file that it could not finish but leaves it open: its room is not free before
+        the next garbage collection, which on an idle group may be hours away.
+        """
+        try:
+            yield
+        except BaseException as error:
+            shutil.rmtree(target, ignore_errors=True)
+            if DISK_FULL in str(error):
+                with contextlib.suppress(*SparkError):
+                    self.session.sql("SELECT java_method('java.lang.System', 'gc')").collect()
+            raise
 
     def _export(self, cursor: Cursor, query: str) -> Path:
         target = self.scratch / f"{uuid.uuid4().hex}.parquet"
@@ -295,12 +314,15 @@ def _overlaps(file: DataFile, rows: RowIds) -> bool:
     return start is None or rows.overlaps(start, start + file.row_count)
 
 
-def spark_message(error: BaseException) -> str:
-    """The first line of what went wrong on Spark."""
+def spark_error(error: BaseException) -> Error:
+    """What went wrong on Spark: the first line, with the SQLSTATE of what is wrong with the data; or a full disk."""
+    text = str(error)
     if isinstance(error, PySparkException):
-        text = error.getMessage() or str(error)
+        text = error.getMessage() or text
     elif isinstance(error, grpc.RpcError) and hasattr(error, "details"):
-        text = error.details() or str(error)
-    else:
-        text = str(error)
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+        text = error.details() or text
+    if DISK_FULL in text or DISK_FULL in str(error):
+        return disk_full(f"{text}\n{error}")
+    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    state = error.getSqlState() if isinstance(error, PySparkException) else None
+    return Error(first, state) if state and state.startswith("22") else Error(first)

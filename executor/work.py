@@ -205,6 +205,12 @@ class Work:
                     self.wait_because(None)
                 return
 
+    def planning(self, plan: Callable[[], None]) -> None:
+        """Have a job planned that is not. Its controls matter to what comes after."""
+        while not self.is_planned:
+            with suppress(ControlsChanged):
+                self.retrying(plan)
+
     # Engines
 
     @cached_property
@@ -294,7 +300,7 @@ class Work:
             with self.duckdb(cursor) if in_process else self.spark("log") as engine:
                 advance = engine.advance(cursor, self.view, versions, changes)
         self.check()
-        with self.lake.transaction(cursor):
+        with self.lake.transaction(cursor, advance.tables if advance is not None else ()):
             if advance is not None:
                 advance.apply(cursor)
             self.store.move_job_epoch(cursor, self.id, old, new)

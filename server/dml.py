@@ -70,7 +70,7 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
     count = _scalar(cursor, f"SELECT count(*) FROM {STAGED}")
     _check_not_null(cursor, target)
-    with session.context.lake.table_transaction(cursor, target.lake_name):
+    with session.context.lake.table_transaction(cursor, target.lake_table):
         if target.watermark is not None:
             _drop_late(cursor, target, target.watermark)
         if target.append_only:
@@ -142,7 +142,7 @@ def write(session: Session, statement: Update | Delete, oids: tuple[int, ...], v
         _check_assignments(statement, target)
     batch = plan_write(statement.tree, target, session.environment, oids)
     cursor = session.context.lake.cursor()
-    with session.running(cursor), session.context.lake.table_transaction(cursor, target.lake_name):
+    with session.running(cursor), session.context.lake.table_transaction(cursor, target.lake_table):
         count = _scalar(cursor, batch.sql, list(values) if batch.parameters else None)
     _committed(session)
     verb = "UPDATE" if isinstance(statement, Update) else "DELETE"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -65,15 +66,7 @@ class Server:
 
     def java_processes(self) -> list[int]:
         """Process ids of the Spark applications that have to do with this data directory."""
-        return [pid for pid in _pids() if self._is_own_java(pid)]
-
-    def _is_own_java(self, pid: int) -> bool:
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            return False
-        is_java = command[0].endswith(b"java")
-        return is_java and any(str(self.data.absolute()).encode() + b"/" in argument for argument in command)
+        return java_processes(self.data)
 
     def kill(self) -> None:
         """SIGKILL, as a crash would: only the server, not what it has started."""
@@ -114,6 +107,34 @@ def without_spark(directory: Path) -> dict[str, str]:
     java.write_text("#!/bin/sh\nexec sleep 600\n")
     java.chmod(0o755)
     return {"JAVA_HOME": str(directory / "java")}
+
+
+def java_processes(data: Path) -> list[int]:
+    """Process ids of the Spark applications that have to do with a data directory, the oldest first."""
+    below = str(data.absolute()).encode() + b"/"
+    commands = {pid: command_line(pid) for pid in _pids()}
+    return sorted(p for p, c in commands.items() if c[0].endswith(b"java") and any(below in part for part in c))
+
+
+def command_line(pid: int) -> list[bytes]:
+    """The arguments of a process; one empty one if there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return [b""]
+
+
+def descendants(pid: int) -> list[int]:
+    """Process ids of all that a process has started, directly or not."""
+    parents: dict[int, int] = {}
+    for other in _pids():
+        with contextlib.suppress(OSError):
+            # After the name in parentheses: state, parent.
+            parents[other] = int(Path(f"/proc/{other}/stat").read_text().rpartition(")")[2].split()[1])
+    found = [pid]
+    for one in found:
+        found += [other for other, parent in parents.items() if parent == one]
+    return found[1:]
 
 
 def free_port() -> int:

@@ -181,7 +181,9 @@ def at(cursor: Cursor, table: str, value: str, where: str, snapshot: int) -> lis
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("strategy", SLOW)
+@pytest.mark.parametrize(
+    "strategy", [pytest.param(name, marks=() if name == "snapshot" else pytest.mark.long) for name in SLOW]
+)
 def test_pause_during_the_first_step(parts: tuple[Context, Client], strategy: str) -> None:
     """Nothing is read then, and afterwards all of it; a Snapshot job reads by positions from now on."""
     context, client = parts
@@ -220,7 +222,7 @@ def test_pause_between_slices(parts: tuple[Context, Client]) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("strategy", ["snapshot", "no_shuffle"])
+@pytest.mark.parametrize("strategy", ["snapshot", pytest.param("no_shuffle", marks=pytest.mark.long)])
 def test_changing_the_limit_is_no_failure(parts: tuple[Context, Client], strategy: str) -> None:
     """However often a step is interrupted for it: attempts are not used up, and nothing is said to be retried."""
     context, client = parts
@@ -235,6 +237,7 @@ def test_changing_the_limit_is_no_failure(parts: tuple[Context, Client], strateg
     go_on(context, client, SERIES)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_changing_the_limit_while_the_log_is_read(
     parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch
@@ -327,6 +330,7 @@ def test_a_fixed_order_is_kept(tmp_path: Path, order: str) -> None:
 # RECOVER.
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_recover_while_jobs_run(parts: tuple[Context, Client]) -> None:
     """Jobs of every strategy are stopped in the middle of a step and go on."""

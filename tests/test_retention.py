@@ -12,6 +12,7 @@ import pytest
 from servers import wait_until
 
 from catalog.lake import METADATA
+from catalog.names import LakeTable
 from executor.retention import Pace, Retention
 from server.config import Config
 from server.context import Context, open_context
@@ -187,7 +188,7 @@ def test_a_long_write_keeps_the_snapshots_since_its_start(tmp_path: Path) -> Non
     with opened(tmp_path / "data") as (context, client):
         make_history(client)
         writer = context.lake.cursor()
-        with context.lake.table_transaction(writer, "t"):
+        with context.lake.table_transaction(writer, LakeTable("dev.public", "t")):
             writer.execute('INSERT INTO lake."dev.public".t VALUES (-1, 0, 0)')
             at_start = snapshots(context)[-1]
             run(client, "CREATE TABLE other (k int)", "INSERT INTO other VALUES (1)", "FLUSH")
