@@ -221,6 +221,7 @@ def test_pause_between_slices(parts: tuple[Context, Client]) -> None:
     assert not stored(context, "positions", job)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("strategy", ["snapshot", pytest.param("no_shuffle", marks=pytest.mark.long)])
 def test_changing_the_limit_is_no_failure(parts: tuple[Context, Client], strategy: str) -> None:
@@ -237,6 +238,7 @@ def test_changing_the_limit_is_no_failure(parts: tuple[Context, Client], strateg
     go_on(context, client, SERIES)
 
 
+@pytest.mark.long
 @pytest.mark.long
 @pytest.mark.spark
 def test_changing_the_limit_while_the_log_is_read(
@@ -282,6 +284,7 @@ def newest(cursor: Cursor) -> int:
     return row[0]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_another_parallelism_while_it_runs(parts: tuple[Context, Client]) -> None:
     """As many actors as it says read on, each at a place of its own."""
