@@ -7,5 +7,5 @@ COPY catalog catalog
 COPY planner planner
 COPY executor executor
 COPY server server
-RUN pip install --no-cache-dir .
+RUN pip install --no-cache-dir . && python -m executor.class_archive
 CMD ["sparkwave", "serve"]

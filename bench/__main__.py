@@ -16,6 +16,8 @@ import psycopg
 from bench.backfill import Comparison, compare
 from bench.epochs import measure as epoch_costs
 from bench.freshness import Freshness, measure
+from bench.isolation import Isolation, percentile
+from bench.isolation import measure as isolation
 from bench.latency import Latency
 from bench.latency import measure as latencies
 from bench.plain_spark import PlainSpark, table_files
@@ -70,6 +72,7 @@ def _bench(server: LocalServer, arguments: argparse.Namespace) -> None:
         _print_comparisons(connection, plain, arguments.runs)
         plain.close()
         _print_latencies(latencies(connection, VIEWS[0], arguments.samples))
+        _print_isolation(isolation(server.connect, FRESHNESS_VIEWS, arguments.samples / 3))
         _print_freshness(measure(connection, reader, FRESHNESS_VIEWS, arguments.samples))
         for view in VIEWS:
             connection.execute(f"DROP MATERIALIZED VIEW {view.name}")
@@ -109,6 +112,18 @@ def _print_latencies(found: Sequence[Latency]) -> None:
     for latency in found:
         p50, p99 = (1000 * latency.percentile(percent) for percent in (50, 99))
         print(f"  {latency.while_:<20} {len(latency.seconds):>9} {p50:>7.0f} {p99:>7.0f}")
+    print(flush=True)
+
+
+def _print_isolation(found: Sequence[Isolation]) -> None:
+    print("What running views feel of a backfill: FLUSH after an INSERT, and a query of a view, ms")
+    times = " ".join(f"{title:>9} {'p99':>6}" for title in ("FLUSH p50", "query p50"))
+    print(f"  {'backfill':<24} {'engine':<7} {'samples':>7} {times} {'took, s':>8}")
+    for case in found:
+        percentiles = ((1000 * percentile(of, p) for p in (50, 99)) for of in (case.barriers, case.queries))
+        times = " ".join(f"{p50:>9.0f} {p99:>6.0f}" for p50, p99 in percentiles)
+        backfill = f"{case.backfill_s:>8.1f}" if case.case != found[0].case else ""
+        print(f"  {case.case:<24} {case.engine:<7} {len(case.barriers):>7} {times} {backfill}")
     print(flush=True)
 
 

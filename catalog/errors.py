@@ -17,6 +17,7 @@ UNDEFINED_CURSOR = "34000"
 DUPLICATE_PREPARED_STATEMENT = "42P05"
 DUPLICATE_OBJECT = "42710"
 DUPLICATE_COLUMN = "42701"
+DUPLICATE_DATABASE = "42P04"
 AMBIGUOUS_COLUMN = "42702"
 WRONG_OBJECT_TYPE = "42809"
 INVALID_COLUMN_DEFINITION = "42611"
@@ -74,6 +75,8 @@ class Error(Exception):
         self.position = position
 
 
-def not_found(kind: str, name: str, *, sqlstate: str = UNDEFINED_OBJECT, position: int | None = None) -> Error:
+def not_found(
+    kind: str, name: str, *, sqlstate: str = UNDEFINED_OBJECT, position: int | None = None, hint: str | None = None
+) -> Error:
     """RisingWave's wording of a missing object (its `CatalogError::NotFound`)."""
-    return Error(f"{kind} not found: {name}", sqlstate, position=position)
+    return Error(f"{kind} not found: {name}", sqlstate, position=position, hint=hint)

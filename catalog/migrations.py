@@ -75,4 +75,18 @@ MIGRATIONS: tuple[str, ...] = (
         row_id_from BIGINT, row_id_to BIGINT, position BIGINT, row_total BIGINT
     )
     """,
+    # Resource groups: of databases, of views, and the Spark applications that are one.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN specific_group VARCHAR;  -- asked for by WITH or ALTER
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN waiting_since TIMESTAMPTZ;
+    CREATE TABLE lake.sparkwave.databases (id BIGINT, name VARCHAR, owner VARCHAR, resource_group VARCHAR);
+    INSERT INTO lake.sparkwave.databases VALUES (1, 'dev', 'root', 'default');
+    -- One row an application; its nodes, of so many cores and so much memory each, are named after it.
+    CREATE TABLE lake.sparkwave.applications (
+        id BIGINT, name VARCHAR, resource_group VARCHAR, is_serverless BOOLEAN, state VARCHAR, port INTEGER,
+        replicas INTEGER, cores INTEGER, memory_bytes BIGINT, reason VARCHAR,
+        started_at TIMESTAMPTZ, ready_at TIMESTAMPTZ, changed_at TIMESTAMPTZ
+    );
+    DROP TABLE lake.sparkwave.nodes
+    """,
 )

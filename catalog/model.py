@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from catalog.names import LakeTable, lake_schema
+from catalog.names import DEFAULT_DATABASE, LakeTable, lake_schema
 from catalog.types import BIGINT, Type
 
 ROW_ID = "_row_id"
@@ -96,6 +96,9 @@ def row_id_column() -> Column:
     return Column(ROW_ID, BIGINT, is_hidden=True)
 
 
+# The resource group of what names none.
+DEFAULT_GROUP = "default"
+
 # Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus) and our terminal one.
 INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
 
@@ -116,6 +119,7 @@ class Job:
     goes with it; None before its backfill has pinned them. `rate_limit` is in rows a second, None without a limit and 0
     to pause. `parallelism` is as SHOW prints it; `backfill_parallelism` counts while the job is creating. `order` has
     (before, after) pairs of upstream ids. `waiting` is why a creating job does not move, None when it does.
+    `resource_group` is where it runs now, `specific_group` what was asked for, None for that of the database.
     """
 
     id: int
@@ -132,6 +136,7 @@ class Job:
     backfill_parallelism: int | None = None
     order: tuple[tuple[int, int], ...] = ()
     waiting: str | None = None
+    specific_group: str | None = None
 
     @property
     def epoch(self) -> Epoch:
@@ -142,11 +147,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that exists at one moment. Planning receives this and nothing else."""
+    """Everything that exists at one moment. Planning receives this and nothing else.
+
+    `schemas` are pairs of database and schema, `databases` the resource group of each.
+    """
 
     relations: tuple[Relation, ...] = ()
     jobs: tuple[Job, ...] = ()
     schemas: frozenset[tuple[str, str]] = frozenset()
+    databases: dict[str, str] = field(default_factory=lambda: {DEFAULT_DATABASE: DEFAULT_GROUP})
     parameters: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -163,6 +172,10 @@ class Catalog:
 
     def find(self, database: str, schema: str, name: str) -> Relation | None:
         return self._by_name.get((database, schema, name))
+
+    def steady_group(self, job: Job) -> str:
+        """The resource group of a job once it is created."""
+        return job.specific_group or self.databases[self.by_id[job.id].database]
 
     def dependents(self, relation_id: int) -> Iterator[Relation]:
         """The relations that read this one directly, in order of creation."""

@@ -15,7 +15,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Epoch, Job, Relation, Watermark
-from catalog.names import quote, system_table
+from catalog.names import DEFAULT_SCHEMA, lake_schema, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
 
@@ -80,13 +80,14 @@ class Store:
                 column, delay in rows
         )  # fmt: skip
         schemas = self._cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
+        databases = self._cursor.execute(f"SELECT name, resource_group FROM {system_table('databases')}").fetchall()
         parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
-        return Catalog(relations, self._load_jobs(), frozenset(schemas), dict(parameters))
+        return Catalog(relations, self._load_jobs(), frozenset(schemas), dict(databases), dict(parameters))
 
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
             "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
-            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting "
+            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
         jobs = (Job(*row) for row in rows)
@@ -119,6 +120,38 @@ class Store:
         assert row is not None
         cursor.execute(f"UPDATE {system_table('identifiers')} SET next_id = ?", [row[0] + 1])
         return row[0]
+
+    def create_database(self, cursor: Cursor, name: str, resource_group: str) -> None:
+        """Add a database with the schema `public`."""
+        cursor.execute(
+            f"INSERT INTO {system_table('databases')} VALUES (?, ?, 'root', ?)",
+            [self.next_id(cursor), name, resource_group],
+        )
+        cursor.execute(
+            f"INSERT INTO {system_table('schemas')} VALUES (?, ?, '{DEFAULT_SCHEMA}', 'root')",
+            [self.next_id(cursor), name],
+        )
+        cursor.execute(f"CREATE SCHEMA lake.{quote(lake_schema(name, DEFAULT_SCHEMA))}")
+
+    def drop_database(self, cursor: Cursor, name: str) -> None:
+        """Remove a database and its schemas, which are empty."""
+        for database, schema in self.catalog.schemas:
+            if database == name:
+                cursor.execute(f"DROP SCHEMA lake.{quote(lake_schema(database, schema))}")
+        cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ?", [name])
+        cursor.execute(f"DELETE FROM {system_table('databases')} WHERE name = ?", [name])
+
+    def set_database_group(self, cursor: Cursor, name: str, resource_group: str) -> None:
+        """Move a database to a resource group, and with it its jobs that name none and have no group of their own."""
+        cursor.execute(
+            f"UPDATE {system_table('databases')} SET resource_group = ? WHERE name = ?", [resource_group, name]
+        )
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE specific_group IS NULL "
+            f"AND (status = '{CREATED}' OR NOT is_serverless) "
+            f"AND id IN (SELECT id FROM {system_table('relations')} WHERE database = ?)",
+            [resource_group, name],
+        )
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> None:
         """Add a relation and, unless it is a view, its empty lake table. Raises Error 42710 when the name is taken."""
@@ -192,7 +225,7 @@ class Store:
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             [
                 job.id,
                 job.status,
@@ -208,18 +241,30 @@ class Store:
                 job.backfill_parallelism,
                 [list(edge) for edge in job.order],
                 job.waiting,
+                job.specific_group,
             ],
         )
 
     def set_job_waiting(self, cursor: Cursor, job_id: int, reason: str | None) -> None:
         """Say why a creating job does not move; None when it does."""
-        cursor.execute(f"UPDATE {system_table('jobs')} SET waiting = ? WHERE id = ?", [reason, job_id])
+        since = "NULL" if reason is None else "now()"
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} WHERE id = ?", [reason, job_id]
+        )
 
     def set_job_control(self, cursor: Cursor, job: Job) -> None:
-        """Store the rate limit and the parallelisms of a job, as ALTER sets them."""
+        """Store the rate limit, the parallelisms and the resource groups of a job, as ALTER sets them."""
         cursor.execute(
-            f"UPDATE {system_table('jobs')} SET rate_limit = ?, parallelism = ?, backfill_parallelism = ? WHERE id = ?",
-            [job.rate_limit, job.parallelism, job.backfill_parallelism, job.id],
+            f"UPDATE {system_table('jobs')} SET rate_limit = ?, parallelism = ?, backfill_parallelism = ?, "
+            "resource_group = ?, specific_group = ? WHERE id = ?",
+            [
+                job.rate_limit,
+                job.parallelism,
+                job.backfill_parallelism,
+                job.resource_group,
+                job.specific_group,
+                job.id,
+            ],
         )
 
     def set_job_group(self, cursor: Cursor, job_id: int, group: str) -> None:
@@ -312,7 +357,7 @@ class Store:
         """The view is created and belongs to its steady resource group."""
         cursor.execute(
             f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
-            "resource_group = ? WHERE id = ?",
+            "waiting_since = NULL, resource_group = ? WHERE id = ?",
             [group, job_id],
         )
         cursor.execute(

@@ -6,8 +6,8 @@ either engine, reads it the same way. Nothing is written to the lake before `app
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -57,13 +57,14 @@ MIN_FILE_ROWS = 100_000
 class Addition:
     """Rows to add to a stored table: a temporary relation of the cursor, and the Parquet files it reads, if any.
 
-    The files are below the lake's data path. Many rows become files of the lake, few are inserted.
+    The files are in a directory below the lake's data path. Many rows become files of the lake, few are inserted.
     """
 
     table: LakeTable
     rows: str
     columns: tuple[str, ...]
     files: tuple[str, ...] = ()
+    directory: Path | None = None
 
     def apply(self, cursor: Cursor, count: int) -> None:
         """Add the rows, of which there are `count`, in the cursor's transaction."""
@@ -74,10 +75,22 @@ class Addition:
             cursor.execute(f"INSERT INTO {self.table.sql} ({columns}) SELECT {columns} FROM {self.rows}")
 
     def clean_up(self, count: int) -> None:
-        """Delete the files that did not become the lake's."""
-        if count < MIN_FILE_ROWS:
-            for directory in {Path(file).parent for file in self.files}:
-                shutil.rmtree(directory, ignore_errors=True)
+        """Delete what Spark has written and what did not become the lake's."""
+        if self.directory is not None:
+            delete_unused(self.directory, self.files if count >= MIN_FILE_ROWS else (), 2)
+
+
+def delete_unused(directory: Path, used: Collection[str], levels: int) -> None:
+    """Delete the Parquet files in a directory that are not used, and the directory and so many above it once empty.
+
+    Spark writes a file without rows where there are none.
+    """
+    for file in directory.glob("*.parquet"):
+        if str(file) not in used:
+            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty
+        for level in (directory, *directory.parents[:levels]):
+            level.rmdir()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from catalog.store import Store
 from executor.advance import Advance, Engine, View, bind_changes
 from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
-from executor.groups import DEFAULT_GROUP, Groups
+from executor.groups import Groups
 from executor.plans import Plans
 from executor.spark_engine import SparkError, spark_engine, spark_error
 from executor.versions import Version
@@ -255,7 +255,9 @@ class Coordinator:
         if view.plan.duckdb_only or choice == "duckdb" or (choice == "auto" and is_small):
             yield self._duckdb
             return
-        with spark_engine(self._groups.default(), self._lake, f"epoch_{view.relation.id}") as engine:
+        catalog = self._store.catalog
+        group = self._groups.get(catalog.steady_group(catalog.job_by_id[view.relation.id]))
+        with spark_engine(group, self._lake, f"epoch_{view.relation.id}") as engine:
             yield engine
 
     @contextmanager
@@ -286,7 +288,8 @@ class Coordinator:
                 advance.apply(cursor)
             self._store.set_epoch(cursor, epoch)
             for handover in handovers:
-                self._store.finish_job(cursor, handover.job_id, DEFAULT_GROUP)
+                group = self._store.catalog.steady_group(self._store.catalog.job_by_id[handover.job_id])
+                self._store.finish_job(cursor, handover.job_id, group)
         self._epoch = epoch
         if handovers:
             self._store.reload(relations=True)

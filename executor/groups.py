@@ -1,6 +1,7 @@
-"""Resource groups: Spark applications, each a Spark Connect server process with its own cores and memory.
+"""Resource groups: each is a Spark application of its own.
 
-`default` is started on first use or at start-up; a serverless group is provisioned for one job and destroyed after it.
+`default` is started with the server or on first use, a group of the configuration on first use, and both again when
+they have died. A serverless group is provisioned for a job and destroyed after it.
 """
 
 from __future__ import annotations
@@ -9,90 +10,83 @@ import contextlib
 import logging
 import os
 import shutil
-import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import pyspark
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.client.retries import DefaultPolicy
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.lake import Lake
-from catalog.names import system_table
+from catalog import applications, errors
+from catalog.applications import DESTROYED, DRAINING, PROVISIONING, READY, ApplicationRow
+from catalog.errors import Error, not_found
+from catalog.lake import Cursor
+from catalog.model import DEFAULT_GROUP
+from catalog.store import Store
+from executor.applications import Application, Size
+from executor.endpoint import Ended, Endpoint, free_port
+from executor.keeper import BACKGROUND, NORMAL, end_orphan
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_GROUP = "default"
-SPARK_CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+# How long to wait before an application that ended while it started is started again.
+RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Size:
-    """What a group may use: cores, and memory of its process in MiB. A higher niceness yields the CPU sooner."""
+class GroupSettings:
+    """What groups know of the configuration. Times are in seconds; those that ALTER SYSTEM sets are read when needed.
 
-    cores: int
-    memory_mib: int
-    niceness: int = 0
-    # Compile code once and lightly: a short-lived JVM is ready sooner and uses 40 % less CPU in its first minute.
-    is_short_lived: bool = False
+    `sizes` are of the steady groups, `default` among them. `master` is None for this machine; `spark` are Spark's own
+    settings.
+    """
+
+    sizes: Mapping[str, Size]
+    master: str | None = None
+    spark: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: Callable[[], float] = lambda: 60.0
+    linger_s: Callable[[], float] = lambda: 0.0
 
 
-@dataclass
-class Group:
-    """A running Spark application. `node_name` is what `rw_worker_nodes` and the metrics call its node."""
+@dataclass(frozen=True)
+class Order:
+    """A group to be had: a steady one by its name, or for None a serverless one for a job.
 
-    id: int
-    name: str
-    node_name: str
+    `is_short` tells that the job is; `say` is told why it takes time.
+    """
+
     size: Size
-    port: int
-    process: subprocess.Popen[bytes]
-    log_file: Path
-    _sessions: list[SparkSession] = field(default_factory=list)
-    _idle_sessions: list[SparkSession] = field(default_factory=list)
+    name: str | None = None
+    job_id: int | None = None
+    is_short: bool = False
+    say: Callable[[str], None] = lambda reason: None
+
+
+@dataclass(eq=False)
+class Group:
+    """A resource group. `jobs` counts those that a serverless one has."""
+
+    row: ApplicationRow
+    size: Size
+    endpoint: Endpoint
+    state: str = PROVISIONING
+    jobs: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.row.resource_group
 
     @property
     def is_alive(self) -> bool:
-        return self.process.poll() is None
+        return self.endpoint.is_alive
 
-    @contextlib.contextmanager
-    def session(self) -> Iterator[SparkSession]:
-        """A Spark session of its own for the caller; sessions are reused, because a new one costs a second."""
-        session = self._idle_sessions.pop() if self._idle_sessions else None
-        if session is None:
-            session = SparkSession.builder.remote(f"sc://127.0.0.1:{self.port}").create()
-            session.client.set_retry_policies([_retry_policy()])
-            self._sessions.append(session)
-        try:
-            yield session
-        finally:
-            self._idle_sessions.append(session)
-
-    def close(self) -> None:
-        """End the process and what the client library would still do with it when Python exits."""
-        self.process.terminate()
-        if self.process.stdin:
-            self.process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(10)
-        for session in self._sessions:
-            session.client.close()
-
-
-def _retry_policy() -> DefaultPolicy:
-    """A group that does not answer for a few seconds is dead; the library's own policy tries for ten minutes."""
-    return DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1000)
+    def session(self) -> contextlib.AbstractContextManager[SparkSession]:
+        """A Spark session of its own for the caller."""
+        return self.endpoint.session()
 
 
 class _Starting:
-    """A group being started on a thread of its own, which any number of jobs wait for."""
+    """A steady group being started on a thread of its own, which any number of jobs wait for."""
 
     def __init__(self, start: Callable[[], Group]) -> None:
         self._done = threading.Event()
@@ -120,8 +114,7 @@ class _Starting:
 
     def wait(self, is_cancelled: Callable[[], bool]) -> Group:
         while not self._done.wait(0.05):
-            if is_cancelled():
-                raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+            _check(is_cancelled)
         if self._group is None:
             assert self._error is not None
             raise self._error
@@ -129,157 +122,199 @@ class _Starting:
 
 
 class Groups:
-    """Starts, lists and ends groups. Nodes are rows of the lake while they live."""
+    """Starts and ends groups. The catalog has a row of each that tells its state."""
 
-    def __init__(self, lake: Lake, master: str | None, default_size: Size, provision_timeout_s: float) -> None:
-        self._lake = lake
-        self._master = master
-        self._default_size = default_size
-        self._timeout_s = provision_timeout_s
+    def __init__(self, store: Store, settings: GroupSettings) -> None:
+        self._store = store
+        self._lake = store.lake
+        self._settings = settings
         self._lock = threading.Lock()
-        self._default: _Starting | None = None
-        self._closing = False
+        self._steady: dict[str, _Starting] = {}
         self._groups: dict[int, Group] = {}
-        self._next = {"compute": 1, "backfill": 1}
-        with lake.transaction(lake.cursor()) as cursor:
-            cursor.execute(f"DELETE FROM {system_table('nodes')}")
+        self._closing = threading.Event()
+        self._scratch = self._lake.directory / "scratch"
+        self._recover()
 
-    def default(self, is_cancelled: Callable[[], bool] = lambda: False) -> Group:
-        """The default group; starts it if it is not running, once for all who wait.
+    def _recover(self) -> None:
+        """Whatever a server before this one has left running ends here."""
+        left = [end_orphan(directory) for directory in self._scratch.iterdir()] if self._scratch.exists() else []
+        if any(left):
+            logger.warning("ended %d Spark applications of a server that was killed", sum(left))
+        with self._lake.transaction(self._lake.cursor()) as cursor:
+            for name in applications.destroy_all(cursor, "the server ended"):
+                self._add_event(cursor, DESTROYED, name, None, "the server ended")
+
+    def check_exists(self, name: str, position: int | None = None) -> None:
+        """Raises Error 42704 for a steady group that the configuration does not have."""
+        if name not in self._settings.sizes:
+            names = ", ".join(sorted(self._settings.sizes))
+            hint = f"The resource groups are {names}. The configuration file can add some."
+            raise not_found("resource group", name, position=position, hint=hint)
+
+    def get(self, name: str = DEFAULT_GROUP, is_cancelled: Callable[[], bool] = lambda: False) -> Group:
+        """A steady group; starts it if it is not running, once for all who wait.
+
+        Raises Error 42704 for an unknown group, 57014 when cancelled, 53000 if it cannot be had in time.
+        """
+        self.check_exists(name)
+        with self._lock:
+            starting = self._steady.get(name)
+            if starting is None or starting.is_over:
+                starting = self._steady[name] = _Starting(lambda: self._start_steady(name))
+        return starting.wait(is_cancelled)
+
+    def _start_steady(self, name: str) -> Group:
+        for dead in [group for group in self._groups.values() if group.name == name]:
+            self.destroy(dead)
+        return self._provision(Order(self._settings.sizes[name], name), self._closing.is_set)
+
+    def borrow(self, order: Order, is_cancelled: Callable[[], bool]) -> Group:
+        """A serverless group for a job: where groups linger one of its size, else a new one.
 
         Raises Error 57014 when cancelled, 53000 if the group cannot be had in time.
         """
         with self._lock:
-            if self._default is None or self._default.is_over:
-                self._default = _Starting(self._start_default)
-            starting = self._default
-        return starting.wait(is_cancelled)
+            warm = (group for group in self._groups.values() if group.row.is_serverless and group.size == order.size)
+            found = next((group for group in warm if group.state in (READY, DRAINING) and group.is_alive), None)
+            if found is not None and self._settings.linger_s() > 0:
+                found.jobs += 1
+                if found.state == DRAINING:
+                    self._set_state(found, READY, order.job_id)
+                return found
+        return self._provision(order, is_cancelled)
 
-    def _start_default(self) -> Group:
-        for dead in [group for group in self._groups.values() if group.name == DEFAULT_GROUP]:
-            self.destroy(dead)
-        return self._start("compute", DEFAULT_GROUP, self._default_size, lambda: self._closing)
+    def give_back(self, group: Group, job_id: int) -> None:
+        """A job needs its serverless group no longer; without another the group drains, then is destroyed."""
+        linger_s = self._settings.linger_s() if group.is_alive else 0
+        with self._lock:
+            group.jobs -= 1
+            if group.jobs:
+                return
+            self._set_state(group, DRAINING, job_id)
+        if linger_s:
+            timer = threading.Timer(linger_s, self._destroy_drained, (group,))
+            timer.daemon = True
+            timer.start()
+        else:
+            self._destroy_drained(group)
 
-    def provision(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:
-        """A new group for one job. Raises Error 57014 when cancelled, 53000 when it cannot be had in time."""
-        return self._start("backfill", None, size, is_cancelled)
+    def _destroy_drained(self, group: Group) -> None:
+        with self._lock:
+            if group.jobs or group.state != DRAINING:
+                return
+            group.state = DESTROYED  # from here on nobody takes it
+        self.destroy(group)
 
-    def destroy(self, group: Group) -> None:
+    def destroy(self, group: Group, reason: str | None = None) -> None:
         """End a group and everything it runs."""
         with self._lock:
-            self._groups.pop(group.id, None)
-        group.close()
-        with self._lake.transaction(self._lake.cursor()) as cursor:
-            cursor.execute(f"DELETE FROM {system_table('nodes')} WHERE id = ?", [group.id])
+            if self._groups.pop(group.row.id, None) is None:
+                return
+        if reason is None and not group.is_alive:
+            reason = "it had died"
+        group.endpoint.end()
+        self._set_state(group, DESTROYED, None, reason)
 
     def close(self) -> None:
         """End all groups."""
-        self._closing = True
-        if self._default is not None:
-            self._default.join(10)
+        self._closing.set()
+        for starting in list(self._steady.values()):
+            starting.join(10)
         for group in list(self._groups.values()):
-            self.destroy(group)
+            self.destroy(group, "the server ended")
 
-    def _start(self, kind: str, name: str | None, size: Size, is_cancelled: Callable[[], bool]) -> Group:
-        with self._lock:
-            number = self._next[kind]
-            self._next[kind] += 1
-            node_id = sum(self._next.values())
-        node_name = f"risingwave-{kind}-{number}"
-        port = _free_port()
-        log_file = self._lake.directory / "logs" / f"{node_name}.log"
-        log_file.parent.mkdir(exist_ok=True)
-        process = _launch(self._master or f"local[{size.cores}]", node_name, size, port, log_file)
-        group = Group(node_id, name or node_name, node_name, size, port, process, log_file)
-        with self._lock:
-            self._groups[group.id] = group
+    def _provision(self, order: Order, is_cancelled: Callable[[], bool]) -> Group:
+        """A new group, with as many attempts as there is time for."""
+        timeout_s = self._settings.timeout_s()
+        deadline = time.monotonic() + timeout_s
+        group, start = self._add(order)
+        what = f"provisioning resource group {group.name} ({order.size})"
+        order.say(what)
         try:
-            self._add_node(group)
-            self._wait_until_ready(group, is_cancelled)
-            with self._lake.transaction(self._lake.cursor()) as cursor:
-                cursor.execute(f"UPDATE {system_table('nodes')} SET state = 'RUNNING' WHERE id = ?", [group.id])
-        except BaseException:
-            self.destroy(group)
+            while True:
+                try:
+                    group.endpoint.wait_until_ready(deadline, lambda: _check(is_cancelled))
+                    break
+                except Ended as ended:
+                    logger.warning("resource group %s ended while it started: %s", group.name, ended)
+                    order.say(f"{what}, again after: {ended}")
+                    _pause(RETRY_SECONDS, is_cancelled)
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"it ended while it started: {ended}") from ended
+                    group.endpoint = start()
+            self._set_state(group, READY, order.job_id)
+        except TimeoutError as late:
+            self.destroy(group, str(late))
+            raise _not_ready(group.name, timeout_s, late) from late
+        except BaseException as error:
+            self.destroy(group, "cancelled" if isinstance(error, Error) else str(error))
             raise
         return group
 
-    def _add_node(self, group: Group) -> None:
+    def _add(self, order: Order) -> tuple[Group, Callable[[], Endpoint]]:
+        """A group whose processes are starting, and what starts them again."""
+        size, port = order.size, free_port()
         with self._lake.transaction(self._lake.cursor()) as cursor:
-            cursor.execute(
-                f"INSERT INTO {system_table('nodes')} VALUES (?, ?, '127.0.0.1', ?, 'STARTING', ?, ?, ?, now())",
-                [group.id, group.node_name, group.port, group.name, group.size.cores, group.size.memory_mib << 20],
+            id_ = applications.next_id(cursor)
+            name = f"risingwave-{'compute' if order.name else 'backfill'}-{id_}"
+            memory = size.memory_mib << 20
+            row = ApplicationRow(
+                id_, name, order.name or name, order.name is None, port, size.replicas, size.cores, memory
             )
-
-    def _wait_until_ready(self, group: Group, is_cancelled: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + self._timeout_s
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", group.port), 1):
-                return
-            if is_cancelled():
-                raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
-            if not group.is_alive:
-                raise Error(
-                    f"resource group {group.name} could not be started: {_last_line(group.log_file)}",
-                    errors.INSUFFICIENT_RESOURCES,
-                )
-            if time.monotonic() > deadline:
-                raise Error(
-                    f"resource group {group.name} was not ready within {self._timeout_s:.0f} s",
-                    errors.INSUFFICIENT_RESOURCES,
-                )
-            time.sleep(0.05)
-
-
-def _launch(master: str, name: str, size: Size, port: int, log_file: Path) -> subprocess.Popen[bytes]:
-    settings = {
-        "spark.app.name": name,
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(max(2 * size.cores, 2)),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.caseSensitive": "true",
-        # As in Postgres, integers overflow with an error.
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.compression.codec": "zstd",
-        "spark.sql.files.maxPartitionBytes": "32m",
-        "spark.sql.warehouse.dir": str(log_file.parent / "warehouse"),
-        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.local.dir": str(log_file.parent / "spark"),
-    }
-    home = Path(pyspark.__file__).parent
-    command = [str(home / "bin" / "spark-submit"), "--class", SPARK_CONNECT_CLASS, "--master", master]
-    java_options = "-XX:+UseParallelGC" + (" -XX:TieredStopAtLevel=1" if size.is_short_lived else "")
-    command += ["--driver-memory", f"{size.memory_mib}m", "--driver-java-options", java_options]
-    command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    with open(log_file, "ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "executor.keeper", str(size.niceness), *command, "spark-internal"],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env={**os.environ, "SPARK_HOME": str(home)},
+            applications.add(cursor, row)
+            self._add_event(cursor, PROVISIONING, name, order.job_id, None)
+        settings = self._settings
+        application = Application(
+            name, size, port, self._scratch / name, settings.master, settings.spark, order.is_short
         )
+
+        def start() -> Endpoint:
+            log_file = self._lake.directory / "logs" / f"{name}.log"
+            return Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file)
+
+        try:
+            group = Group(row, size, start())
+        except Exception as error:
+            with self._lake.transaction(self._lake.cursor()) as cursor:
+                applications.set_state(cursor, row.id, DESTROYED, str(error))
+            raise
+        with self._lock:
+            self._groups[row.id] = group
+        return group, start
+
+    def _set_state(self, group: Group, state: str, job_id: int | None, reason: str | None = None) -> None:
+        group.state = state
+        with self._lake.transaction(self._lake.cursor()) as cursor:
+            applications.set_state(cursor, group.row.id, state, reason)
+            self._add_event(cursor, state, group.row.name, job_id, reason)
+
+    def _add_event(self, cursor: Cursor, state: str, name: str, job_id: int | None, reason: str | None) -> None:
+        info = {"resource_group": name} | ({"reason": reason} if reason else {})
+        self._store.add_event(cursor, f"RESOURCE_GROUP_{state}", job_id, info)
+
+
+def _not_ready(name: str, timeout_s: float, reason: TimeoutError) -> Error:
+    return Error(
+        f"resource group {name} was not ready within {timeout_s:g} s: {reason}",
+        errors.INSUFFICIENT_RESOURCES,
+        detail=f"The log is {name}.log in the data directory's logs.",
+        hint="ALTER SYSTEM SET serverless_backfill_provision_timeout allows more.",
+    )
+
+
+def _check(is_cancelled: Callable[[], bool]) -> None:
+    if is_cancelled():
+        raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+
+
+def _pause(seconds: float, is_cancelled: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        _check(is_cancelled)
+        time.sleep(0.05)
 
 
 def require_java() -> None:
     """Raise Error when there is no Java for Spark to run on."""
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise Error("Spark needs Java 17 or newer, and no java was found", hint="Install a JRE, or set JAVA_HOME.")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def _last_line(log_file: Path) -> str:
-    lines = [line for line in log_file.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else f"see {log_file}"

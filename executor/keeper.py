@@ -1,23 +1,39 @@
-"""Keeps a child process no longer than its server: `python -m executor.keeper NICENESS COMMAND…`.
+"""Keeps a child process, and its scratch directory, no longer than its server.
+
+    python -P keeper.py PRIORITY SCRATCH COMMAND…
 
 The server holds the other end of standard input. When the server ends, however it ends (kill -9 too), reading gives
 end of file, and the keeper kills the child's whole process group. The keeper's process group is its own, so that a
 Ctrl-C on the server's terminal lets the server decide.
+
+PRIORITY is `normal` or `background`: what runs in the background yields the processor and the disk to everything else.
+
+Should somebody kill the keeper as well, the scratch directory tells the next server: `pid` has the child's process
+group, and `lock` is locked for as long as the child lives.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
+
+NORMAL, BACKGROUND = "normal", "background"
+# Such a process has about a tenth of a processor that others want.
+BACKGROUND_NICENESS = 10
 
 
 def main() -> None:
-    niceness, command = int(sys.argv[1]), sys.argv[2:]
-    os.nice(niceness)
+    priority, scratch, command = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    if priority == BACKGROUND:
+        os.nice(BACKGROUND_NICENESS)  # Linux derives the priority of I/O from it (ioprio_set(2))
     child: subprocess.Popen[bytes] | None = None
     is_ending = threading.Event()
 
@@ -28,16 +44,46 @@ def main() -> None:
                 os.killpg(child.pid, signal.SIGKILL)
 
     def watch() -> None:
-        sys.stdin.buffer.read()
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
         kill()
 
     # The handler comes before the child, so that no signal in between leaves it behind.
     signal.signal(signal.SIGTERM, lambda *_: kill())
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    with open(scratch / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(lock.fileno(),))
+    (scratch / "pid").write_text(str(child.pid))
     if is_ending.is_set():
         kill()
     threading.Thread(target=watch, daemon=True).start()
-    sys.exit(child.wait())
+    code = child.wait()
+    shutil.rmtree(scratch, ignore_errors=True)
+    sys.exit(code)
+
+
+def end_orphan(scratch: Path, timeout_s: float = 10) -> bool:
+    """Kill the child of a keeper that was killed, and delete its scratch directory. Returns whether there was one."""
+    deadline = time.monotonic() + timeout_s
+    was_alive = False
+    while _is_locked(scratch / "lock") and time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            os.killpg(int((scratch / "pid").read_text()), signal.SIGKILL)
+            was_alive = True
+        time.sleep(0.02)
+    shutil.rmtree(scratch, ignore_errors=True)
+    return was_alive
+
+
+def _is_locked(lock: Path) -> bool:
+    try:
+        with open(lock) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 from catalog.lake import Cursor, register_files
 from catalog.row_ids import ALL, RowIds
 from catalog.store import Slice
+from executor.advance import delete_unused
 from executor.slicing import plan_slices
 from executor.spark_engine import SparkEngine, file_rows
 from executor.work import Work
@@ -134,6 +135,8 @@ def _commit_slice(work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice,
     with work.lake.transaction(cursor):
         register_files(cursor, work.view.table_of(fragment.target), filled)
         work.store.finish_slice(cursor, work.id, slice_)
+    for directory in {Path(file).parent for file in files}:
+        delete_unused(directory, filled, 1)
 
 
 def _directory(work: Work, fragment: Fragment, slice_: Slice, is_partial: bool) -> Path:

@@ -227,11 +227,12 @@ class SparkEngine:
         if self.data is None:
             self._leave(cursor, addition.rows, query)
             return addition
-        written = self.run_to_parquet(query, self.data / addition.rows)
+        directory = self.data / addition.rows
+        written = self.run_to_parquet(query, directory)
         files = [file for file in written if file_rows(cursor, file)]
         listed = ", ".join(map(literal, files or written[:1]))
         cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {addition.rows} AS FROM read_parquet([{listed}])")
-        return replace(addition, files=tuple(files))
+        return replace(addition, files=tuple(files), directory=directory)
 
     def _leave(self, cursor: Cursor, name: str, query: str) -> None:
         """Make the rows of a Spark query a temporary table of the cursor."""

@@ -17,15 +17,19 @@ from catalog.lake import Cursor, DuckDBError, Lake
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.store import AlreadyDone, Store
 from executor.advance import Changes, Engine, View
+from executor.applications import Size
 from executor.coordinator import message_of
 from executor.duckdb_engine import DuckDBEngine
-from executor.groups import Group, Groups, Size
+from executor.groups import Group, Groups, Order
 from executor.slicing import row_count
 from executor.spark_engine import Exchange, SparkEngine, SparkError, spark_engine
 from executor.versions import Version
 from planner.strategy import SNAPSHOT
 
 logger = logging.getLogger(__name__)
+
+# A view over fewer upstream rows is created within a minute or so.
+SHORT_BACKFILL_ROWS = 20_000_000
 
 # A step that fails is tried again this often, then the job fails with the last reason.
 ATTEMPTS = 3
@@ -36,7 +40,7 @@ class Settings:
     """What a job needs to know of the configuration, read when it is needed."""
 
     slice_rows: Callable[[], int]
-    serverless_size: Callable[[int], Size]  # for a number of upstream rows
+    serverless_size: Callable[[], Size]
     # Upstream rows up to which a view is filled on DuckDB, in process; -1 never.
     in_process_rows: Callable[[], int]
     # Whether DuckDB takes up this many changed rows of a creating view.
@@ -237,30 +241,32 @@ class Work:
         return sum(row_count(cursor, scan.relation, snapshot) for scan in self.view.plan.scans)
 
     def group(self) -> Group:
-        """The job's resource group; another one when the last has died."""
+        """The job's resource group; another one when the last has died. Raises Error 53000 if it cannot be had."""
+        if not self.is_serverless:
+            return self._groups.get(self.job.resource_group, lambda: self.is_stopping)
         with self._group_lock:
             if self._group is None or not self._group.is_alive:
                 self._release_group()
-                self._group = self._acquire_group()
+                self._group = self._borrow_group()
             return self._group
 
-    def _acquire_group(self) -> Group:
-        if not self.is_serverless:
-            return self._groups.default(lambda: self.is_stopping)
-        group = self._groups.provision(self.settings.serverless_size(self.upstream_rows()), lambda: self.is_stopping)
+    def _borrow_group(self) -> Group:
+        is_short = self.upstream_rows() < SHORT_BACKFILL_ROWS
+        order = Order(self.settings.serverless_size(), None, self.id, is_short, self.wait_because)
+        group = self._groups.borrow(order, lambda: self.is_stopping)
         with self.store.change(relations=False) as cursor:
             self.store.set_job_group(cursor, self.id, group.name)
-            self.store.add_event(cursor, "SERVERLESS_BACKFILL_PROVISIONED", self.id, {"resource_group": group.name})
+        self.wait_because(None)
         return group
 
     def release_group(self) -> None:
-        """Destroy the job's own group, if it has one."""
+        """Give the job's own group back, if it has one."""
         with self._group_lock:
             self._release_group()
 
     def _release_group(self) -> None:
-        if self._group is not None and self.is_serverless:
-            self._groups.destroy(self._group)
+        if self._group is not None:
+            self._groups.give_back(self._group, self.id)
         self._group = None
 
     @contextmanager

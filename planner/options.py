@@ -10,8 +10,8 @@ from planner.statements import Option
 from planner.strategy import BackfillSettings
 
 RATE_LIMIT, ORDER, STRATEGY = "backfill_rate_limit", "backfill_order", "backfill_strategy"
-SERVERLESS = "cloud.serverless_backfill_enabled"
-_KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS})
+SERVERLESS, RESOURCE_GROUP = "cloud.serverless_backfill_enabled", "resource_group"
+_KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP})
 _U32 = range(2**32)
 
 
@@ -23,6 +23,7 @@ class ViewOptions:
     order: Option | None = None
     rate_limit: int | None = None
     is_serverless: bool | None = None
+    resource_group: Option | None = None
 
     def applied(self, settings: BackfillSettings) -> BackfillSettings:
         """The session's settings where no option beats them."""
@@ -40,12 +41,20 @@ def read_options(options: tuple[Option, ...]) -> ViewOptions:
             errors.INVALID_PARAMETER_VALUE,
             position=given[unknown[0]].position,
         )
-    limit, serverless = given.get(RATE_LIMIT), given.get(SERVERLESS)
+    limit, serverless, group = given.get(RATE_LIMIT), given.get(SERVERLESS), given.get(RESOURCE_GROUP)
+    is_serverless = serverless.value == "true" if serverless is not None else None  # only this word, as in RisingWave
+    if group is not None and is_serverless:
+        raise Error(
+            "Please do not specify serverless backfilling and resource group together",
+            errors.INVALID_PARAMETER_VALUE,
+            position=group.position,
+        )
     return ViewOptions(
         given.get(STRATEGY),
         given.get(ORDER),
         _rows_a_second(limit) if limit is not None else None,
-        serverless.value == "true" if serverless is not None else None,  # only this word is true, as in RisingWave
+        is_serverless,
+        group,
     )
 
 

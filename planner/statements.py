@@ -192,6 +192,39 @@ class AlterBackfillParallelism:
 
 
 @dataclass(frozen=True)
+class AlterResourceGroup:
+    """ALTER MATERIALIZED VIEW … SET RESOURCE_GROUP; `group` None is that of the database."""
+
+    name: Name
+    group: str | None
+    is_deferred: bool = False
+
+
+@dataclass(frozen=True)
+class CreateDatabase:
+    name: str
+    group: str | None
+    if_not_exists: bool
+    position: int
+
+
+@dataclass(frozen=True)
+class DropDatabase:
+    name: str
+    if_exists: bool
+    position: int
+
+
+@dataclass(frozen=True)
+class AlterDatabase:
+    """ALTER DATABASE … SET RESOURCE_GROUP; None is the default one."""
+
+    name: str
+    group: str | None
+    position: int
+
+
+@dataclass(frozen=True)
 class Flush:
     pass
 
@@ -264,6 +297,10 @@ Statement = (
     | AlterRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
+    | AlterResourceGroup
+    | CreateDatabase
+    | DropDatabase
+    | AlterDatabase
     | Flush
     | Recover
     | Wait

@@ -62,7 +62,7 @@ def _parse_arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     serve_parser = commands.add_parser("serve", help="serve SQL clients")
     serve_parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with the same settings")
-    for field in fields(Config):
+    for field in (field for field in fields(Config) if field.name in _HELP):
         default = f" (default {field.default})" if field.default is not None else ""
         name = field.name.replace("_", "-")
         serve_parser.add_argument(f"--{name}", help=f"{_HELP[field.name]}{default}", metavar=name.upper())

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error, not_found
-from catalog.model import CREATING, INITIAL, Catalog, Job
+from catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job
 from planner.bind import resolve
-from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, Name
+from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
 from planner.strategy import NO_SHUFFLE, SNAPSHOT
 from server.result import Notice, Result
 from server.session import Session
@@ -47,6 +47,24 @@ def set_backfill_parallelism(session: Session, statement: AlterBackfillParalleli
             reason = "its creating backfill contains a scan type that does not support online rescheduling"
             raise _cannot_alter(job, reason, "Arrangement backfill does: WITH (backfill_strategy = 'arrangement').")
         return replace(job, backfill_parallelism=statement.parallelism)
+
+    return _change(session, statement.name, changed, statement.is_deferred)
+
+
+def set_resource_group(session: Session, statement: AlterResourceGroup) -> Result:
+    """Where a view runs; a backfill moves there with its next step, a serverless one when it is done.
+
+    Raises Error 42704 for a group that is not there.
+    """
+    group = None if statement.group == DEFAULT_GROUP else statement.group
+    if group is not None:
+        session.context.groups.check_exists(group)
+
+    def changed(job: Job) -> Job:
+        job = replace(job, specific_group=group)
+        if job.is_serverless and _is_creating(job):
+            return job
+        return replace(job, resource_group=session.context.store.catalog.steady_group(job))
 
     return _change(session, statement.name, changed, statement.is_deferred)
 

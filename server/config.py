@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.model import DEFAULT_GROUP
+from executor.applications import Size, check_master
+
+# Sizes of serverless nodes that ALTER SYSTEM may name, by cores and GiB.
+SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16) for gib in (2 * cores, 4 * cores)}
 
 
 @dataclass(frozen=True)
 class Config:
     """The server's configuration. Memory is in MiB.
 
-    `spark_master` None runs Spark inside the default group's own process. `spark_start` is `eager` (with the server,
-    in the background) or `on_demand`.
+    `spark_master` None runs Spark in processes of this machine. `spark_start` is `eager` (with the server, in the
+    background) or `on_demand`. Only the file has the last three: resource groups beside `default`, SKUs beside the
+    usual ones, and settings of Spark itself.
     """
 
     listen: str = "127.0.0.1:4566"
@@ -30,6 +36,28 @@ class Config:
     duckdb_memory: str | None = None
     max_message_bytes: int = 1 << 30
     log_level: str = "WARNING"
+    resource_groups: Mapping[str, Size] = field(default_factory=dict)
+    serverless_skus: Mapping[str, Size] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def group_sizes(self) -> dict[str, Size]:
+        """Of the steady resource groups."""
+        return {**self.resource_groups, DEFAULT_GROUP: Size(self.spark_cores, self.spark_memory_mib)}
+
+    @property
+    def skus(self) -> dict[str, Size]:
+        """Of serverless nodes."""
+        return SKUS | dict(self.serverless_skus)
+
+    def check_parameter(self, name: str, value: str | None) -> None:
+        """Raises Error 22023 for a system parameter's value that the configuration does not allow."""
+        if name == "serverless_backfill_sku" and value is not None and value not in self.skus:
+            raise Error(
+                f"Invalid value `{value}` for `{name}`: unknown SKU",
+                errors.INVALID_PARAMETER_VALUE,
+                hint=f"The SKUs are {', '.join(self.skus)}. The configuration file can add some.",
+            )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -46,11 +74,12 @@ def load_config(
     """The configuration, and the parameters (session variables and system parameters) the file sets.
 
     `arguments` are those given on the command line. Environment variables are `SPARKWAVE_` and the field in upper
-    case. The file has the fields at its top level and parameters in a table `[parameters]`.
+    case. The file has the fields at its top level, parameters in a table `[parameters]`, Spark's settings in `[spark]`,
+    and `cores`, `memory_mib` and `replicas` in each `[resource_groups.<name>]` and `[serverless_skus.<name>]`.
     Raises Error F0000 for an unknown or wrong setting.
     """
     from_file, parameters = _read_file(file) if file else ({}, {})
-    known = {field.name: field for field in fields(Config)}
+    known = [field.name for field in fields(Config)]
     values: dict[str, Any] = {}
     for name in known:
         variable = f"SPARKWAVE_{name.upper()}"
@@ -73,9 +102,20 @@ def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     except tomllib.TOMLDecodeError as error:
         raise Error(f"{file}: {error}", errors.CONFIG_FILE_ERROR) from error
     parameters = content.pop("parameters", {})
-    return content, {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in parameters.items()
-    }
+    return content, _settings(parameters)
+
+
+def _sizes(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
+    found = {name: Size(**table) for name, table in tables.items()}
+    for size in found.values():
+        if not all(isinstance(number, int) and number > 0 for number in (size.cores, size.memory_mib, size.replicas)):
+            raise ValueError
+    return found
+
+
+def _settings(table: Mapping[str, Any]) -> dict[str, str]:
+    """Spark's settings, under their whole names: `"spark.executor.extraJavaOptions" = "…"`."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}
 
 
 _CONVERSIONS: dict[str, Any] = {
@@ -83,6 +123,10 @@ _CONVERSIONS: dict[str, Any] = {
     "spark_cores": int,
     "spark_memory_mib": int,
     "max_message_bytes": int,
+    "spark_master": check_master,
+    "resource_groups": _sizes,
+    "serverless_skus": _sizes,
+    "spark": _settings,
 }
 _CHOICES = {
     "spark_start": ("eager", "on_demand"),
@@ -93,7 +137,7 @@ _CHOICES = {
 def _convert(name: str, value: Any, where: str) -> Any:
     try:
         converted = _CONVERSIONS.get(name, str)(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise Error(f'invalid value "{value}" for {where}', errors.CONFIG_FILE_ERROR) from error
     if name in _CHOICES and converted not in _CHOICES[name]:
         allowed = ", ".join(_CHOICES[name])

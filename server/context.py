@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.store import Store
+from executor.applications import Size
 from executor.coordinator import Coordinator
-from executor.groups import Groups, Size, require_java
+from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
 from executor.plans import Plans
 from executor.retention import Retention
@@ -20,12 +21,6 @@ from server.config import Config
 from server.variables import SYSTEM, find, normalise
 
 logger = logging.getLogger(__name__)
-
-PROVISION_TIMEOUT_S = 120
-# A backfill's own Spark yields the CPU to the server and to the default group.
-SERVERLESS_NICENESS = 10
-# A backfill of fewer upstream rows is over before an optimising JIT compiler pays.
-SHORT_BACKFILL_ROWS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -81,6 +76,8 @@ def open_context(config: Config, parameters: dict[str, str]) -> Context:
     Raises Error when the directory, a parameter or the machine is not fit.
     """
     checked = {name: normalise(find(name, system=True), value) for name, value in parameters.items()}
+    for name, value in checked.items():
+        config.check_parameter(name, value)
     require_java()
     lake = Lake(config.data, config.duckdb_memory)
     try:
@@ -99,13 +96,21 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     def parameter(name: str) -> str:
         return store.catalog.parameters.get(name, SYSTEM[name].default)
 
-    def serverless_size(upstream_rows: int) -> Size:
-        cores, gib = parameter("serverless_backfill_sku").split("x")
-        return Size(int(cores), int(gib) * 1024, SERVERLESS_NICENESS, upstream_rows < SHORT_BACKFILL_ROWS)
+    def serverless_size() -> Size:
+        sku = config.skus.get(
+            parameter("serverless_backfill_sku"), config.skus[SYSTEM["serverless_backfill_sku"].default]
+        )
+        return replace(sku, replicas=int(parameter("serverless_backfill_replicas")))
 
     plans = Plans()
-    size = Size(config.spark_cores, config.spark_memory_mib)
-    groups = Groups(lake, config.spark_master, size, PROVISION_TIMEOUT_S)
+    group_settings = GroupSettings(
+        config.group_sizes,
+        config.spark_master,
+        config.spark,
+        lambda: int(parameter("serverless_backfill_provision_timeout")),
+        lambda: int(parameter("serverless_backfill_linger")),
+    )
+    groups = Groups(store, group_settings)
     coordinator = Coordinator(
         store,
         plans,
@@ -138,7 +143,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
 def _warm_up(groups: Groups) -> None:
     """Have Spark ready before the first view needs it."""
     try:
-        with groups.default().session() as session:
+        with groups.get().session() as session:
             session.sql("SELECT 1").collect()
     except Error as error:
         if error.sqlstate != errors.QUERY_CANCELED:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import INITIAL, ROW_ID, Column, Job, Relation, row_id_column
+from catalog.model import DEFAULT_GROUP, INITIAL, ROW_ID, Column, Job, Relation, row_id_column
+from catalog.names import quote_if_needed
 from catalog.store import already_exists
-from executor.groups import DEFAULT_GROUP
 from planner.batch.query import plan_query, relations_read
 from planner.bind import resolve
 from planner.explain.explain import notices
@@ -65,11 +65,11 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
             session.context.jobs.wait(found.id, watch(session, "CREATE MATERIALIZED VIEW"))
         return Result("CREATE_MATERIALIZED_VIEW", notices=[existing])
     options = read_options(statement.options)
-    is_serverless = _resolve_serverless(session, options)
     parallelism, backfill_parallelism = _parallelism(session), _backfill_parallelism(session)
     settings = options.applied(session.backfill_settings)
     environment = session.environment
     plan = plan_view(statement, environment.catalog, environment.scope, settings)
+    is_serverless, group = _resource_type(session, options)
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
     relation = _view_relation(session, statement, plan, upstreams)
@@ -78,12 +78,13 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         INITIAL,
         is_background,
         is_serverless,
-        DEFAULT_GROUP,
+        group or session.context.store.catalog.databases[session.database],
         plan.strategy,
         rate_limit=settings.rate_limit,
         parallelism=parallelism,
         backfill_parallelism=backfill_parallelism,
         order=plan.order,
+        specific_group=group,
     )
     backfill = session.context.jobs.create(relation, plan, job)
     check = session.check_cancelled if is_background else watch(session, "CREATE MATERIALIZED VIEW")
@@ -92,7 +93,10 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     except Error:
         session.context.jobs.cancel((backfill.id,))
         raise
-    return Result("CREATE_MATERIALIZED_VIEW", notices=[Notice(text) for text in notices(statement.query, plan)])
+    texts = notices(statement.query, plan)
+    if is_serverless and plan.duckdb_only:
+        texts = [*texts, "Serverless backfill has no effect on a view that is filled in the server."]
+    return Result("CREATE_MATERIALIZED_VIEW", notices=[Notice(text) for text in texts])
 
 
 def _view_relation(
@@ -150,17 +154,32 @@ def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> t
     return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))
 
 
-def _resolve_serverless(session: Session, options: ViewOptions) -> bool:
-    """RisingWave's precedence: the option beats the session variable."""
-    asked = options.is_serverless
-    wanted = session.flag("enable_serverless_backfill") if asked is None else asked
+def _resource_type(session: Session, options: ViewOptions) -> tuple[bool, str | None]:
+    """Whether the backfill is serverless, and the resource group that is named: an option beats the session variable.
+
+    (RisingWave: src/frontend/src/handler/create_mv.rs, resolve_streaming_job_resource_type.) Raises Error 22023 when
+    serverless backfill is not enabled, 0A000 where it is not possible, 42704 for an unknown group.
+    """
+    option = options.resource_group
+    if option is not None:
+        session.context.groups.check_exists(option.value, option.value_position)
+        return False, None if option.value == DEFAULT_GROUP else option.value
+    wanted = session.flag("enable_serverless_backfill") if options.is_serverless is None else options.is_serverless
     if wanted and session.get("serverless_backfill_enabled") != "true":
         raise Error(
             DISABLED,
             errors.INVALID_PARAMETER_VALUE,
             hint="An administrator can enable it here: ALTER SYSTEM SET serverless_backfill_enabled = true",
         )
-    return wanted
+    group = session.context.store.catalog.databases[session.database]
+    if wanted and group != DEFAULT_GROUP:
+        raise Error(
+            "Serverless Backfill is not supported for databases in non-default resource groups: "
+            f'database "{session.database}" is in "{group}"',
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=f"ALTER DATABASE {quote_if_needed(session.database)} RESET RESOURCE_GROUP",
+        )
+    return wanted, None
 
 
 def _parallelism(session: Session) -> str:

@@ -18,7 +18,7 @@ from planner.parse.statement import parse_statement
 from planner.parse.tokens import split_statements
 from planner.parse.trees import locate
 from planner.statements import Statement
-from server import alter, control, copy_handlers, ddl, dml, queries, result, show
+from server import alter, control, copy_handlers, databases, ddl, dml, queries, result, show
 from server.context import Context
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
@@ -50,6 +50,10 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterRateLimit: _plain(alter.set_rate_limit),
     statements.AlterParallelism: _plain(alter.set_parallelism),
     statements.AlterBackfillParallelism: _plain(alter.set_backfill_parallelism),
+    statements.AlterResourceGroup: _plain(alter.set_resource_group),
+    statements.CreateDatabase: _plain(databases.create_database),
+    statements.DropDatabase: _plain(databases.drop_database),
+    statements.AlterDatabase: _plain(databases.alter_database),
     statements.Flush: _plain(control.flush),
     statements.Recover: _plain(control.recover),
     statements.Wait: _plain(control.wait),

@@ -33,7 +33,7 @@ class Session:
         self.context = context
         self.user = startup.get("user", "root")
         self.database = startup.get("database") or DEFAULT_DATABASE
-        if self.database != DEFAULT_DATABASE:
+        if self.database not in context.store.catalog.databases:
             raise Error(f'database "{self.database}" does not exist', errors.INVALID_CATALOG_NAME)
         if self.user not in ("root", "postgres"):
             raise Error(f'role "{self.user}" does not exist', "28000")

@@ -54,7 +54,7 @@ def _rows(session: Session, statement: Show) -> list[tuple[object, ...]]:
             found = [r for r in catalog.relations if r.kind == kind and r.created and r.schema == wanted]
             return [(relation.qualified_name,) for relation in sorted(found, key=lambda r: r.name)]
         case "DATABASES":
-            return [(database,) for database in sorted({database for database, _ in catalog.schemas})]
+            return [(database,) for database in sorted(catalog.databases)]
         case "SCHEMAS":
             own = {schema for database, schema in catalog.schemas if database == session.database}
             return [(schema,) for schema in sorted(own | {"information_schema", "pg_catalog", "rw_catalog"})]
@@ -69,8 +69,7 @@ def _rows(session: Session, statement: Show) -> list[tuple[object, ...]]:
 
 def _nodes(session: Session) -> list[tuple[object, ...]]:
     rows = session.context.lake.cursor().execute(
-        "SELECT id, name || ':' || port, 'WORKER_TYPE_COMPUTE_NODE', state, cores, started_at::VARCHAR "
-        "FROM lake.sparkwave.nodes ORDER BY id"
+        "SELECT id, host || ':' || port, type, state, parallelism, started_at::VARCHAR FROM memory.rwc.rw_worker_nodes"
     )
     return [tuple(map(str, row)) for row in rows.fetchall()]
 
@@ -103,6 +102,7 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
         return Result("SET_VARIABLE")
     variable = find(statement.name, system=True)
     value = normalise(variable, statement.value) if statement.value is not None else None
+    session.context.config.check_parameter(variable.name, value)
     with session.context.store.change() as cursor:
         session.context.store.set_parameter(cursor, variable.name, value)
     notices = []

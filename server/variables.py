@@ -68,13 +68,6 @@ def _time_zone(text: str) -> str:
     return text
 
 
-def _size(text: str) -> str:
-    """`<cores>x<GiB>`, e.g. 2x4."""
-    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*", text):
-        raise ValueError("<cores>x<GiB> expected, such as 2x4")
-    return text
-
-
 def _duration(text: str) -> str:
     match = re.fullmatch(r"(\d+)\s*(ms|s|min|h|d)?", text.strip())
     if not match:
@@ -142,7 +135,10 @@ SYSTEM: dict[str, Variable] = {
         Variable("max_concurrent_creating_streaming_jobs", "1", _integer(*_U32), "Jobs created at once; 0 is no limit"),
         Variable("time_travel_retention_ms", "600000", _retention, "How long old snapshots are kept; 0: while needed"),
         Variable("serverless_backfill_enabled", "false", _boolean, "Allow backfills on resources of their own"),
-        Variable("serverless_backfill_sku", "2x2", _size, "Size of a serverless node: <cores>x<GiB>"),
+        Variable("serverless_backfill_sku", "2c4g", _text, "Cores and GiB of a serverless node, one of the SKUs"),
+        Variable("serverless_backfill_replicas", "1", _integer(1, 1000), "Nodes of a serverless resource group"),
+        Variable("serverless_backfill_provision_timeout", "120", _integer(1, 86400), "Seconds for a group to come"),
+        Variable("serverless_backfill_linger", "0", _integer(0, 86400), "Seconds a group stays without a job"),
         Variable("streaming_engine", "auto", _one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
         Variable("streaming_duckdb_max_rows", "200000", _integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
         Variable("backfill_engine", "spark", _one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),

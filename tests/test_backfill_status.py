@@ -17,9 +17,8 @@ INSERT INTO lake.sparkwave.relations
     (11, 'dev', 'public', 'items', 'table', 'CREATE TABLE items (...)', ['id'], [], true, 'root', now(), now()),
     (20, 'dev', 'public', 'mv', 'materialized view', 'CREATE MATERIALIZED VIEW mv AS ...', ['id'], [10, 11], false,
      'root', now() - INTERVAL 1 HOUR, NULL);
-INSERT INTO lake.sparkwave.nodes VALUES
-    (1, 'risingwave-compute-1', '127.0.0.1', 5688, 'RUNNING', 'default', 4, 1024, now()),
-    (2, 'risingwave-backfill-1', '127.0.0.1', 5689, 'RUNNING', 'risingwave-backfill-1', 2, 1024, now());
+INSERT INTO lake.sparkwave.applications VALUES
+    (1, 'risingwave-compute-1', 'default', false, 'READY', 5688, 1, 4, 1024, NULL, now(), now(), now());
 """
 
 SNAPSHOT, ARRANGEMENT, NO_SHUFFLE = "SnapshotBackfill", "ArrangementBackfill", "Backfill"
@@ -205,8 +204,8 @@ def test_rate_limits(cursor: Cursor) -> None:
     [
         ({"status": "INITIAL", "waiting": "waiting for a permit (…)"}, [], 0, "WAITING", "waiting for a permit (…)"),
         ({"status": "INITIAL"}, [], 0, "PROVISIONING", None),
-        ({"is_serverless": True, "resource_group": "gone"}, [5, 5], 1, "PROVISIONING", None),
-        ({"is_serverless": True, "resource_group": "risingwave-backfill-1"}, [5, 5], 1, "RUNNING", None),
+        ({"is_serverless": True, "waiting": "provisioning x"}, [5, 5], 1, "PROVISIONING", "provisioning x"),
+        ({"is_serverless": True}, [5, 5], 1, "RUNNING", None),
         ({}, [5, 5], 1, "RUNNING", None),
         ({"rate_limit": 10}, [5, 5], 1, "RUNNING", None),
         ({"rate_limit": 0, "waiting": "the rate limit is 0"}, [5, 5], 1, "PAUSED", "the rate limit is 0"),
@@ -325,5 +324,6 @@ def test_columns(cursor: Cursor) -> None:
         ("strategy", "VARCHAR"), ("resource_group", "VARCHAR"), ("state", "VARCHAR"), ("rows_done", "BIGINT"),
         ("rows_total", "BIGINT"), ("rows_per_second", "DOUBLE"), ("seconds_left_low", "DOUBLE"),
         ("seconds_left_high", "DOUBLE"), ("rate_limit", "BIGINT"), ("reason", "VARCHAR"),
+        ("reason_since", "TIMESTAMP WITH TIME ZONE"),
         ("updated_at", "TIMESTAMP WITH TIME ZONE"),
     ]  # fmt: skip

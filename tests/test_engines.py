@@ -14,7 +14,6 @@ from catalog.lake import Cursor
 from catalog.model import ROW_ID, Column, Relation, row_id_column
 from catalog.row_ids import ALL, RowIds
 from catalog.types import INTEGER, VARCHAR
-from executor.groups import Group, Groups, Size
 from executor.spark_engine import SparkEngine, spark_engine
 from planner.bind import BoundQuery, Scope, bind, type_of
 from planner.functions.emit import SPARK, to_sql
@@ -39,14 +38,11 @@ T = Relation(
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cursor, SparkEngine]]:
     directory = tmp_path_factory.mktemp("engines") / "data"
-    context = open_context(Config(data=directory, spark_start="on_demand"), {})
-    groups: Groups = context.groups
-    group: Group = groups.provision(Size(2, 1024), lambda: False)
+    context = open_context(Config(data=directory, spark_start="on_demand", spark_cores=2, spark_memory_mib=1024), {})
     try:
-        with spark_engine(group, context.lake, "test") as engine:
+        with spark_engine(context.groups.get(), context.lake, "test") as engine:
             yield context.lake.cursor(), engine
     finally:
-        groups.destroy(group)
         context.close()
 
 

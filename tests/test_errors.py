@@ -246,7 +246,7 @@ ERRORS = [
     ("ALTER SYSTEM SET nope = 1", "42704", "nope"),
     ("ALTER SYSTEM SET barrier_interval_ms = 1", "22023", "out of range"),
     ("ALTER SYSTEM SET streaming_engine = 'flink'", "22023", "one of auto, spark, duckdb expected"),
-    ("ALTER SYSTEM SET serverless_backfill_sku = 'big'", "22023", "2x4"),
+    ("ALTER SYSTEM SET serverless_backfill_sku = 'big'", "22023", "unknown SKU"),
     ("WAIT MATERIALIZED VIEW nope", "42704", "materialized view not found: nope"),
     ("WAIT MATERIALIZED VIEW t", "42809", "Use `DROP TABLE` to drop a table."),
     # Others.

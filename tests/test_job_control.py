@@ -33,7 +33,7 @@ def opened_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cont
         run(client, "CREATE TABLE r (k int PRIMARY KEY, g int, v int)")
         run(client, f"INSERT INTO r SELECT i, i % 5, i FROM range({ROWS}) AS x (i)")
         run(client, "ALTER SYSTEM SET backfill_engine = spark")
-        with context.groups.default().session() as session:
+        with context.groups.get().session() as session:
             session.sql("SELECT 1").collect()
         yield context, client
 
@@ -85,6 +85,19 @@ def remains(context: Context, job: int) -> list[object]:
     rows += context.lake.cursor().execute(internal, [f"__internal_{job}%"]).fetchall()
     rows += [path for path in context.lake.data_path.glob(f"**/job_{job}") if path.exists()]
     return rows + list(context.lake.staging_path.iterdir())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("strategy", SLOW)
+def test_steps_without_rows_leave_nothing(parts: tuple[Context, Client], strategy: str) -> None:
+    """No file that a snapshot does not know, and no directory of a step."""
+    context, client = parts
+    run(client, f"ALTER SYSTEM SET backfill_slice_rows = {ROWS // 2}")
+    run(client, creation(strategy, "SELECT k FROM r WHERE v < 0"))
+    run(client, "WAIT")
+    assert not list(context.lake.data_path.glob("job_*"))
+    assert not list(context.lake.staging_path.iterdir())
+    assert run(client, "SELECT * FROM slow") == []
 
 
 # Cancelling.

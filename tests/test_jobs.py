@@ -275,7 +275,7 @@ def test_recover_leaves_waiting_jobs_alone(stuck_server: Server, own: Connection
     assert not second.is_over
 
 
-@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
+@pytest.mark.parametrize("strategy", ["snapshot", pytest.param("arrangement", marks=pytest.mark.long)])
 def test_progress_is_seen_and_never_goes_back(server: Server, strategy: str) -> None:
     """By every relation that shows it, over kill -9 too."""
     with server.connect() as own:

@@ -15,7 +15,7 @@ LAYERS = ("catalog", "planner", "executor", "server")  # each may import itself 
 PLACES = {
     "buenavista": {"server/wire"},
     "duckdb": {"catalog/lake"},
-    "pyspark": {"executor/groups", "executor/spark_engine"},
+    "pyspark": {f"executor/{name}" for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine")},
     "grpc": {"executor/spark_engine"},
     "sqlglot": {"planner"},
 }

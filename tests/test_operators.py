@@ -174,7 +174,7 @@ def test_spark_may_run_it(name: str) -> None:
     assert plan_over(TABLES, OPERATORS[name]).duckdb_only is None
 
 
-SAMPLE = ("full", "not_in", "group", "top_n", "ties", "window", "unnest", "tumble")
+SAMPLE = ("full", "group", "top_n")
 
 
 @pytest.mark.spark

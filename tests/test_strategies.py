@@ -216,7 +216,9 @@ def on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("strategy", "name"), [("arrangement", "group"), ("no_shuffle", "union_all")])
+@pytest.mark.parametrize(
+    ("strategy", "name"), [pytest.param("arrangement", "group", marks=pytest.mark.long), ("no_shuffle", "union_all")]
+)
 def test_on_spark(on_spark: tuple[Context, Client], strategy: str, name: str) -> None:
     refilled(on_spark[1])
     hold(*on_spark, name, strategy, 1)
@@ -246,7 +248,7 @@ def test_exchanges(on_spark: tuple[Context, Client]) -> None:
     physical = {}
     for by_key in (False, True):
         exchange = Exchange(3, by_key)
-        with spark_engine(context.groups.default(), context.lake, "test", None, exchange) as engine:
+        with spark_engine(context.groups.get(), context.lake, "test", None, exchange) as engine:
             engine.bind_slice(cursor, scan, context.lake.snapshot(cursor), RowIds(((0, 200_000),)))
             frame = engine.session.sql(to_sql(query.query, SPARK))
             physical[by_key] = frame._explain_string().split("== Physical Plan ==")[1]

@@ -23,6 +23,7 @@ SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path":
 # The OIDs are those in the recorded statements: \d t asks for 16388, \d mv for 16414.
 ROWS = """
 INSERT INTO lake.sparkwave.schemas VALUES (1400, 'dev', 's2', 'root'), (1500, 'other', 'public', 'root');
+INSERT INTO lake.sparkwave.databases VALUES (1500, 'other', 'root', 'default');
 INSERT INTO lake.sparkwave.relations
     (id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, created_at) VALUES
     (16388, 'dev', 'public', 't', 'table', 'CREATE TABLE t (...)', ['id'], [], true, 'root', now(), now()),
@@ -41,9 +42,10 @@ INSERT INTO lake.sparkwave.columns VALUES
     (16397, 2, 'x', 'jsonb', false, false), (16414, 1, 'name', 'character varying', false, false),
     (16414, 2, 'n', 'bigint', false, false), (16420, 1, 'i', 'integer', false, false),
     (16421, 1, 'a', 'integer', false, false);
-INSERT INTO lake.sparkwave.nodes VALUES
-    (1, 'risingwave-compute-0', '10.0.0.1', 5688, 'RUNNING', 'default', 4, 1024, now()),
-    (7, 'risingwave-backfill-1', '10.0.0.2', 5689, 'RUNNING', 'backfill-1', 2, 512, now());
+INSERT INTO lake.sparkwave.applications VALUES
+    (1, 'risingwave-compute-1', 'default', false, 'READY', 5688, 1, 4, 1024, NULL, now(), now(), now()),
+    (6, 'risingwave-backfill-6', 'backfill-6', true, 'DESTROYED', 5689, 1, 2, 512, NULL, now(), now(), now()),
+    (7, 'risingwave-backfill-7', 'backfill-1', true, 'PROVISIONING', 5690, 2, 2, 512, NULL, now(), NULL, now());
 INSERT INTO lake.sparkwave.events VALUES (now(), 'META_NODE_START', NULL, '{"a": 1}');
 CREATE TABLE lake."dev.public".t AS SELECT i AS id FROM range(100000) r(i);
 """
@@ -244,12 +246,13 @@ def test_progress_is_live(cursor: Cursor) -> None:
     ("sql", "expected"),
     [
         ("SELECT id, host, type, state FROM rw_worker_nodes",
-         [(1, "risingwave-compute-0", "WORKER_TYPE_COMPUTE_NODE", "RUNNING"),
-          (7, "risingwave-backfill-1", "WORKER_TYPE_COMPUTE_NODE", "RUNNING")]),
+         [(1000, "risingwave-compute-1-0", "WORKER_TYPE_COMPUTE_NODE", "RUNNING"),
+          (7000, "risingwave-backfill-7-0", "WORKER_TYPE_COMPUTE_NODE", "STARTING"),
+          (7001, "risingwave-backfill-7-1", "WORKER_TYPE_COMPUTE_NODE", "STARTING")]),
         ("SELECT status FROM rw_materialized_views WHERE name IN ('mv', 'read', 'failed') ORDER BY name",
          [("Created",), ("Creating",)]),
         ("SELECT name, streaming_workers, parallelism FROM rw_resource_groups ORDER BY name",
-         [("backfill-1", 1, 2), ("default", 1, 4)]),
+         [("backfill-1", 2, 4), ("default", 1, 4)]),
         ("SELECT objid, refobjid FROM rw_depend WHERE objid = 16414", [(16414, 16388)]),
         ("SELECT name, is_hidden FROM rw_columns WHERE relation_id = 16397 ORDER BY position",
          [("_row_id", True), ("x", False)]),

@@ -70,6 +70,7 @@ def test_view_has_the_types_of_its_query(maintained: Maintained, name: str) -> N
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_filled_on_spark(tmp_path: Path) -> None:
     """Backfills on Spark, epochs in process."""
     check(tmp_path, "0.001", 1200, {name: QUERIES[name] for name in ON_SPARK}, backfill_engine="spark")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -158,7 +156,7 @@ def test_views_follow_their_tables(session: Connection, engine: str, names: list
         check_views(session, names, f"after {change}")
 
 
-@pytest.mark.parametrize("engine", ["spark", "duckdb"])
+@pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.long), "duckdb"])
 def test_both_engines_maintain_alike(session: Connection, engine: str) -> None:
     names = ["united", "joined", "grouped", "overall", "bag", "on_view"]
     session.execute(f"ALTER SYSTEM SET streaming_engine = {engine}")
@@ -362,43 +360,10 @@ def test_ending_a_running_job(session: Connection, shared_server: Server, comman
     )
 
 
-def test_serverless_backfill_has_a_node_of_its_own(session: Connection, shared_server: Server) -> None:
-    """The node and its process live exactly as long as the backfill; the job then belongs to the default group."""
-    create_big_table(session)
-    session.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
-    session.execute("ALTER SYSTEM SET serverless_backfill_sku = '1x1'")
-    session.execute("SET background_ddl = true")
-    groups = "SELECT resource_group FROM rw_catalog.rw_worker_nodes ORDER BY id"
-    before = shared_server.java_processes()
-    assert session.execute(groups).fetchall() == [("default",)]
-    with_option = "WITH (cloud.serverless_backfill_enabled = true)"
-    session.execute(f"CREATE MATERIALIZED VIEW apart {with_option} AS SELECT k, v * 2 AS w FROM big")
-    node = session.execute(
-        "SELECT host, state, parallelism, system_total_memory_bytes, resource_group FROM rw_catalog.rw_worker_nodes "
-        "WHERE resource_group <> 'default'"
-    ).fetchone()
-    assert node is not None, "no dedicated node"
-    assert node[1:4] == ("RUNNING", 1, 1 << 30)
-    job = job_of(session, "apart")
-    jobs = f"SELECT status, resource_group FROM rw_catalog.rw_streaming_jobs WHERE id = {job}"
-    assert session.execute(jobs).fetchone() == ("CREATING", node[4])
-    progress = session.execute("SELECT is_serverless_backfill FROM rw_catalog.rw_ddl_progress").fetchall()
-    assert progress == [(True,)]
-    assert len(shared_server.java_processes()) == len(before) + 1
-    session.execute("WAIT")
-    assert wait_until(lambda: session.execute(groups).fetchall() == [("default",)], 15)
-    assert wait_until(lambda: shared_server.java_processes() == before, 15)
-    assert session.execute(jobs).fetchone() == ("CREATED", "default")
-    assert rows(session, "SELECT * FROM apart") == rows(session, "SELECT k, v * 2 AS w FROM big")
-    session.execute("INSERT INTO big VALUES (-1, 0, 21)")
-    session.execute("FLUSH")
-    assert session.execute("SELECT w FROM apart WHERE k = -1").fetchone() == (42,)
-
-
 def test_cancel_of_a_serverless_job_ends_its_node(session: Connection, shared_server: Server) -> None:
     create_big_table(session)
     session.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
-    session.execute("ALTER SYSTEM SET serverless_backfill_sku = '1x1'")
+    session.execute("ALTER SYSTEM SET serverless_backfill_sku = '1c2g'")
     session.execute("SET background_ddl = true")
     session.execute("SET enable_serverless_backfill = true")
     before = shared_server.java_processes()
@@ -408,28 +373,6 @@ def test_cancel_of_a_serverless_job_ends_its_node(session: Connection, shared_se
     assert session.execute("SHOW JOBS").fetchall() == []
     assert session.execute("SELECT count(*) FROM rw_catalog.rw_worker_nodes").fetchone() == (1,)
     assert wait_until(lambda: shared_server.java_processes() == before, 15)
-
-
-def test_backfill_survives_the_death_of_its_spark(shared_server: Server) -> None:
-    """kill -9 of the dedicated Spark application: another takes its place and goes on from the cursor."""
-    with shared_server.connect() as session:
-        session.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
-        session.execute("ALTER SYSTEM SET backfill_engine = spark")
-        session.execute("ALTER SYSTEM SET backfill_slice_rows = 20000")
-        session.execute("CREATE TABLE mortal (k bigint, g int)")
-        session.execute("INSERT INTO mortal SELECT i, i % 7 FROM range(200000) AS r(i)")
-        session.execute("SET background_ddl = true")
-        before = set(shared_server.java_processes())
-        option = "WITH (cloud.serverless_backfill_enabled = true)"
-        session.execute(f"CREATE MATERIALIZED VIEW survivor {option} AS SELECT k, g FROM mortal WHERE g < 5")
-        for pid in set(shared_server.java_processes()) - before:
-            os.kill(pid, signal.SIGKILL)
-        session.execute("WAIT")
-        query = "SELECT count(*), sum(k), sum(g) FROM"
-        expected = session.execute(f"{query} mortal WHERE g < 5").fetchone()
-        assert session.execute(f"{query} survivor").fetchone() == expected
-        session.execute("DROP TABLE mortal CASCADE")
-        session.execute("ALTER SYSTEM SET backfill_slice_rows = DEFAULT")
 
 
 def test_names_that_need_quotes(shared_server: Server) -> None:

@@ -5,7 +5,7 @@ CREATE OR REPLACE TABLE pgc._namespaces AS
 SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
 
 CREATE OR REPLACE TABLE pgc._databases AS
-SELECT if(database = 'dev', 1, min(id))::UINTEGER AS id, database AS name FROM pgc._namespaces GROUP BY database;
+SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
 
 -- With the relations that are being created, which are visible in rw_materialized_views alone.
 CREATE OR REPLACE TABLE pgc._all_relations AS

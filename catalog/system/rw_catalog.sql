@@ -128,13 +128,13 @@ GROUP BY e.job_id, e.edge[2];
 CREATE OR REPLACE VIEW rwc._fragment_status AS
 SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.schema || '.' || u.name AS upstream_name,
        j.strategy, j.resource_group, p.consumed AS rows_done, p.total AS rows_total, j.rate_limit, j.initialized_at,
-       coalesce(j.waiting, 'waiting for ' || h.names || ' (backfill_order)') AS waiting,
+       coalesce(j.waiting, 'waiting for ' || h.names || ' (backfill_order)') AS waiting, j.waiting_since,
        CASE WHEN j.waiting LIKE 'waiting for a permit%' THEN 'WAITING'
             WHEN j.is_finishing THEN 'FINISHING'
             WHEN j.status = 'INITIAL' THEN 'PROVISIONING'
             WHEN bool_and(p.is_read) OVER (PARTITION BY j.id) THEN 'CATCHING UP'
             WHEN p.is_read THEN 'FINISHED'
-            WHEN j.is_serverless AND n.resource_group IS NULL THEN 'PROVISIONING'
+            WHEN j.is_serverless AND j.waiting LIKE 'provisioning%' THEN 'PROVISIONING'
             WHEN j.rate_limit = 0 THEN 'PAUSED'
             WHEN j.waiting LIKE 'retrying%' THEN 'RETRYING'
             WHEN j.waiting IS NOT NULL OR h.names IS NOT NULL THEN 'WAITING'
@@ -142,9 +142,7 @@ SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.s
 FROM rwc._creating_jobs j
 LEFT JOIN rwc._fragment_progress p ON p.job_id = j.id
 LEFT JOIN rwc._held_back h ON h.job_id = j.id AND h.upstream_id = p.upstream_id
-LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id
-LEFT JOIN (SELECT DISTINCT resource_group FROM lake.sparkwave.nodes WHERE state = 'RUNNING') n
-    ON n.resource_group = j.resource_group;
+LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id;
 
 CREATE OR REPLACE VIEW rwc.rw_backfill_status AS
 SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, s.strategy, s.resource_group, s.state,
@@ -155,6 +153,7 @@ SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, 
        CASE WHEN s.state = 'RUNNING' THEN round(greatest(s.rows_total - s.rows_done, 0) / r.slowest, 1)
        END AS seconds_left_high,
        s.rate_limit, if(s.state = 'FINISHED', NULL, s.waiting) AS reason,
+       if(s.state = 'FINISHED', NULL, s.waiting_since) AS reason_since,
        coalesce(r.last_at, s.initialized_at) AS updated_at
 FROM rwc._fragment_status s LEFT JOIN rwc._rates r USING (job_id, fragment_id)
 ORDER BY s.job_id, s.fragment_id;
@@ -173,7 +172,9 @@ WHERE r.kind = 'materialized view' AND r.database = pgf.session_database()
 
 CREATE OR REPLACE VIEW rwc.rw_streaming_jobs AS
 SELECT j.id::INTEGER AS id, r.name, d.id::INTEGER AS database_id, j.status, coalesce(j.parallelism, 'adaptive') AS parallelism,
-       256::INTEGER AS max_parallelism, j.resource_group
+       256::INTEGER AS max_parallelism,
+       if(j.is_serverless AND j.status = 'INITIAL', 'SERVERLESS_BACKFILL_RESOURCE_GROUP_TBD_FOR_' || j.id, j.resource_group)
+           AS resource_group
 FROM lake.sparkwave.jobs j
 JOIN lake.sparkwave.relations r ON r.id = j.id
 JOIN pgc._databases d ON d.name = r.database
@@ -201,7 +202,8 @@ SELECT p.fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type
        END AS parallelism_policy
 FROM rwc._fragment_progress p
 JOIN rwc._creating_jobs j ON j.id = p.job_id
-LEFT JOIN (SELECT resource_group, sum(cores)::INTEGER AS cores FROM lake.sparkwave.nodes GROUP BY resource_group) n
+LEFT JOIN (SELECT resource_group, sum(replicas * cores)::INTEGER AS cores FROM lake.sparkwave.applications
+           WHERE state <> 'DESTROYED' GROUP BY resource_group) n
     ON n.resource_group = j.resource_group;
 
 -- Only what has a limit. A job without fragments, because it waits or is done, keeps its limit in its first.
@@ -211,20 +213,28 @@ SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['M
 FROM lake.sparkwave.jobs j LEFT JOIN rwc.rw_fragments f ON f.table_id = j.id
 WHERE j.rate_limit IS NOT NULL AND j.status <> 'FAILED';
 
--- One row a compute node; a serverless backfill's node is listed while it lives.
+-- One row a compute node while it lives: the executors of the Spark applications.
 CREATE OR REPLACE VIEW rwc.rw_worker_nodes AS
-SELECT id::INTEGER AS id, name AS host, port::VARCHAR AS port, 'WORKER_TYPE_COMPUTE_NODE' AS type, state,
-       cores AS parallelism, true AS is_streaming, true AS is_serving, '' AS internal_rpc_host_addr,
+SELECT (1000 * id + node)::INTEGER AS id, name || '-' || node AS host, port::VARCHAR AS port,
+       'WORKER_TYPE_COMPUTE_NODE' AS type, if(state = 'PROVISIONING', 'STARTING', 'RUNNING') AS state,
+       cores AS parallelism, true AS is_streaming, NOT is_serverless AS is_serving, '' AS internal_rpc_host_addr,
        NULL::VARCHAR AS rw_version, memory_bytes AS system_total_memory_bytes, cores::BIGINT AS system_total_cpu_cores,
        started_at, resource_group, false AS is_iceberg_compactor
-FROM lake.sparkwave.nodes ORDER BY id;
+FROM (SELECT *, unnest(range(replicas)) AS node FROM lake.sparkwave.applications WHERE state <> 'DESTROYED')
+ORDER BY id;
+
+-- Beyond RisingWave: every Spark application, also of the past, with its state since `changed_at` and the reason for it.
+CREATE OR REPLACE VIEW rwc.rw_spark_applications AS
+SELECT id::INTEGER AS id, name, resource_group, is_serverless, state, replicas, cores, memory_bytes, started_at,
+       ready_at, changed_at, reason
+FROM lake.sparkwave.applications ORDER BY id;
 
 -- Every group that a node, a database or a job names.
 CREATE OR REPLACE VIEW rwc.rw_resource_groups AS
 WITH entry AS (
-    SELECT resource_group AS name, 1 AS worker, coalesce(cores, 0) AS cores, 0 AS database, 0 AS job FROM lake.sparkwave.nodes
-    UNION ALL SELECT 'default', 0, 0, 1, 0 FROM pgc._databases
-    UNION ALL SELECT resource_group, 0, 0, 0, 1 FROM rwc.rw_streaming_jobs
+    SELECT resource_group AS name, 1 AS worker, parallelism AS cores, 0 AS database, 0 AS job FROM rwc.rw_worker_nodes
+    UNION ALL SELECT resource_group, 0, 0, 1, 0 FROM pgc._databases
+    UNION ALL SELECT resource_group, 0, 0, 0, 1 FROM lake.sparkwave.jobs WHERE status <> 'FAILED'
 )
 SELECT name, sum(worker)::BIGINT AS streaming_workers, sum(cores)::BIGINT AS parallelism,
        sum(database)::BIGINT AS databases, sum(job)::BIGINT AS streaming_jobs
@@ -281,7 +291,7 @@ CREATE OR REPLACE VIEW rwc.rw_schemas AS
 SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, ['root=UC/root'] AS acl FROM pgc.pg_namespace;
 
 CREATE OR REPLACE VIEW rwc.rw_databases AS
-SELECT id::INTEGER AS id, name, 1::INTEGER AS owner, ['root=Cc/root'] AS acl, 'default' AS resource_group,
+SELECT id::INTEGER AS id, name, 1::INTEGER AS owner, ['root=Cc/root'] AS acl, resource_group,
        NULL::INTEGER AS barrier_interval_ms, NULL::BIGINT AS checkpoint_frequency
 FROM pgc._databases;
 

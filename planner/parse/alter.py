@@ -17,20 +17,24 @@ from planner.parallelism import (
     normalise_parallelism,
 )
 from planner.parse.tokens import TokenReader
-from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, Name
+from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
 
-AlterView = AlterRateLimit | AlterParallelism | AlterBackfillParallelism
+AlterView = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup
 
 
 def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
     """From the view's name on."""
     name = reader.name()
     position = reader.offset + 1
+    if reader.accept("RESET", "RESOURCE_GROUP"):
+        reset = AlterResourceGroup(name, None, reader.accept("DEFERRED"))
+        reader.finish()
+        return reset
     if not reader.accept("SET") or reader.peek() not in _SETTINGS:
         raise Error(
             "this ALTER MATERIALIZED VIEW is not supported",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="SET BACKFILL_RATE_LIMIT, SET PARALLELISM and SET BACKFILL_PARALLELISM are.",
+            hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM and RESOURCE_GROUP are.",
             position=position,
         )
     setting = _SETTINGS[reader.identifier().upper()]
@@ -66,6 +70,22 @@ def _backfill_parallelism(reader: TokenReader, name: Name) -> AlterBackfillParal
     return AlterBackfillParallelism(name, None if found == DEFAULT else int(found), reader.accept("DEFERRED"))
 
 
+def _resource_group(reader: TokenReader, name: Name) -> AlterResourceGroup:
+    group = parse_resource_group(reader)
+    return AlterResourceGroup(name, group, reader.accept("DEFERRED"))
+
+
+def parse_resource_group(reader: TokenReader) -> str | None:
+    """A resource group's name; None for DEFAULT. Raises Error 22023."""
+    position = reader.offset + 1
+    group = reader.value()
+    if not group:
+        raise Error(
+            "target resource group must be a valid string or default", errors.INVALID_PARAMETER_VALUE, position=position
+        )
+    return None if group == DEFAULT else group
+
+
 def _checked(reader: TokenReader, normalise: Callable[[str], str], allowed: str) -> str:
     """A parallelism. Raises Error 22023 with its position."""
     position = reader.offset + 1
@@ -90,4 +110,5 @@ _SETTINGS: dict[str, Callable[[TokenReader, Name], AlterView]] = {
     "BACKFILL_RATE_LIMIT": _rate_limit,
     "PARALLELISM": _parallelism,
     "BACKFILL_PARALLELISM": _backfill_parallelism,
+    "RESOURCE_GROUP": _resource_group,
 }

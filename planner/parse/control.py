@@ -7,6 +7,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from planner.parse.alter import parse_alter_materialized_view
+from planner.parse.database import parse_alter_database
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import parse_tree
 from planner.statements import (
@@ -152,6 +153,8 @@ def parse_alter(reader: TokenReader) -> Statement:
     reader.expect("ALTER")
     if reader.accept("MATERIALIZED", "VIEW"):
         return parse_alter_materialized_view(reader)
+    if reader.accept("DATABASE"):
+        return parse_alter_database(reader)
     if not reader.accept("SYSTEM"):
         hint = None
         if reader.peek() == "FRAGMENT":

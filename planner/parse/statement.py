@@ -22,6 +22,7 @@ from planner.parse.control import (
     parse_show,
     parse_wait,
 )
+from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
@@ -32,6 +33,7 @@ from planner.statements import (
     Deallocate,
     Delete,
     Drop,
+    DropDatabase,
     Empty,
     Explain,
     Insert,
@@ -72,11 +74,13 @@ def _create(reader: TokenReader) -> Statement:
         return _create_view(reader)
     if reader.accept("TABLE"):
         return parse_create_table(reader)
+    if reader.accept("DATABASE"):
+        return parse_create_database(reader)
     kind = reader.peek()
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, CREATE VIEW and CREATE MATERIALIZED VIEW are.",
+        hint="CREATE TABLE, CREATE VIEW, CREATE MATERIALIZED VIEW and CREATE DATABASE are.",
         position=reader.offset + 1,
     )
 
@@ -164,8 +168,10 @@ def _refuse_duplicates(options: tuple[Option, ...]) -> None:
         seen.add(option.name)
 
 
-def _drop(reader: TokenReader) -> Drop:
+def _drop(reader: TokenReader) -> Drop | DropDatabase:
     reader.expect("DROP")
+    if reader.accept("DATABASE"):
+        return parse_drop_database(reader)
     if reader.accept("MATERIALIZED", "VIEW"):
         kind = "materialized view"
     elif reader.accept("VIEW"):

@@ -1,0 +1,124 @@
+"""A Spark Connect server that this process has started: its own process, and the sessions on it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
+
+from executor import keeper
+from executor.applications import Application, command, environment
+
+_ERROR = re.compile(r"error|exception|could not", re.IGNORECASE)
+# How long its processes may take to end before they are killed.
+END_SECONDS = 10.0
+
+
+class Ended(Exception):
+    """The application has ended before it was ready; the text is what its log says of it."""
+
+
+class Endpoint:
+    """An application that is starting or runs. `priority` is as in the keeper."""
+
+    def __init__(self, application: Application, priority: str, log_file: Path) -> None:
+        self._application = application
+        self._log_file = log_file
+        self._sessions: list[SparkSession] = []
+        self._idle_sessions: list[SparkSession] = []
+        scratch = application.scratch
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        log_file.parent.mkdir(exist_ok=True)
+        with open(log_file, "ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", keeper.__file__, priority, str(scratch), *command(application)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=environment(application),
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_until_ready(self, deadline: float, check: Callable[[], None]) -> None:
+        """Wait until it answers, which it does not before it has all its nodes.
+
+        `deadline` is of `time.monotonic`; `check` raises to give up.
+        Raises Ended, and TimeoutError with what it was waiting for.
+        """
+        while not answers(self._application.port):
+            check()
+            if not self.is_alive:
+                raise Ended(self._last_words())
+            if time.monotonic() > deadline:
+                one = self._application.is_in_one_process
+                raise TimeoutError("Spark Connect did not answer" if one else "not all of its nodes have come")
+            time.sleep(0.05)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[SparkSession]:
+        """A Spark session of its own for the caller; sessions are reused, because a new one costs a second."""
+        session = self._idle_sessions.pop() if self._idle_sessions else None
+        if session is None:
+            session = connect(self._application.port)
+            self._sessions.append(session)
+        try:
+            yield session
+        finally:
+            self._idle_sessions.append(session)
+
+    def end(self) -> None:
+        """End what the client library still does with the processes, and them."""
+        for session in self._sessions:
+            session.client.close()
+        self._process.terminate()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            keeper.end_orphan(self._application.scratch)
+        if self._process.stdin:
+            self._process.stdin.close()
+
+    def _last_words(self) -> str:
+        """The last line of the log that speaks of an error, else the last one."""
+        lines = [line.strip() for line in self._log_file.read_text(errors="replace").splitlines() if line.strip()]
+        errors = [line for line in lines if _ERROR.search(line) and not line.startswith("at ")]
+        return (errors or lines or [f"see {self._log_file}"])[-1]
+
+
+def connect(port: int) -> SparkSession:
+    """A new session on a Spark Connect server of this machine.
+
+    One that does not answer for a few seconds is dead; the library's own policy tries for ten minutes.
+    """
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    session.client.set_retry_policies([DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1000)])
+    return session
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens on a port of this machine."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

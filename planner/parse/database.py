@@ -1,0 +1,62 @@
+"""Parsing of CREATE, DROP and ALTER DATABASE (RisingWave: src/sqlparser/src/parser.rs, parse_create_database)."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.alter import parse_resource_group
+from planner.parse.tokens import TokenReader
+from planner.statements import AlterDatabase, CreateDatabase, DropDatabase
+
+
+def parse_create_database(reader: TokenReader) -> CreateDatabase:
+    """From the word after DATABASE on: `[IF NOT EXISTS] name [WITH] [OWNER [=] user] [RESOURCE_GROUP [=] group]`.
+
+    The options may be in parentheses behind WITH too.
+    """
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    position = reader.offset + 1
+    name = reader.identifier()
+    is_list = reader.accept("WITH") and reader.accept("(")
+    group: str | None = None
+    while reader.peek() in ("OWNER", "RESOURCE_GROUP"):
+        is_group = reader.identifier() == "resource_group"
+        reader.accept("=")
+        if is_group:
+            group = parse_resource_group(reader)
+        else:
+            reader.value()  # there is one user
+        reader.accept(",")
+    if is_list:
+        reader.expect(")")
+    reader.finish()
+    return CreateDatabase(name, group, if_not_exists, position)
+
+
+def parse_drop_database(reader: TokenReader) -> DropDatabase:
+    if_exists = reader.accept("IF", "EXISTS")
+    position = reader.offset + 1
+    name = reader.identifier()
+    reader.finish()
+    return DropDatabase(name, if_exists, position)
+
+
+def parse_alter_database(reader: TokenReader) -> AlterDatabase:
+    """From the database's name on: `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`."""
+    position = reader.offset + 1
+    name = reader.identifier()
+    group: str | None = None
+    if reader.accept("SET", "RESOURCE_GROUP"):
+        if not reader.accept("TO"):
+            reader.expect("=")
+        group = parse_resource_group(reader)
+    elif not reader.accept("RESET", "RESOURCE_GROUP"):
+        raise Error(
+            "this ALTER DATABASE is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="SET RESOURCE_GROUP and RESET RESOURCE_GROUP are.",
+            position=reader.offset + 1,
+        )
+    reader.accept("DEFERRED")
+    reader.finish()
+    return AlterDatabase(name, group, position)

@@ -1,0 +1,65 @@
+"""CREATE, DROP and ALTER DATABASE."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import DEFAULT_GROUP
+from planner.statements import AlterDatabase, CreateDatabase, DropDatabase
+from server.result import Notice, Result
+from server.session import Session
+
+
+def create_database(session: Session, statement: CreateDatabase) -> Result:
+    """A database with the schema `public`, whose views run in a resource group. Raises Error 42P04 or 42704."""
+    group = statement.group or DEFAULT_GROUP
+    session.context.groups.check_exists(group)
+    store = session.context.store
+    with store.change() as cursor:
+        if statement.name not in store.catalog.databases:
+            store.create_database(cursor, statement.name, group)
+            return Result("CREATE_DATABASE")
+    if not statement.if_not_exists:
+        raise Error(
+            f'database "{statement.name}" already exists', errors.DUPLICATE_DATABASE, position=statement.position
+        )
+    return Result("CREATE_DATABASE", notices=[Notice(f'database "{statement.name}" already exists, skipping')])
+
+
+def drop_database(session: Session, statement: DropDatabase) -> Result:
+    """Drop an empty database. Raises Error 3D000, 55006 for the current one, 2BP01 when it has relations."""
+    store = session.context.store
+    if statement.name not in store.catalog.databases:
+        if statement.if_exists:
+            return Result("DROP_DATABASE", notices=[Notice(f'database "{statement.name}" does not exist, skipping')])
+        raise _unknown(statement.name, statement.position)
+    if statement.name == session.database:
+        raise Error("cannot drop the currently open database", errors.OBJECT_IN_USE, position=statement.position)
+    with store.change() as cursor:
+        relations = [r.qualified_name for r in store.catalog.relations if r.database == statement.name]
+        if relations:
+            raise Error(
+                f'cannot drop database "{statement.name}" because it is not empty',
+                errors.DEPENDENT_OBJECTS_STILL_EXIST,
+                detail=f"It has {', '.join(relations[:10])}{', …' if len(relations) > 10 else ''}.",
+                hint="Drop them first.",
+                position=statement.position,
+            )
+        store.drop_database(cursor, statement.name)
+    return Result("DROP_DATABASE")
+
+
+def alter_database(session: Session, statement: AlterDatabase) -> Result:
+    """Move a database, and its views without a resource group of their own, to one. Raises Error 3D000 or 42704."""
+    group = statement.group or DEFAULT_GROUP
+    session.context.groups.check_exists(group)
+    store = session.context.store
+    with store.change() as cursor:
+        if statement.name not in store.catalog.databases:
+            raise _unknown(statement.name, statement.position)
+        store.set_database_group(cursor, statement.name, group)
+    return Result("ALTER_DATABASE")
+
+
+def _unknown(name: str, position: int) -> Error:
+    return Error(f'database "{name}" does not exist', errors.INVALID_CATALOG_NAME, position=position)

@@ -1,0 +1,116 @@
+"""Spark beyond this machine: a real standalone master with two workers, and what Kubernetes would be asked for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from servers import Server, free_port, wait_until
+from test_serverless import APPLICATIONS, ON, fill, is_right, refused, view
+
+from executor.applications import SPARK_HOME, Application, Size, command, nodes_of
+
+
+def settings(command_line: list[str]) -> dict[str, str]:
+    pairs = [part.partition("=") for flag, part in itertools.pairwise(command_line) if flag == "--conf"]
+    return {key: value for key, _, value in pairs}
+
+
+def test_kubernetes() -> None:
+    """Replicas are pods, named after the group; what the administrator sets comes last."""
+    given = {"spark.kubernetes.container.image": "sparkwave:1", "spark.sql.shuffle.partitions": "7"}
+    app = Application(
+        "risingwave-backfill-3", Size(2, 4096, 3), 1234, Path("/scratch/3"), "k8s://https://k:6443", given
+    )
+    line = command(app)
+    assert line[line.index("--master") + 1] == "k8s://https://k:6443"
+    assert line[line.index("--driver-memory") + 1] == "1024m"
+    found = settings(line)
+    assert "spark.driver.host" not in found  # pods find the driver by its machine's name
+    assert given.items() <= found.items()
+    assert {
+        "spark.executor.instances": "3",
+        "spark.executor.cores": "2",
+        "spark.executor.memory": "4096m",
+        "spark.kubernetes.executor.podNamePrefix": "risingwave-backfill-3",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    }.items() <= found.items()
+
+
+@pytest.mark.parametrize(
+    ("master", "size", "expected"),
+    [
+        (None, Size(2, 2048), ("local[2]", 2048)),
+        (None, Size(2, 2048, 3), ("local-cluster[3,2,2048]", 1024)),
+        ("local[4]", Size(2, 2048), ("local[4]", 2048)),
+        ("spark://m:7077", Size(2, 2048, 3), ("spark://m:7077", 1024)),
+    ],
+)
+def test_masters(master: str | None, size: Size, expected: tuple[str, int]) -> None:
+    nodes = nodes_of(Application("a", size, 1, Path("/scratch"), master))
+    assert (nodes.master, nodes.driver_mib) == expected
+    assert nodes.settings.get("spark.cores.max") == ("6" if master == "spark://m:7077" else None)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """The URL of a standalone master with two workers of two cores each."""
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    host = ("--host", "127.0.0.1", "--webui-port", "0")
+    worker = ("org.apache.spark.deploy.worker.Worker", *host, "--cores", "2", "--memory", "4G")
+    commands = [
+        ("org.apache.spark.deploy.master.Master", *host, "--port", str(port)),
+        *((*worker, "--work-dir", str(tmp_path / f"work{number}"), url) for number in range(2)),
+    ]
+    log = tmp_path / "cluster.log"
+    with open(log, "ab") as out:
+        started = [
+            subprocess.Popen(
+                [str(SPARK_HOME / "bin" / "spark-class"), *line],
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOG_DIR": str(tmp_path)},
+            )
+            for line in commands
+        ]
+    try:
+        assert wait_until(lambda: log.read_text().count("Successfully registered with master") == 2, 60), (
+            log.read_text()
+        )
+        yield url
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_standalone_cluster(cluster: str, tmp_path: Path) -> None:
+    """The default group and a serverless one have cores of their own; a group that does not fit says so in time."""
+    server = Server(tmp_path / "data", spark_master=cluster, spark_cores=1, spark_memory_mib=1024)
+    try:
+        with server.connect() as session:
+            fill(session, 50_000)
+            session.execute("CREATE MATERIALIZED VIEW plain AS SELECT k, v + 1 AS w FROM t")
+            session.execute("ALTER SYSTEM SET serverless_backfill_replicas = 2")
+            session.execute("SET background_ddl = true")
+            session.execute(view(ON))
+            nodes = session.execute("SELECT parallelism, state FROM rw_catalog.rw_worker_nodes").fetchall()
+            assert nodes == [(1, "RUNNING")] * 3
+            session.execute("WAIT")
+            assert is_right(session) and is_right(session, "plain")
+            session.execute("ALTER SYSTEM SET serverless_backfill_replicas = 9")
+            session.execute("ALTER SYSTEM SET serverless_backfill_provision_timeout = 20")
+            error = refused(session, view(ON, "too_large"))
+            assert isinstance(error, psycopg.errors.InsufficientResources)
+            assert "was not ready within 20 s: not all of its nodes have come" in str(error)
+            assert {row[0] for row in session.execute(APPLICATIONS)} == {"DESTROYED"}
+    finally:
+        server.stop()
