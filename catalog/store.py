@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, Catalog, Column, Epoch, Job, Relation, Watermark
+from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
 from catalog.names import DEFAULT_SCHEMA, lake_schema, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
@@ -246,10 +246,12 @@ class Store:
         )
 
     def set_job_waiting(self, cursor: Cursor, job_id: int, reason: str | None) -> None:
-        """Say why a creating job does not move; None when it does."""
+        """Say why a job does not move, if it is still creating; None when it does."""
         since = "NULL" if reason is None else "now()"
         cursor.execute(
-            f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} WHERE id = ?", [reason, job_id]
+            f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} "
+            f"WHERE id = ? AND status IN ('{INITIAL}', '{CREATING}')",
+            [reason, job_id],
         )
 
     def set_job_control(self, cursor: Cursor, job: Job) -> None:

@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 
 # The change log is applied in batches until one this small (rows) is left for the barrier.
 MAX_HANDOVER_ROWS = 50_000
+# A barrier that comes sooner is not worth telling that a job waits for it.
+SOON_SECONDS = 0.3
+# What `jobs.waiting` says from then on; the system views know it by its first words.
+HANDING_OVER = "handing over: waiting for the next barrier"
 
 
 # Called by a job before it starts, with what tells whether to give up: waits until it may.
@@ -138,6 +142,8 @@ class BackfillJob:
         for attempt in range(1, ATTEMPTS + 1):
             self._work.check()
             handover = self._coordinator.hand_over(self.id)
+            if not handover.done.wait(SOON_SECONDS):
+                self._work.wait_because(HANDING_OVER)
             while not handover.done.wait(0.1):
                 if self._work.is_shut_down.is_set():
                     return

@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 # A view whose advance fails this often in a row is marked failed, so that it holds up no other.
 MAX_FAILURES = 3
-# What `jobs.waiting` says from then on; the system views know it by its first words.
-HANDING_OVER = "handing over: waiting for the next barrier"
 
 
 @dataclass
@@ -116,8 +114,6 @@ class Coordinator:
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""
         handover = Handover(job_id)
-        with self._store.change(relations=False) as cursor:
-            self._store.set_job_waiting(cursor, job_id, HANDING_OVER)
         with self._handover_lock:
             self._handovers.append(handover)
         self._wake.set()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import grpc
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
@@ -80,11 +81,24 @@ class Endpoint:
         finally:
             self._idle_sessions.append(session)
 
+    def is_responsive(self, timeout_s: float) -> bool:
+        """Whether its gRPC server still talks: the system accepts connections for a process that hangs."""
+        with grpc.insecure_channel(f"127.0.0.1:{self._application.port}") as channel:
+            try:
+                grpc.channel_ready_future(channel).result(timeout_s)
+            except grpc.FutureTimeoutError:
+                return False
+            return True
+
+    def kill(self) -> None:
+        """End the processes at once; calls in progress fail."""
+        self._process.terminate()
+
     def end(self) -> None:
         """End what the client library still does with the processes, and them."""
         for session in self._sessions:
             session.client.close()
-        self._process.terminate()
+        self.kill()
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:

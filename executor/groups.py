@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from catalog import applications, errors
 from catalog.applications import DESTROYED, DRAINING, PROVISIONING, READY, ApplicationRow
 from catalog.errors import Error, not_found
-from catalog.lake import Cursor
+from catalog.lake import Cursor, DuckDBError
 from catalog.model import DEFAULT_GROUP
 from catalog.store import Store
 from executor.applications import Application, Size
@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 # How long to wait before an application that ended while it started is started again.
 RETRY_SECONDS = 1.0
+# How often groups are looked after, and how long one may not answer before it counts as dead.
+WATCH_SECONDS = 10.0
+HANG_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,14 @@ class Order:
 
 @dataclass(eq=False)
 class Group:
-    """A resource group. `jobs` counts those that a serverless one has."""
+    """A resource group. `jobs` counts those that a serverless one has, `uses` those it ever had."""
 
     row: ApplicationRow
     size: Size
     endpoint: Endpoint
     state: str = PROVISIONING
     jobs: int = 1
+    uses: int = 1
 
     @property
     def name(self) -> str:
@@ -134,6 +138,15 @@ class Groups:
         self._closing = threading.Event()
         self._scratch = self._lake.directory / "scratch"
         self._recover()
+        threading.Thread(target=self._watch, name="watch-groups", daemon=True).start()
+
+    def _watch(self) -> None:
+        """End groups that hang, so that whoever waits for them gets others."""
+        while not self._closing.wait(WATCH_SECONDS):
+            for group in list(self._groups.values()):
+                if group.state == READY and group.is_alive and not group.endpoint.is_responsive(HANG_SECONDS):
+                    logger.warning("resource group %s has not answered for %.0f s", group.name, HANG_SECONDS)
+                    group.endpoint.kill()
 
     def _recover(self) -> None:
         """Whatever a server before this one has left running ends here."""
@@ -178,6 +191,7 @@ class Groups:
             found = next((group for group in warm if group.state in (READY, DRAINING) and group.is_alive), None)
             if found is not None and self._settings.linger_s() > 0:
                 found.jobs += 1
+                found.uses += 1
                 if found.state == DRAINING:
                     self._set_state(found, READY, order.job_id)
                 return found
@@ -192,16 +206,16 @@ class Groups:
                 return
             self._set_state(group, DRAINING, job_id)
         if linger_s:
-            timer = threading.Timer(linger_s, self._destroy_drained, (group,))
+            timer = threading.Timer(linger_s, self._destroy_drained, (group, group.uses))
             timer.daemon = True
             timer.start()
         else:
-            self._destroy_drained(group)
+            self._destroy_drained(group, group.uses)
 
-    def _destroy_drained(self, group: Group) -> None:
+    def _destroy_drained(self, group: Group, uses: int) -> None:
         with self._lock:
-            if group.jobs or group.state != DRAINING:
-                return
+            if group.state != DRAINING or group.uses != uses:
+                return  # somebody has taken it meanwhile
             group.state = DESTROYED  # from here on nobody takes it
         self.destroy(group)
 
@@ -284,9 +298,12 @@ class Groups:
 
     def _set_state(self, group: Group, state: str, job_id: int | None, reason: str | None = None) -> None:
         group.state = state
-        with self._lake.transaction(self._lake.cursor()) as cursor:
-            applications.set_state(cursor, group.row.id, state, reason)
-            self._add_event(cursor, state, group.row.name, job_id, reason)
+        try:
+            with self._lake.transaction(self._lake.cursor()) as cursor:
+                applications.set_state(cursor, group.row.id, state, reason)
+                self._add_event(cursor, state, group.row.name, job_id, reason)
+        except DuckDBError:  # a group has to end on a full disk too
+            logger.warning("the state of resource group %s cannot be stored", group.name, exc_info=True)
 
     def _add_event(self, cursor: Cursor, state: str, name: str, job_id: int | None, reason: str | None) -> None:
         info = {"resource_group": name} | ({"reason": reason} if reason else {})

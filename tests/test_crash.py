@@ -69,9 +69,8 @@ def finish(server: Server, writers: list[Writer], view: str) -> None:
         assert check_views(own) == [view]
 
 
-# Every commit has each strategy once, here or in process.
 CRASHES = [(strategy, view, "kill") for strategy, view in FILLS] + [("no_shuffle", "copied", "stop")]
-QUICK_IN_PROCESS = {("arrangement", "paired"), ("no_shuffle", "copied")}
+QUICK_IN_PROCESS = {("no_shuffle", "copied")}
 QUICK = {("snapshot", "sums", "kill")}
 
 

@@ -22,6 +22,7 @@ from servers import Server, command_line, descendants, java_processes, wait_unti
 from test_law import check, run
 
 from catalog.errors import Error
+from executor import groups
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client
@@ -133,6 +134,21 @@ def test_death_of_an_executor(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
     assert wait_until(lambda: all(command_line(pid) == [b""] for pid in (application, *started)), 15)
 
 
+@pytest.mark.spark
+@pytest.mark.long
+def test_an_application_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts as dead after a while, and another one goes on."""
+    monkeypatch.setattr(groups, "WATCH_SECONDS", 0.5)
+    monkeypatch.setattr(groups, "HANG_SECONDS", 5.0)
+    with opened(tmp_path / "lake", backfill_engine="spark") as (context, client):
+        create(client, "snapshot", FILLS["snapshot"])
+        wait_for_a_step(context)
+        [application] = java_processes(context.lake.directory)
+        os.kill(application, signal.SIGSTOP)
+        check_made(context, client, FILLS["snapshot"])
+        assert application not in java_processes(context.lake.directory)
+
+
 # The disk.
 
 
@@ -163,7 +179,7 @@ DISKS = [("snapshot", "spark"), ("arrangement", "auto"), ("arrangement", "spark"
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("strategy", "engine"),
-    [pytest.param(*case, marks=() if case in DISKS[:2] else pytest.mark.long) for case in DISKS],
+    [pytest.param(*case, marks=() if case in DISKS[:1] else pytest.mark.long) for case in DISKS],
 )
 def test_full_disk(small_disk: Path, strategy: str, engine: str) -> None:
     """The job says why it failed and gives back all that it took; others go on; with room enough it succeeds."""
@@ -240,9 +256,8 @@ def states_until(client: Client, is_over: Callable[[], bool]) -> set[tuple[objec
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "strategy", [pytest.param(name, marks=() if name == "no_shuffle" else pytest.mark.long) for name in FILLS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", FILLS)
 def test_a_step_that_fails(tmp_path: Path, strategy: str) -> None:
     """Once: it is tried again. Always: the job fails and says why. Other views go on, jobs are created."""
     with opened(tmp_path / "lake", backfill_engine="spark") as (context, client):

@@ -16,7 +16,7 @@ PLACES = {
     "buenavista": {"server/wire"},
     "duckdb": {"catalog/lake"},
     "pyspark": {f"executor/{name}" for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine")},
-    "grpc": {"executor/spark_engine"},
+    "grpc": {"executor/endpoint", "executor/spark_engine"},
     "sqlglot": {"planner"},
 }
 

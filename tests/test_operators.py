@@ -154,6 +154,7 @@ def test_on_duckdb(tmp_path: Path) -> None:
     obey(tmp_path / "lake", tuple(OPERATORS), streaming_engine="duckdb", backfill_engine="auto")
 
 
+@pytest.mark.long
 def test_rows_on_duckdb(tmp_path: Path) -> None:
     parameters = {"streaming_engine": "duckdb", "backfill_engine": "auto"}
     maintain(tmp_path / "lake", (*STRUCT_TABLES, *STRUCT_FIRST), STRUCTS, STRUCT_EPOCHS, **parameters)

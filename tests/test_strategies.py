@@ -151,7 +151,9 @@ def test_changes_before_the_first_step(tmp_path: Path, strategy: str) -> None:
             run(client, "DROP MATERIALIZED VIEW made")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "strategy", [pytest.param(name, marks=() if name == "no_shuffle" else pytest.mark.long) for name in STRATEGIES]
+)
 def test_in_process(tmp_path: Path, strategy: str) -> None:
     in_process(tmp_path / "lake", strategy, SAMPLE[strategy])
 

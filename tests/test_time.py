@@ -150,6 +150,7 @@ def test_a_temporal_join_cannot_be_asked_again(session: tuple[Context, Client]) 
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_temporal_filter_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path / "lake", streaming_engine="spark") as (context, client):
         run(client, "CREATE TABLE t (id int PRIMARY KEY, at timestamptz)")

@@ -41,7 +41,7 @@ CREATE OR REPLACE MACRO rwc._duration(ms) AS
     CASE WHEN ms <= 0 THEN '0ns' WHEN ms < 1000 THEN ms || 'ms'
          ELSE rtrim(rtrim(printf('%.3f', ms / 1000.0), '0'), '.') || 's' END;
 
--- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/coordinator.py, HANDING_OVER).
+-- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/backfill.py, HANDING_OVER).
 CREATE OR REPLACE VIEW rwc._creating_jobs AS
 SELECT j.*, r.database, r.schema, r.name, r.definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
        coalesce(j.waiting LIKE 'handing over%', false) AS is_finishing,
