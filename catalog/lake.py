@@ -373,6 +373,14 @@ def translate(error: duckdb.Error) -> Error:
 DuckDBError = duckdb.Error
 
 
+def restored(error: Exception) -> duckdb.Error:
+    """DuckDB's error from the one that pyarrow raises while it reads a result: that has the text, not the class."""
+    kind = re.match(r"([A-Za-z ]+) Error: ", str(error))
+    name = kind[1].title().replace(" ", "") + "Exception" if kind else ""
+    found = getattr(duckdb, name, duckdb.Error)
+    return found(str(error))
+
+
 def is_passing(error: duckdb.Error) -> bool:
     """Whether the statement may succeed at once when it is tried again.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, is_passing, translate
+from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
@@ -241,7 +241,7 @@ class _Batches:
                 return self._reader.read_next_batch()
         except (DuckDBError, pa.ArrowException, OSError) as error:
             self._session.check_cancelled()
-            raise translate(error) if isinstance(error, DuckDBError) else Error(str(error)) from error
+            raise translate(error if isinstance(error, DuckDBError) else restored(error)) from error
 
     def close(self) -> None:
         self._cursor.close()
