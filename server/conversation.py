@@ -20,6 +20,7 @@ from catalog.errors import (
 )
 from server import messages as m
 from server.copy import CopyParser, copy_rows
+from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
 from server.portal import Portal, Rows, Statement
 from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
@@ -277,9 +278,13 @@ class Conversation:
 
     def _copy_in(self, sink: CopySink) -> int:
         """Rows stored. Anything that goes wrong, the client leaving included, forgets what was staged."""
-        self._send(m.COPY_IN_RESPONSE, m.copy_response(len(sink.columns)))
+        self._send(m.COPY_IN_RESPONSE, m.copy_response(len(sink.columns), int(sink.options.is_binary)))
         self._channel.flush()
-        parser = CopyParser([column.name for column in sink.columns], sink.options)
+        parser: BinaryCopyParser | CopyParser
+        if sink.options.is_binary:
+            parser = BinaryCopyParser(sink.columns)
+        else:
+            parser = CopyParser([column.name for column in sink.columns], sink.options)
         try:
             while (data := self._next_copy_data()) is not None:
                 for batch in parser.feed(data):
@@ -308,10 +313,14 @@ class Conversation:
 
     def _copy_out(self, result: Result) -> int:
         assert result.copy_out is not None and result.columns is not None
-        self._send(m.COPY_OUT_RESPONSE, m.copy_response(len(result.columns)))
+        self._send(m.COPY_OUT_RESPONSE, m.copy_response(len(result.columns), int(result.copy_out.is_binary)))
         sent = 0
         rows = Rows(result.batches).take()
-        for count, data in copy_rows(rows, result.columns, result.copy_out, self._zone()):
+        if result.copy_out.is_binary:
+            pieces = binary_rows(rows, result.columns)
+        else:
+            pieces = copy_rows(rows, result.columns, result.copy_out, self._zone())
+        for count, data in pieces:
             self._channel.write(data)
             sent += count
         self._send(m.COPY_DONE)

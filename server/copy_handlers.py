@@ -13,7 +13,7 @@ from catalog.names import quote
 from catalog.types import Type
 from planner.batch.query import find_relation, plan_query, resolve_target, select_columns
 from planner.statements import Copy
-from server.copy import csv_copy, text_copy
+from server.copy import binary_copy, csv_copy, text_copy
 from server.dml import STAGED, create_staging, store_staged, target_columns
 from server.result import CopyOptions, Result, ResultColumn
 from server.session import Session
@@ -21,7 +21,7 @@ from server.session import Session
 
 def copy(session: Session, statement: Copy) -> Result:
     """Start a COPY; the rows follow on the wire."""
-    make = {"text": text_copy, "csv": csv_copy}[statement.format]
+    make = {"text": text_copy, "csv": csv_copy, "binary": binary_copy}[statement.format]
     options = make(**statement.options)
     if not statement.is_from:
         query = statement.query
@@ -47,7 +47,7 @@ def copy(session: Session, statement: Copy) -> Result:
 
 @dataclass
 class _TableSink:
-    """Stages text rows, cast to the table's types; `finish` stores them in one transaction."""
+    """Stages rows, cast to the table's types; `finish` stores them in one transaction."""
 
     columns: tuple[ResultColumn, ...]
     options: CopyOptions
@@ -59,7 +59,7 @@ class _TableSink:
     def write(self, batch: pa.RecordBatch) -> None:
         names = ", ".join(quote(column.name) for column in self.targets)
         renamed = batch.rename_columns([column.name for column in self.targets])
-        values = ", ".join(_from_text(column.name, column.type) for column in self.targets)
+        values = ", ".join(map(self._value, self.targets))
         self.cursor.register("copied_rows", renamed)
         try:
             self.cursor.execute(f"INSERT INTO {STAGED} ({names}) SELECT {values} FROM copied_rows")
@@ -68,11 +68,15 @@ class _TableSink:
         finally:
             self.cursor.unregister("copied_rows")
 
+    def _value(self, column: Column) -> str:
+        """SQL that reads a column that has come as a value of its type."""
+        return _cast(column.name, column.type) if self.options.is_binary else _from_text(column.name, column.type)
+
     def _name_column(self, error: Error, batch: pa.RecordBatch) -> Error:
         """Say which column has the value that does not fit."""
         self.cursor.register("copied_rows", batch)
         for column in self.targets:
-            tried = f"TRY({_from_text(column.name, column.type)})"
+            tried = f"TRY({self._value(column)})"
             row = self.cursor.execute(
                 f"SELECT {quote(column.name)} FROM copied_rows WHERE {quote(column.name)} IS NOT NULL "
                 f"AND {tried} IS NULL LIMIT 1"
@@ -99,4 +103,8 @@ def _from_text(name: str, type_: Type) -> str:
         return column
     if type_.name == "bytea":
         return f"CASE WHEN {column} LIKE '\\x%' THEN from_hex(substr({column}, 3)) ELSE encode({column}) END"
-    return f"CAST({column} AS {type_.duckdb()})"
+    return _cast(name, type_)
+
+
+def _cast(name: str, type_: Type) -> str:
+    return f"CAST({quote(name)} AS {type_.duckdb()})"

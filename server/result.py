@@ -26,14 +26,18 @@ class ResultColumn:
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """COPY's options with their defaults filled in by `text_copy()` or `csv_copy()`."""
+    """COPY's options with their defaults filled in by `text_copy()`, `csv_copy()` or `binary_copy()`."""
 
-    format: str  # "text" or "csv"
-    delimiter: str
-    null: str
+    format: str  # "text", "csv" or "binary", which has no other
+    delimiter: str = ""
+    null: str = ""
     header: bool = False
     quote: str = '"'
     escape: str = '"'
+
+    @property
+    def is_binary(self) -> bool:
+        return self.format == "binary"
 
 
 class CopySink(Protocol):
@@ -43,7 +47,8 @@ class CopySink(Protocol):
     options: CopyOptions
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stage rows; every column is `string` (or null), in the order of `columns`. Raises Error on bad values."""
+        """Stage rows, in the order of `columns`: every column is `string` (or null), or what `server.copy_binary`
+        decodes. Raises Error on bad values."""
 
     def finish(self) -> int:
         """Store all staged rows in one transaction and return their number."""
