@@ -15,7 +15,7 @@ from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
-from catalog.types import Type, parse_type
+from catalog.types import Type, duckdb_type
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.strategy import BackfillSettings
@@ -201,7 +201,7 @@ class Session:
         cursor = self.context.lake.cursor()
         nulls = [None] * len(batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
-        return tuple(ResultColumn(name, parse_type(type_)) for name, type_, *_ in rows)
+        return tuple(ResultColumn(name, duckdb_type(type_)) for name, type_, *_ in rows)
 
 
 def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
@@ -217,7 +217,7 @@ def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
 
 def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:
     """The columns of the query a cursor has just run."""
-    return tuple(ResultColumn(name, parse_type(str(type_))) for name, type_, *_ in cursor.description or ())
+    return tuple(ResultColumn(name, duckdb_type(str(type_))) for name, type_, *_ in cursor.description or ())
 
 
 class _Batches:

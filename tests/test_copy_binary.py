@@ -99,8 +99,8 @@ POSTGRES_COLUMNS = (
     "k int PRIMARY KEY, s smallint, b bigint, r real, d double precision, n numeric(20,5), t varchar, y bytea, "
     "o boolean, da date, ti time, ts timestamp, tz timestamptz, i interval, j jsonb, u uuid, ai int[], at varchar[]"
 )
-POSTGRES_ROWS = r"""
-    (1, -2, 3000000000, 1.5, -2.25, 12345678901.50000, 'tab	é 日本', '\x00ff', true, '2024-02-29',
+POSTGRES_ROWS = """
+    (1, -2, 3000000000, 1.5, -2.25, 12345678901.50000, 'tab\té 日本', '\\x00ff', true, '2024-02-29',
      '03:04:05.678', '2024-01-02 03:04:05.000006', '2024-01-02 03:04:05+02', '1 mon 2 days 03:04:05.5',
      '{"a": [1, null]}', '00112233-4455-6677-8899-aabbccddeeff', ARRAY[1, NULL, 3], ARRAY['a b', NULL, 'c,d']),
     (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
@@ -118,7 +118,7 @@ def test_binary_copy_is_that_of_postgres(connection: Connection) -> None:
         with cursor.copy("COPY (SELECT * FROM from_postgres ORDER BY k) TO STDOUT WITH BINARY") as copy:
             assert b"".join(bytes(part) for part in copy) == POSTGRES_COPY.read_bytes()
     connection.execute(f"CREATE TABLE like_postgres ({POSTGRES_COLUMNS})")
-    connection.execute(f"INSERT INTO like_postgres VALUES {POSTGRES_ROWS.encode().decode('unicode_escape')}")
+    connection.execute(f"INSERT INTO like_postgres VALUES {POSTGRES_ROWS}")
     same = "SELECT count(*) FROM (SELECT * FROM {} EXCEPT SELECT * FROM {}) AS rest"
     assert connection.execute(same.format("from_postgres", "like_postgres")).fetchall() == [(0,)]
 
