@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.errors import (
     BAD_COPY_FILE_FORMAT,
@@ -23,7 +24,7 @@ from catalog.errors import (
     Error,
 )
 from catalog.types import Type, type_of_oid
-from server.binary_format import DAYS_TO_2000, MICROS_TO_2000
+from server.binary_format import DAYS_TO_2000, MICROS_TO_2000, NEGATIVE
 from server.encoding import BINARY, messages, row_parts
 from server.messages import COPY_DATA, Reader, frame, utf8
 from server.parameters import decode_parameter
@@ -256,6 +257,45 @@ def _by_value(cells: Cells, type: Type) -> pa.Array:
     )
 
 
+_POWERS = 10 ** np.arange(19, dtype=np.int64)
+_NUMERIC_WORDS = 12  # four of the header, and base-10000 digits
+
+
+def _numerics(cells: Cells, type: Type) -> pa.Array:
+    """As decimals of the type's scale if 64 bits hold them all, else by value."""
+    unscaled = _unscaled(cells, type.scale or 0) if type.precision is not None else None
+    if unscaled is None:
+        return _by_value(cells, type)
+    words = pa.py_buffer(np.stack([unscaled, unscaled >> 63], axis=1).tobytes())
+    decimals = pa.Array.from_buffers(pa.decimal128(38, type.scale or 0), len(cells), [None, words])
+    return pc.if_else(pa.array([cell is not None for cell in cells]), decimals, None)
+
+
+def _unscaled(cells: Cells, scale: int) -> np.ndarray | None:
+    """The values times ten to the scale, NULL as 0; None when one does not fit, has a finer scale or is no number."""
+    width = 2 * _NUMERIC_WORDS
+    padded = b"".join(bytes(width) if cell is None else cell.ljust(width, b"\0") for cell in cells)
+    if len(padded) != width * len(cells):
+        return None
+    words = np.frombuffer(padded, ">i2").reshape(-1, _NUMERIC_WORDS).astype(np.int64)
+    count, weight, sign, digits = words[:, 0], words[:, 1], words[:, 2], words[:, 4:]
+    lengths = np.fromiter((8 if cell is None else len(cell) for cell in cells), np.int64, len(cells))
+    highest = np.where(count > 0, 4 * weight + 4 + scale, 0)
+    is_plain = (
+        (lengths == 8 + 2 * count) & ((sign == 0) | (sign == NEGATIVE)) & (words[:, 3] <= scale) & (highest <= 18)
+    )
+    if not is_plain.all() or (digits < 0).any() or (digits > 9999).any():
+        return None
+    total = np.zeros(len(cells), np.int64)
+    for place in range(digits.shape[1]):
+        exponent = 4 * (weight - place) + scale
+        whole, rest = np.divmod(digits[:, place], _POWERS[np.clip(-exponent, 0, 4)])
+        if rest.any():
+            return None
+        total += whole * _POWERS[np.clip(exponent, 0, 18)]
+    return np.where(sign == NEGATIVE, -total, total)
+
+
 def _spelled(value: object) -> str:
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
@@ -305,7 +345,7 @@ _DECODERS: dict[str, Callable[[Cells, Type], pa.Array]] = {
     "oid": _plain(">u4"),
     "real": _plain(">f4"),
     "double precision": _plain(">f8"),
-    "numeric": _by_value,
+    "numeric": _numerics,
     "character varying": _strings,
     "text": _strings,
     "bytea": _bytes,

@@ -11,11 +11,13 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import server.copy_binary
 from catalog.errors import Error
-from catalog.types import INTEGER, TEXT
-from server.binary_format import binary_array
+from catalog.types import INTEGER, TEXT, Type
+from server.binary_format import binary_array, numeric_bytes
 from server.copy_binary import BinaryCopyParser, binary_rows, decode_column
 from server.result import ResultColumn
 
@@ -90,6 +92,26 @@ def test_lists_of_other_elements_are_refused() -> None:
     assert caught.value.sqlstate == "42804"
     with pytest.raises(Error) as caught:
         decode_column([encoded[:-1]], INTEGERS)
+    assert caught.value.sqlstate == "22P03"
+
+
+@given(st.lists(st.none() | st.decimals(places=4, min_value=-(10**12), max_value=10**12), max_size=5))
+@example([Decimal("NaN")])
+@example([Decimal("12345.6")])
+@example([Decimal("99999999999999.9999"), Decimal("-0.0001")])
+@example([Decimal("0.00001"), Decimal(1)])
+def test_numerics(values: list[Decimal | None]) -> None:
+    cells = [None if value is None else numeric_bytes(value) for value in values]
+    found = decode_column(cells, Type("numeric", 38, 4)).to_pylist()
+    assert [None if value is None else str(Decimal(value).normalize()) for value in found] == [
+        None if value is None else str(value.normalize()) for value in values
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\1\0\0\0\0\0\0", b"\0\1\0\0\0\0\0\0\x27\x10", b"\0\0\0\0\1\0\0\0"])
+def test_malformed_numerics(data: bytes) -> None:
+    with pytest.raises(Error) as caught:
+        decode_column([numeric_bytes(Decimal(1)), data], Type("numeric", 10, 2))
     assert caught.value.sqlstate == "22P03"
 
 
