@@ -47,7 +47,11 @@ def _execute(session: Session, statement: statements.Execute) -> Result:
     if not isinstance(target.prepared, Prepared) or is_execute(target.prepared):
         raise Error("a prepared EXECUTE cannot be executed by name", errors.FEATURE_NOT_SUPPORTED)
     values = prepared.arguments(session, statement, target)
-    return run(session, target.prepared.statement, target.prepared.oids, values)
+    try:
+        return run(session, target.prepared.statement, target.prepared.oids, values)
+    except Error as error:
+        error.position = None  # it counted in the text of the PREPARE
+        raise
 
 
 HANDLERS: dict[type, Handler] = {

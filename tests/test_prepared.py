@@ -110,6 +110,15 @@ def test_the_number_and_kind_of_values(connection: Connection) -> None:
     assert connection.execute("EXECUTE two (1, 'y')").fetchall() == [(1, "y")]
 
 
+def test_a_place_in_the_prepared_text_is_not_told(connection: Connection) -> None:
+    connection.execute("CREATE TABLE prepared_once (k int)")
+    connection.execute("PREPARE once AS SELECT k FROM prepared_once")
+    connection.execute("DROP TABLE prepared_once")
+    error = fails(connection, "EXECUTE once")
+    assert (error.sqlstate, error.diag.statement_position) == ("42P01", None)
+    connection.execute("DEALLOCATE once")
+
+
 def test_names_are_those_of_the_protocol(connection: Connection) -> None:
     """psycopg's low level: a Parse of the name, and Execute of what SQL has prepared."""
     raw = connection.pgconn
