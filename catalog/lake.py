@@ -45,6 +45,7 @@ class Lake:
         self._commit_lock = threading.RLock()
         self._table_locks: dict[LakeTable, threading.Lock] = {}
         self._writing: dict[LakeTable, float] = {}
+        self.pinned: list[int] = []  # snapshots that clients go on reading
         try:
             self._connection = self._open(memory_limit, threads)
         except BaseException:
@@ -183,6 +184,21 @@ class Lake:
         row = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchone()
         assert row is not None
         return row[0]
+
+    def pin(self) -> int:
+        """The newest snapshot, which stays until `unpin`, and all after it.
+
+        Nothing is locked: snapshots as young as this one stay anyhow (`executor.retention.Pace.settle_s`).
+        """
+        with contextlib.closing(self.cursor()) as cursor:
+            snapshot = self.snapshot(cursor)
+        self.pinned.append(snapshot)
+        return snapshot
+
+    def unpin(self, snapshot: int | None) -> None:
+        """Take back one `pin`; None is none."""
+        if snapshot is not None:
+            self.pinned.remove(snapshot)
 
     def changed_tables(self, cursor: Cursor, after: int, upto: int) -> ChangedTables:
         """The tables whose rows changed in snapshots `after < s <= upto`, as (lake schema, table), and how."""
@@ -355,6 +371,14 @@ def translate(error: duckdb.Error) -> Error:
 
 
 DuckDBError = duckdb.Error
+
+
+def restored(error: Exception) -> duckdb.Error:
+    """DuckDB's error from the one that pyarrow raises while it reads a result: that has the text, not the class."""
+    kind = re.match(r"([A-Za-z ]+) Error: ", str(error))
+    name = kind[1].title().replace(" ", "") + "Exception" if kind else ""
+    found = getattr(duckdb, name, duckdb.Error)
+    return found(str(error))
 
 
 def is_passing(error: duckdb.Error) -> bool:

@@ -193,6 +193,13 @@ _BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name != "stru
 
 _SPELLING = re.compile(r"""\s*([a-z_"][a-z0-9_" ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*((?:\[\d*\])*)\s*$""")
 
+_FLOAT = re.compile(r'"(?:[^"]|"")*"|\bFLOAT\b')
+
+
+def duckdb_type(text: str) -> Type:
+    """The type DuckDB's name for it means: its FLOAT has 32 bits, where PostgreSQL's has 64."""
+    return parse_type(_FLOAT.sub(lambda match: "REAL" if match[0] == "FLOAT" else match[0], text))
+
 
 _STRUCT = re.compile(r"\s*struct\s*([<(])(.*)([>)])\s*((?:\[\d*\])*)\s*$", re.IGNORECASE | re.DOTALL)
 _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)

@@ -1,7 +1,8 @@
 """The lake does not only grow: old snapshots are forgotten and their files deleted, in the background.
 
 What is needed stays: the snapshot of every creating job and all after it, which are its change log; what the created
-views have applied and all after it; everything younger than `time_travel_retention_ms` (RisingWave's parameter).
+views have applied, and what clients go on reading, and all after it; everything younger than
+`time_travel_retention_ms` (RisingWave's parameter).
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ class Retention:
         return max(age, self._lake.oldest_write_s())
 
     def _pins(self, cursor: Cursor) -> list[int]:
-        """The snapshots from which views, created and creating ones, go on."""
+        """The snapshots from which views, created and creating ones, and clients go on."""
         rows = cursor.execute(
             f"SELECT snapshot FROM {system_table('jobs')} WHERE status = '{CREATING}' AND snapshot IS NOT NULL"
         ).fetchall()
-        return [self._store.epoch(cursor).snapshot, *(snapshot for (snapshot,) in rows)]
+        return [self._store.epoch(cursor).snapshot, *(snapshot for (snapshot,) in rows), *self._lake.pinned]

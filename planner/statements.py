@@ -130,7 +130,7 @@ class Copy:
     columns: tuple[str, ...]
     query: exp.Expr | None
     is_from: bool
-    format: str  # "text" or "csv"
+    format: str  # "text", "csv" or "binary"
     options: dict[str, str | bool]
 
 
@@ -267,14 +267,70 @@ class Explain:
 
 @dataclass(frozen=True)
 class Transaction:
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, … : `tag` is the command tag."""
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION, …
+
+    `tag` is the command tag; `action` is "begin", "commit", "rollback" or "set", empty for what has no effect here.
+    `read_only` is None where the statement says nothing of it.
+    """
 
     tag: str
+    action: str = ""
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """PREPARE: `types` are those given for $1, $2, …"""
+
+    name: str
+    types: tuple[Type, ...]
+    statement: Query | Insert | Update | Delete
+
+
+@dataclass(frozen=True)
+class Execute:
+    name: str
+    arguments: tuple[exp.Expr, ...]
 
 
 @dataclass(frozen=True)
 class Deallocate:
-    """DEALLOCATE, DISCARD ALL, CLOSE ALL, UNLISTEN *, RESET ALL: accepted, `tag` is the command tag."""
+    """`name` None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True)
+class DeclareCursor:
+    name: str
+    query: exp.Expr
+    is_binary: bool = False
+    holds: bool = False
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """FETCH, or MOVE when it `moves`.
+
+    `way` is "forward", "backward", "absolute" or "relative"; `count` None is ALL.
+    """
+
+    cursor: str
+    way: str
+    count: int | None
+    moves: bool = False
+
+
+@dataclass(frozen=True)
+class CloseCursor:
+    """`name` None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True)
+class Discard:
+    """RESET ALL, DISCARD, UNLISTEN: `tag` is the command tag."""
 
     tag: str
 
@@ -307,5 +363,11 @@ Statement = (
     | CancelJobs
     | Explain
     | Transaction
+    | Prepare
+    | Execute
     | Deallocate
+    | DeclareCursor
+    | Fetch
+    | CloseCursor
+    | Discard
 )

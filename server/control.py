@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.types import VARCHAR
-from planner.statements import CancelJobs, Deallocate, Flush, Recover, Transaction, Wait
+from planner.statements import CancelJobs, Discard, Flush, Recover, Wait
 from server.kinds import find_of_kind
 from server.result import Result
 from server.session import Session, rows_result
@@ -38,13 +38,13 @@ def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
     return rows_result("CANCEL_COMMAND", ("Id",), [(str(id_),) for id_ in cancelled], (VARCHAR,))
 
 
-def transaction(session: Session, statement: Transaction) -> Result:
-    """Accepted; each statement commits by itself, as in RisingWave."""
-    return Result(statement.tag)
-
-
-def deallocate(session: Session, statement: Deallocate) -> Result:
-    """Accepted. RESET ALL and DISCARD ALL reset the session's variables."""
+def discard(session: Session, statement: Discard) -> Result:
+    """RESET ALL resets the session's variables; DISCARD ALL also forgets what it has named and ends its transaction."""
+    if statement.tag == "DISCARD ALL":
+        session.names.close_portals()
+        session.names.statements.clear()
+        session.names.in_block = False
+        session.unpin()
     if statement.tag in ("RESET", "DISCARD ALL"):
         session.reset_all()
     return Result(statement.tag)

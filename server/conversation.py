@@ -12,25 +12,20 @@ from typing import Protocol
 
 from catalog.errors import (
     ADMIN_SHUTDOWN,
-    DUPLICATE_PREPARED_STATEMENT,
     FEATURE_NOT_SUPPORTED,
     NOT_IN_PREREQUISITE_STATE,
     PROTOCOL_VIOLATION,
     QUERY_CANCELED,
-    UNDEFINED_CURSOR,
-    UNDEFINED_PREPARED_STATEMENT,
     Error,
 )
 from server import messages as m
 from server.copy import CopyParser, copy_rows
+from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
 from server.portal import Portal, Rows, Statement
 from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
 
 logger = logging.getLogger(__name__)
-
-# After these the names of protocol-level statements are free again.
-_FORGETS_STATEMENTS = frozenset({"DEALLOCATE ALL", "DISCARD ALL"})
 
 
 class Disconnected(Exception):
@@ -73,8 +68,7 @@ class Conversation:
         self._channel = channel
         session.notify = self._notify
         self._skipping = False  # after an error, until Sync
-        self._statements: dict[str, Statement] = {}
-        self._portals: dict[str, Portal] = {}
+        self._names = session.names
         self._reported: dict[str, str] = {}
 
     def handle(self, code: bytes, body: bytes) -> None:
@@ -94,8 +88,7 @@ class Conversation:
 
     def close(self) -> None:
         """Release the open portals and the session."""
-        for name in list(self._portals):
-            self._close_portal(name)
+        self._names.close_portals()
         self._session.close()
 
     def ready(self) -> None:
@@ -127,8 +120,8 @@ class Conversation:
     # Simple query
 
     def _on_query(self, body: bytes) -> None:
-        self._statements.pop("", None)
-        self._close_portal("")
+        self._names.statements.pop("", None)
+        self._names.close_portal("")
         try:
             self._run_script(m.read_query(body))
         except (Disconnected, Fatal):
@@ -164,33 +157,30 @@ class Conversation:
 
     def _on_parse(self, body: bytes) -> None:
         parse = m.read_parse(body)
-        if parse.name and parse.name in self._statements:
-            raise Error(f'prepared statement "{parse.name}" already exists', DUPLICATE_PREPARED_STATEMENT)
-        self._statements.pop(parse.name, None)
-        self._statements[parse.name] = Statement(self._session.prepare(parse.sql, parse.oids), parse.oids)
+        self._names.add_statement(
+            parse.name, lambda: Statement(self._session.prepare(parse.sql, parse.oids), parse.oids)
+        )
         self._send(m.PARSE_COMPLETE)
 
     def _on_bind(self, body: bytes) -> None:
         bind = m.read_bind(body)
-        statement = self._statement(bind.statement)
-        if bind.portal and bind.portal in self._portals:
-            raise Error(f'cursor "{bind.portal}" already exists', "42P03")
-        self._close_portal(bind.portal)
+        statement = self._names.statement(bind.statement)
+        self._names.free_portal(bind.portal)
         portal = Portal(statement, statement.decode(bind), bind.result_formats)
         if len(bind.result_formats) > 1:  # else any number of columns will do, and they need not be worked out yet
             portal.formats(statement.prepared.columns or ())
-        self._portals[bind.portal] = portal
+        self._names.portals[bind.portal] = portal
         self._send(m.BIND_COMPLETE)
 
     def _on_describe(self, body: bytes) -> None:
         kind, name = m.read_target(body)
         if kind == "S":
-            statement = self._statement(name)
+            statement = self._names.statement(name)
             self._send(m.PARAMETER_DESCRIPTION, m.parameter_description(statement.parameter_oids))
             self._describe(Portal(statement), statement.prepared.columns)
         else:
-            portal = self._portal(name)
-            self._describe(portal, portal.statement.prepared.columns)
+            portal = self._names.portal(name)
+            self._describe(portal, portal.columns)
 
     def _describe(self, portal: Portal, columns: tuple[ResultColumn, ...] | None) -> None:
         if columns is None:
@@ -200,29 +190,26 @@ class Conversation:
 
     def _on_execute(self, body: bytes) -> None:
         name, limit = m.read_execute(body)
-        portal = self._portal(name)
+        portal = self._names.portal(name)
         if portal.finished and portal.rows is None:
             raise Error(f'portal "{name}" cannot be run', NOT_IN_PREREQUISITE_STATE)
         try:
             self._execute(portal, limit)
         except BaseException:
-            self._close_portal(name)
+            self._names.close_portal(name)
             raise
 
     def _on_close(self, body: bytes) -> None:
         kind, name = m.read_target(body)
         if kind == "S":
-            self._statements.pop(name, None)
+            self._names.statements.pop(name, None)
         else:
-            self._close_portal(name)
+            self._names.close_portal(name)
         self._send(m.CLOSE_COMPLETE)
 
     def _on_sync(self, _body: bytes) -> None:
-        """Ends the implicit transaction, and with it the portals unless an explicit one is open."""
         self._skipping = False
-        if self._session.transaction_status() == b"I":
-            for name in list(self._portals):
-                self._close_portal(name)
+        self._names.sync()
         self.ready()
 
     def _on_flush(self, _body: bytes) -> None:
@@ -235,22 +222,6 @@ class Conversation:
     def _on_late_copy_data(self, _body: bytes) -> None:
         """CopyData and the like that were under way when their COPY failed: the protocol says to drop them."""
 
-    def _statement(self, name: str) -> Statement:
-        if name not in self._statements:
-            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
-            raise Error(f"{what} does not exist", UNDEFINED_PREPARED_STATEMENT)
-        return self._statements[name]
-
-    def _portal(self, name: str) -> Portal:
-        if name not in self._portals:
-            raise Error(f'portal "{name}" does not exist', UNDEFINED_CURSOR)
-        return self._portals[name]
-
-    def _close_portal(self, name: str) -> None:
-        portal = self._portals.pop(name, None)
-        if portal is not None:
-            portal.close()
-
     # Execution
 
     def _execute(self, portal: Portal, limit: int, describe: bool = False) -> None:
@@ -260,6 +231,7 @@ class Conversation:
         if portal.result is None:
             portal.result = self._session.execute(portal.statement.prepared, portal.values)
             if describe and portal.result.columns is not None and portal.result.copy_out is None:
+                portal.format_codes = (int(portal.result.is_binary),)
                 self._describe(portal, portal.result.columns)
         self._advance(portal, portal.result, limit)
 
@@ -294,8 +266,6 @@ class Conversation:
         result.notices = []
         self._send(m.COMMAND_COMPLETE, m.cstring(tag))
         self.report_parameters()
-        if tag in _FORGETS_STATEMENTS:
-            self._statements.clear()
 
     def _send_notice(self, notice: Notice) -> None:
         self._send(m.NOTICE_RESPONSE, m.error_fields(Error(notice.message, notice.sqlstate), notice.severity))
@@ -308,9 +278,13 @@ class Conversation:
 
     def _copy_in(self, sink: CopySink) -> int:
         """Rows stored. Anything that goes wrong, the client leaving included, forgets what was staged."""
-        self._send(m.COPY_IN_RESPONSE, m.copy_response(len(sink.columns)))
+        self._send(m.COPY_IN_RESPONSE, m.copy_response(len(sink.columns), int(sink.options.is_binary)))
         self._channel.flush()
-        parser = CopyParser([column.name for column in sink.columns], sink.options)
+        parser: BinaryCopyParser | CopyParser
+        if sink.options.is_binary:
+            parser = BinaryCopyParser(sink.columns)
+        else:
+            parser = CopyParser([column.name for column in sink.columns], sink.options)
         try:
             while (data := self._next_copy_data()) is not None:
                 for batch in parser.feed(data):
@@ -339,10 +313,14 @@ class Conversation:
 
     def _copy_out(self, result: Result) -> int:
         assert result.copy_out is not None and result.columns is not None
-        self._send(m.COPY_OUT_RESPONSE, m.copy_response(len(result.columns)))
+        self._send(m.COPY_OUT_RESPONSE, m.copy_response(len(result.columns), int(result.copy_out.is_binary)))
         sent = 0
         rows = Rows(result.batches).take()
-        for count, data in copy_rows(rows, result.columns, result.copy_out, self._zone()):
+        if result.copy_out.is_binary:
+            pieces = binary_rows(rows, result.columns)
+        else:
+            pieces = copy_rows(rows, result.columns, result.copy_out, self._zone())
+        for count, data in pieces:
             self._channel.write(data)
             sent += count
         self._send(m.COPY_DONE)

@@ -38,6 +38,10 @@ def csv_copy(**overrides: object) -> CopyOptions:
     return options if "escape" in overrides else replace(options, escape=options.quote)
 
 
+def binary_copy() -> CopyOptions:
+    return CopyOptions("binary")
+
+
 # In
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from catalog.errors import FEATURE_NOT_SUPPORTED, Error
+from catalog.errors import FEATURE_NOT_SUPPORTED, INVALID_TEXT_REPRESENTATION, Error
 from catalog.lake import Cursor, DuckDBError, translate
 from catalog.model import Column, Relation
 from catalog.names import quote
-from catalog.types import Type
+from catalog.types import VARCHAR, Type
 from planner.batch.query import find_relation, plan_query, resolve_target, select_columns
 from planner.statements import Copy
-from server.copy import csv_copy, text_copy
+from server.copy import binary_copy, csv_copy, text_copy
 from server.dml import STAGED, create_staging, store_staged, target_columns
+from server.parameters import decode_parameter
 from server.result import CopyOptions, Result, ResultColumn
 from server.session import Session
 
 
 def copy(session: Session, statement: Copy) -> Result:
     """Start a COPY; the rows follow on the wire."""
-    make = {"text": text_copy, "csv": csv_copy}[statement.format]
+    make = {"text": text_copy, "csv": csv_copy, "binary": binary_copy}[statement.format]
     options = make(**statement.options)
     if not statement.is_from:
         query = statement.query
@@ -47,7 +48,7 @@ def copy(session: Session, statement: Copy) -> Result:
 
 @dataclass
 class _TableSink:
-    """Stages text rows, cast to the table's types; `finish` stores them in one transaction."""
+    """Stages rows, cast to the table's types; `finish` stores them in one transaction."""
 
     columns: tuple[ResultColumn, ...]
     options: CopyOptions
@@ -58,8 +59,9 @@ class _TableSink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         names = ", ".join(quote(column.name) for column in self.targets)
-        renamed = batch.rename_columns([column.name for column in self.targets])
-        values = ", ".join(_from_text(column.name, column.type) for column in self.targets)
+        arrays = batch.columns if self.options.is_binary else map(_lists, batch.columns, self.targets)
+        renamed = pa.RecordBatch.from_arrays(list(arrays), names=[column.name for column in self.targets])
+        values = ", ".join(map(self._value, self.targets))
         self.cursor.register("copied_rows", renamed)
         try:
             self.cursor.execute(f"INSERT INTO {STAGED} ({names}) SELECT {values} FROM copied_rows")
@@ -68,11 +70,15 @@ class _TableSink:
         finally:
             self.cursor.unregister("copied_rows")
 
+    def _value(self, column: Column) -> str:
+        """SQL that reads a column that has come as a value of its type."""
+        return (_cast if self.options.is_binary else _from_text)(quote(column.name), column.type)
+
     def _name_column(self, error: Error, batch: pa.RecordBatch) -> Error:
         """Say which column has the value that does not fit."""
         self.cursor.register("copied_rows", batch)
         for column in self.targets:
-            tried = f"TRY({_from_text(column.name, column.type)})"
+            tried = f"TRY({self._value(column)})"
             row = self.cursor.execute(
                 f"SELECT {quote(column.name)} FROM copied_rows WHERE {quote(column.name)} IS NOT NULL "
                 f"AND {tried} IS NULL LIMIT 1"
@@ -92,11 +98,32 @@ class _TableSink:
         self.cursor.close()
 
 
-def _from_text(name: str, type_: Type) -> str:
-    """SQL that reads a column's text as a value of its type."""
-    column = quote(name)
+def _lists(array: pa.Array, column: Column) -> pa.Array:
+    """PostgreSQL's array literals as lists of their elements' texts."""
+    if not column.type.dimensions:
+        return array
+    texts = replace(VARCHAR, dimensions=column.type.dimensions)
+    values = [None if text is None else decode_parameter(text.encode(), 0, texts) for text in array.to_pylist()]
+    arrow = pa.string()
+    for _ in range(column.type.dimensions):
+        arrow = pa.list_(arrow)
+    try:
+        return pa.array(values, arrow)
+    except pa.ArrowException:
+        message = f'COPY into column "{column.name}" has an array that is no {column.type}'
+        raise Error(message, INVALID_TEXT_REPRESENTATION) from None
+
+
+def _from_text(value: str, type_: Type) -> str:
+    """SQL that reads text, or lists of it for an array, as a value of its type."""
     if type_.is_text:
-        return column
+        return value
+    if type_.name == "bytea" and type_.dimensions:
+        return f"list_transform({value}, lambda x: {_from_text('x', type_.element)})"
     if type_.name == "bytea":
-        return f"CASE WHEN {column} LIKE '\\x%' THEN from_hex(substr({column}, 3)) ELSE encode({column}) END"
-    return f"CAST({column} AS {type_.duckdb()})"
+        return f"CASE WHEN {value} LIKE '\\x%' THEN from_hex(substr({value}, 3)) ELSE encode({value}) END"
+    return _cast(value, type_)
+
+
+def _cast(value: str, type_: Type) -> str:
+    return f"CAST({value} AS {type_.duckdb()})"

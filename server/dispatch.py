@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from catalog.lake import DuckDBError, translate
-from catalog.types import VARCHAR, Type
+from catalog import errors
+from catalog.errors import Error
 from planner import statements
 from planner.batch import pg_compat
-from planner.batch.query import plan_query
 from planner.parse.statement import parse_statement
 from planner.parse.tokens import split_statements
-from planner.parse.trees import locate
 from planner.statements import Statement
-from server import alter, control, copy_handlers, databases, ddl, dml, queries, result, show
+from server import (
+    alter,
+    control,
+    copy_handlers,
+    cursors,
+    databases,
+    ddl,
+    dml,
+    prepared,
+    queries,
+    result,
+    show,
+    transactions,
+)
 from server.context import Context
-from server.result import Notice, Result, ResultColumn
+from server.portal import Names
+from server.prepared import Prepared, is_execute, places
+from server.result import Notice, Result
 from server.session import Session
 
 # A handler runs a statement with the client's parameter OIDs and values.
@@ -30,6 +39,19 @@ Handler = Callable[[Session, Any, tuple[int, ...], tuple[object, ...]], Result]
 def _plain(handler: Callable[[Session, Any], Result]) -> Handler:
     """A handler of a statement that has no parameters."""
     return lambda session, statement, oids, values: handler(session, statement)
+
+
+def _execute(session: Session, statement: statements.Execute) -> Result:
+    """EXECUTE: whatever the named statement gives. Raises Error 26000, 42601 for a wrong number of values."""
+    target = session.names.statement(statement.name)
+    if not isinstance(target.prepared, Prepared) or is_execute(target.prepared):
+        raise Error("a prepared EXECUTE cannot be executed by name", errors.FEATURE_NOT_SUPPORTED)
+    values = prepared.arguments(session, statement, target)
+    try:
+        return run(session, target.prepared.statement, target.prepared.oids, values)
+    except Error as error:
+        error.position = None  # it counted in the text of the PREPARE
+        raise
 
 
 HANDLERS: dict[type, Handler] = {
@@ -58,66 +80,22 @@ HANDLERS: dict[type, Handler] = {
     statements.Recover: _plain(control.recover),
     statements.Wait: _plain(control.wait),
     statements.CancelJobs: _plain(control.cancel_jobs),
-    statements.Transaction: _plain(control.transaction),
-    statements.Deallocate: _plain(control.deallocate),
-}
-
-# Columns of statements that make their own rows, known without running them.
-_FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
-    statements.Show: lambda statement: show.columns_of(statement)[0],
-    statements.ShowCreate: lambda statement: show.CREATE_COLUMNS,
-    statements.ShowVariable: lambda statement: ("Name",),
-    statements.Explain: lambda statement: ("QUERY PLAN",),
-    statements.CancelJobs: lambda statement: ("Id",),
+    statements.Transaction: _plain(transactions.transaction),
+    statements.Prepare: _plain(prepared.prepare),
+    statements.Execute: _plain(_execute),
+    statements.Deallocate: _plain(prepared.deallocate),
+    statements.DeclareCursor: cursors.declare,
+    statements.Fetch: _plain(cursors.fetch),
+    statements.CloseCursor: _plain(cursors.close),
+    statements.Discard: _plain(control.discard),
 }
 
 
-@contextlib.contextmanager
-def _places(statement: Statement) -> Iterator[None]:
-    """Give errors that DuckDB found their place in the client's text."""
-    try:
-        yield
-    except DuckDBError as raw:
-        error = translate(raw)
-        trees = (getattr(statement, attribute, None) for attribute in ("tree", "source", "query"))
-        tree = next((tree for tree in trees if tree is not None), None)
-        name = re.search(r'(?:column|name) "?(\w+)', error.message)
-        if tree is not None and name is not None:
-            error.position = locate(tree, name[1])
-        raise error from raw
-
-
-@dataclass
-class Prepared:
-    """A statement and, once asked for, what it takes and returns. See `server.result.Prepared`."""
-
-    session: Session
-    statement: Statement
-    oids: tuple[int, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        return isinstance(self.statement, statements.Empty)
-
-    @functools.cached_property
-    def parameters(self) -> tuple[Type, ...]:
-        match self.statement:
-            case statements.Query(tree):
-                return plan_query(tree, self.session.environment, self.oids).parameters
-            case statements.Insert() | statements.Update() | statements.Delete():
-                return dml.plan(self.session, self.statement, self.oids).parameters
-        return ()
-
-    @functools.cached_property
-    def columns(self) -> tuple[ResultColumn, ...] | None:
-        if isinstance(self.statement, statements.Query):
-            with _places(self.statement):
-                return self.session.describe(plan_query(self.statement.tree, self.session.environment, self.oids))
-        if isinstance(self.statement, statements.Show):
-            return tuple(map(ResultColumn, *show.columns_of(self.statement)))
-        if type(self.statement) in _FIXED_COLUMNS:
-            return tuple(ResultColumn(name, VARCHAR) for name in _FIXED_COLUMNS[type(self.statement)](self.statement))
-        return None
+def run(session: Session, statement: Statement, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
+    """Run a statement. Raises Error, with its place in the client's text where that is known."""
+    transactions.check_writable(session, statement)
+    with places(statement):
+        return HANDLERS[type(statement)](session, statement, oids, values)
 
 
 class Client:
@@ -134,6 +112,10 @@ class Client:
     def notify(self, send: Callable[[Notice], None]) -> None:
         self._session.notify = send
 
+    @property
+    def names(self) -> Names:
+        return self._session.names
+
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
         pieces = split_statements(pg_compat.prepare_text(sql))
         return [(sql[offset : offset + len(text)], offset) for text, offset in pieces]
@@ -143,13 +125,12 @@ class Client:
 
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
-        statement = prepared.statement
-        with self._session.statement(), _places(statement):
-            return HANDLERS[type(statement)](self._session, statement, prepared.oids, values)
+        with self._session.statement():
+            return run(self._session, prepared.statement, prepared.oids, values)
 
     def transaction_status(self) -> bytes:
-        """Always idle: each statement commits by itself, as in RisingWave."""
-        return b"I"
+        """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
+        return b"T" if self._session.pinned is not None or self._session.names.has_open_portals else b"I"
 
     def parameters(self) -> dict[str, str]:
         return self._session.reported()

@@ -7,7 +7,7 @@ from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Column, Relation, Watermark
 from catalog.names import quote
-from catalog.types import parse_type
+from catalog.types import duckdb_type
 from planner.batch.query import Batch, plan_source, plan_write, resolve_target
 from planner.batch.structs import aligned
 from planner.statements import Delete, Insert, Update
@@ -42,7 +42,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
             raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
         create_staging(cursor, target)
         names = ", ".join(quote(column.name) for column in columns[:width])
-        sources = tuple(parse_type(type_) for _, type_, *_ in described)
+        sources = tuple(duckdb_type(type_) for _, type_, *_ in described)
         rows = aligned(batch.sql, sources, tuple(column.type for column in columns))
         cursor.execute(f"INSERT INTO {STAGED} ({names}) {rows}", list(values) if batch.parameters else None)
         count = store_staged(session, cursor, target)

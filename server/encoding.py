@@ -33,6 +33,13 @@ def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def data_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str = "UTC") -> memoryview:
     """DataRow messages for all rows. `formats` has 0 (text) or 1 (binary) for each column; `zone` is TimeZone."""
+    return messages(DATA_ROW, row_parts(batch, types, formats, zone))
+
+
+def row_parts(
+    batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str = "UTC"
+) -> list[pa.Array]:
+    """Rows as DataRow and binary COPY have them: the number of fields, then each one's length and value."""
     header = np.zeros(batch.num_rows, np.dtype([("count", ">i2")]))
     header["count"] = batch.num_columns
     parts = [fixed(header.tobytes(), batch.num_rows, 2)]
@@ -40,7 +47,7 @@ def data_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[in
         values = _encode(array, type, format, zone)
         parts.append(length_prefixes(values))
         parts.append(values.fill_null(b"") if values.null_count else values)
-    return messages(DATA_ROW, parts)
+    return parts
 
 
 def _encode(array: pa.Array, type: Type, format: int, zone: str) -> pa.Array:

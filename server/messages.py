@@ -222,9 +222,9 @@ def parameter_description(oids: Sequence[int]) -> bytes:
     return struct.pack("!H", len(oids)) + struct.pack(f"!{len(oids)}I", *oids)
 
 
-def copy_response(columns: int) -> bytes:
-    """CopyInResponse or CopyOutResponse: text format, overall and for each column."""
-    return struct.pack(f"!bh{columns}h", 0, columns, *([0] * columns))
+def copy_response(columns: int, format: int) -> bytes:
+    """CopyInResponse or CopyOutResponse: 0 (text) or 1 (binary), overall and for each column."""
+    return struct.pack(f"!bh{columns}h", format, columns, *([format] * columns))
 
 
 def negotiate_version(unknown: Sequence[str]) -> bytes:

@@ -1,13 +1,20 @@
-"""Prepared statements and portals: what a client has named in the extended protocol, and how far it has read."""
+"""Prepared statements and portals: what a client has named, by the protocol or in SQL, and how far it has read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from catalog.errors import PROTOCOL_VIOLATION, Error
+from catalog.errors import (
+    DUPLICATE_CURSOR,
+    DUPLICATE_PREPARED_STATEMENT,
+    PROTOCOL_VIOLATION,
+    UNDEFINED_CURSOR,
+    UNDEFINED_PREPARED_STATEMENT,
+    Error,
+)
 from catalog.types import TEXT, Type, type_of_oid
 from server.encoding import slices
 from server.messages import Bind, spread_formats
@@ -24,6 +31,7 @@ class Statement:
 
     prepared: Prepared
     oids: tuple[int, ...] = ()
+    from_sql: bool = False  # named by PREPARE
 
     @property
     def parameter_oids(self) -> tuple[int, ...]:
@@ -53,30 +61,40 @@ class Statement:
 
 
 class Rows:
-    """The rows of a result, taken some at a time."""
+    """The rows of a result, taken some at a time.
+
+    `taken` is how many have been, `ended` whether more were asked for than there are.
+    """
 
     def __init__(self, batches: Iterator[pa.RecordBatch] | None) -> None:
         self._batches = iter(batches or ())
         self._rest: pa.RecordBatch | None = None
+        self.taken = 0
+        self.ended = False
 
     def take(self, limit: int = 0) -> Iterator[pa.RecordBatch]:
         """Batches of `limit` rows in all, fewer when the result ends before; 0 takes everything."""
         left = limit
-        while not limit or left:
+        while not self.ended and (not limit or left):
             batch = next(self._batches, None) if self._rest is None else self._rest
             self._rest = None
             if batch is None:
+                self.ended = True
                 return
             if limit and batch.num_rows > left:
                 self._rest = batch.slice(left)
                 batch = batch.slice(0, left)
             left -= batch.num_rows
+            self.taken += batch.num_rows
             yield from slices(batch)
 
 
 @dataclass
 class Portal:
-    """A bound statement. `result` is there once Execute has started it, `rows` if it returns any."""
+    """A bound statement. `result` is there once Execute has started it, `rows` if it returns any.
+
+    A cursor is a portal that DECLARE has made and started. It `survives` a ROLLBACK when an earlier COMMIT has let it.
+    """
 
     statement: Statement
     values: tuple[object, ...] = ()
@@ -84,6 +102,14 @@ class Portal:
     result: Result | None = None
     rows: Rows | None = None
     finished: bool = False
+    is_cursor: bool = False
+    holds: bool = False
+    survives: bool = False
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...] | None:
+        """What it returns, worked out without running it; None when it returns no rows."""
+        return self.statement.prepared.columns if self.result is None else self.result.columns
 
     def formats(self, columns: tuple[ResultColumn, ...]) -> tuple[int, ...]:
         return spread_formats(self.format_codes, len(columns), "result formats but query has {} columns")
@@ -92,3 +118,69 @@ class Portal:
         self.finished = True
         if self.result is not None:
             self.result.close()
+
+
+class Names:
+    """The prepared statements and portals of one client. As in PostgreSQL, SQL and the protocol share them.
+
+    `in_block` is whether BEGIN has been said. It starts nothing that could be rolled back, but portals live on in it.
+    """
+
+    def __init__(self) -> None:
+        self.statements: dict[str, Statement] = {}
+        self.portals: dict[str, Portal] = {}
+        self.in_block = False
+
+    def statement(self, name: str) -> Statement:
+        """Raises Error 26000."""
+        if name not in self.statements:
+            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise Error(f"{what} does not exist", UNDEFINED_PREPARED_STATEMENT)
+        return self.statements[name]
+
+    def add_statement(self, name: str, make: Callable[[], Statement]) -> None:
+        """Raises Error 42P05 for a name that is taken; the unnamed statement gives way to the next."""
+        if name and name in self.statements:
+            raise Error(f'prepared statement "{name}" already exists', DUPLICATE_PREPARED_STATEMENT)
+        self.statements.pop(name, None)
+        self.statements[name] = make()
+
+    def portal(self, name: str, what: str = "portal") -> Portal:
+        """Raises Error 34000."""
+        if name not in self.portals:
+            raise Error(f'{what} "{name}" does not exist', UNDEFINED_CURSOR)
+        return self.portals[name]
+
+    def free_portal(self, name: str) -> None:
+        """Make way for a new one: the unnamed portal gives way. Raises Error 42P03 for a name that is taken."""
+        if name and name in self.portals:
+            raise Error(f'cursor "{name}" already exists', DUPLICATE_CURSOR)
+        self.close_portal(name)
+
+    def close_portal(self, name: str) -> None:
+        portal = self.portals.pop(name, None)
+        if portal is not None:
+            portal.close()
+
+    def close_portals(self, which: Callable[[Portal], bool] = lambda portal: True) -> None:
+        for name in [name for name, portal in self.portals.items() if which(portal)]:
+            self.close_portal(name)
+
+    def sync(self) -> None:
+        """A Sync ends the transaction of its messages, and with it the portals, unless they are in a block."""
+        self.close_portals(lambda portal: not portal.is_cursor and (portal.finished or not self.in_block))
+
+    def commit(self) -> None:
+        self.close_portals(lambda portal: not portal.holds)
+        for portal in self.portals.values():
+            portal.survives = True
+        self.in_block = False
+
+    def rollback(self) -> None:
+        self.close_portals(lambda portal: not portal.survives)
+        self.in_block = False
+
+    @property
+    def has_open_portals(self) -> bool:
+        """Whether a COMMIT would close anything."""
+        return any(portal.result and not portal.finished and not portal.survives for portal in self.portals.values())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from catalog.types import Type
+
+if TYPE_CHECKING:
+    from server.portal import Names
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,18 @@ class ResultColumn:
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """COPY's options with their defaults filled in by `text_copy()` or `csv_copy()`."""
+    """COPY's options with their defaults filled in by `text_copy()`, `csv_copy()` or `binary_copy()`."""
 
-    format: str  # "text" or "csv"
-    delimiter: str
-    null: str
+    format: str  # "text", "csv" or "binary", which has no other
+    delimiter: str = ""
+    null: str = ""
     header: bool = False
     quote: str = '"'
     escape: str = '"'
+
+    @property
+    def is_binary(self) -> bool:
+        return self.format == "binary"
 
 
 class CopySink(Protocol):
@@ -40,7 +47,8 @@ class CopySink(Protocol):
     options: CopyOptions
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stage rows; every column is `string` (or null), in the order of `columns`. Raises Error on bad values."""
+        """Stage rows, in the order of `columns`: every column is `string` (or null), or what `server.copy_binary`
+        decodes. Raises Error on bad values."""
 
     def finish(self) -> int:
         """Store all staged rows in one transaction and return their number."""
@@ -55,6 +63,7 @@ class Result:
 
     `tag` is the whole command tag, except that for row-returning results the wire appends the number of
     rows it sent (`SELECT` becomes `SELECT 3`) when `counts_rows` is set.
+    `is_binary` asks for binary rows where the client has not said how it wants them.
     `batches` yields Arrow record batches whose columns are in the order of `columns`, in DuckDB's Arrow types.
     """
 
@@ -64,6 +73,7 @@ class Result:
     counts_rows: bool = False
     copy_in: CopySink | None = None
     copy_out: CopyOptions | None = None
+    is_binary: bool = False
     notices: list[Notice] = field(default_factory=list)
 
     def close(self) -> None:
@@ -104,6 +114,10 @@ class ClientSession(Protocol):
     """
 
     notify: Callable[[Notice], None]
+
+    @property
+    def names(self) -> Names:
+        """The prepared statements and portals, those of the protocol among them."""
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
         """The statements of a simple query, each with its offset in the text. Raises Error on a syntax error."""

@@ -5,24 +5,35 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, is_passing, translate
+from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
+from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
-from catalog.types import Type, parse_type
+from catalog.types import Type, duckdb_type
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.strategy import BackfillSettings
 from server.context import Context
+from server.portal import Names
 from server.result import Notice, Result, ResultColumn
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
 # Rows of a batch sent to the client at once.
 BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What a read-only transaction reads: a snapshot of the lake and the catalog that was there with it."""
+
+    snapshot: int
+    catalog: Catalog
 
 
 class Session:
@@ -43,6 +54,8 @@ class Session:
         # Sends a notice at once, while a statement runs; set by the wire.
         self.notify: Callable[[Notice], None] = lambda notice: None
         self._running: set[Cursor] = set()
+        self.names = Names()
+        self.pinned: Pinned | None = None
         for name, value in startup.items():
             if name.lower() in SESSION and name.lower() not in ("client_encoding",):
                 self.set(name, value)
@@ -80,7 +93,23 @@ class Session:
     def environment(self) -> Environment:
         settings = {name: self.get(name) for name in SESSION}
         settings |= {"database": self.database, "user": self.user, "schema": self.scope.schema}
+        if self.pinned is not None:
+            return Environment(self.pinned.catalog, self.scope, settings, is_system, self.pinned.snapshot)
         return Environment(self.context.store.catalog, self.scope, settings, is_system)
+
+    def pin(self) -> None:
+        """From now on read the lake and its catalog as they are now, until `unpin`."""
+        if self.pinned is None:
+            lake = self.context.lake
+            with lake.exclusive():
+                self.pinned = Pinned(lake.pin(), self.context.store.catalog)
+            self._variables["transaction_read_only"] = "on"
+
+    def unpin(self) -> None:
+        if self.pinned is not None:
+            self.context.lake.unpin(self.pinned.snapshot)
+            self.pinned = None
+            self._variables.pop("transaction_read_only", None)
 
     @property
     def backfill_settings(self) -> BackfillSettings:
@@ -141,6 +170,7 @@ class Session:
 
     def close(self) -> None:
         self.cancel()
+        self.unpin()
 
     # Running DuckDB.
 
@@ -148,25 +178,30 @@ class Session:
         """While entered, a cancel interrupts the cursor."""
         return _RunningCursor(self._running, cursor, self.check_cancelled)
 
-    def query(self, batch: Batch, values: tuple[object, ...] = (), tag: str = "SELECT") -> Result:
-        """Run a query and stream its rows."""
+    def query(self, batch: Batch, values: tuple[object, ...] = (), tag: str = "SELECT", keeps: bool = False) -> Result:
+        """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes."""
         if batch.reads_system:
             self.context.system_views.refresh()
         cursor = self.context.lake.cursor()
-        with self.running(cursor):
-            if self.get("timezone") != "UTC":
-                cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
-            _execute(cursor, batch.sql, list(values) if batch.parameters else None)
-            columns = result_columns(cursor)
-            reader = cursor.to_arrow_reader(BATCH_ROWS)
-        return Result(tag, columns, _Batches(self, cursor, reader), counts_rows=True)
+        kept = self.context.lake.pin() if keeps else None
+        try:
+            with self.running(cursor):
+                if self.get("timezone") != "UTC":
+                    cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
+                _execute(cursor, batch.sql, list(values) if batch.parameters else None)
+                columns = result_columns(cursor)
+                reader = cursor.to_arrow_reader(BATCH_ROWS)
+        except BaseException:
+            self.context.lake.unpin(kept)
+            raise
+        return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
 
     def describe(self, batch: Batch) -> tuple[ResultColumn, ...]:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
         nulls = [None] * len(batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
-        return tuple(ResultColumn(name, parse_type(type_)) for name, type_, *_ in rows)
+        return tuple(ResultColumn(name, duckdb_type(type_)) for name, type_, *_ in rows)
 
 
 def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
@@ -182,16 +217,20 @@ def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
 
 def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:
     """The columns of the query a cursor has just run."""
-    return tuple(ResultColumn(name, parse_type(str(type_))) for name, type_, *_ in cursor.description or ())
+    return tuple(ResultColumn(name, duckdb_type(str(type_))) for name, type_, *_ in cursor.description or ())
 
 
 class _Batches:
-    """Record batches of a running query; its errors become ours, and closing it ends the query."""
+    """Record batches of a running query; its errors become ours, and closing it ends the query.
 
-    def __init__(self, session: Session, cursor: Cursor, reader: pa.RecordBatchReader) -> None:
+    `kept` is the snapshot that is pinned for it.
+    """
+
+    def __init__(self, session: Session, cursor: Cursor, reader: pa.RecordBatchReader, kept: int | None) -> None:
         self._session = session
         self._cursor = cursor
         self._reader = reader
+        self._kept = kept
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
@@ -202,10 +241,12 @@ class _Batches:
                 return self._reader.read_next_batch()
         except (DuckDBError, pa.ArrowException, OSError) as error:
             self._session.check_cancelled()
-            raise translate(error) if isinstance(error, DuckDBError) else Error(str(error)) from error
+            raise translate(error if isinstance(error, DuckDBError) else restored(error)) from error
 
     def close(self) -> None:
         self._cursor.close()
+        self._session.context.lake.unpin(self._kept)
+        self._kept = None
 
 
 class _RunningCursor:

@@ -106,6 +106,30 @@ def test_what_nobody_needs_goes(tmp_path: Path) -> None:
         check(client, "sums", SUMS)
 
 
+def test_what_clients_go_on_reading_stays(tmp_path: Path) -> None:
+    with opened(tmp_path / "data") as (context, client):
+        make_history(client)
+        # More than one file, of which the cursor has opened the first only.
+        run(client, "CREATE TABLE wide (i int, s varchar)")
+        for part in range(4):
+            run(client, f"INSERT INTO wide SELECT {part}, repeat(i::varchar, 40) FROM range(50000) AS r (i)")
+        reader = Client(context, {"user": "root"})
+        run(reader, "BEGIN READ ONLY")
+        run(client, "DECLARE c CURSOR FOR SELECT * FROM wide")
+        first = run(client, "FETCH c")
+        others = Client(context, {"user": "root"})
+        run(others, "DELETE FROM t WHERE g = 1", "DROP TABLE wide", "FLUSH")
+        forget(context)
+        assert len(first + run(client, "FETCH ALL c")) == 200_000
+        assert run(reader, "SELECT count(*) FROM t") == [(19_992,)]
+        run(client, "CLOSE c")
+        run(reader, "COMMIT")
+        assert context.lake.pinned == []
+        run(others, "FLUSH")
+        forget(context)
+        assert len(snapshots(context)) <= 3
+
+
 def test_young_snapshots_stay(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
         make_history(client)

@@ -281,6 +281,12 @@ def test_literals_round_trip(connection: Connection, type_: str, binary: bool) -
         assert same(value, expected), literal
 
 
+def test_a_real_is_shown_as_it_was_written(connection: Connection) -> None:
+    found = connection.execute("SELECT 0.1::real, ARRAY[0.1::real], 0.1::float")
+    assert found.fetchall() == [(0.1, [0.1], 0.1)]
+    assert [column.type_code for column in found.description or ()] == [700, 1021, 701]
+
+
 @pytest.mark.parametrize("placeholder", ["%t", "%b"], ids=["text", "binary"])
 @pytest.mark.parametrize("type_", TYPES)
 def test_parameters_round_trip(connection: Connection, type_: str, placeholder: str) -> None:
@@ -417,6 +423,25 @@ def test_copy_text_and_csv_as_bytes(connection: Connection) -> None:
 
     assert out("") == 'a\\tb\t1\n\\N\t2\n\t3\nx,"y"\t4\n'
     assert out("(FORMAT csv, HEADER)") == 'v,k\na\tb,1\n,2\n"",3\n"x,""y""",4\n'
+
+
+def test_copy_of_arrays(connection: Connection) -> None:
+    connection.execute("CREATE TABLE copy_arrays (k int PRIMARY KEY, a int[], t varchar[], y bytea[], m int[][])")
+    data = '1\t{1,NULL,3}\t{"a b",NULL,"c,\\\\"d"}\t{"\\\\\\\\x00ff"}\t{{1,2},{3,4}}\n2\t\\N\t{}\t{}\t{}\n'
+    with connection.cursor() as cursor:
+        with cursor.copy("COPY copy_arrays FROM STDIN") as copy:
+            copy.write(data)
+        with cursor.copy("COPY (SELECT * FROM copy_arrays ORDER BY k) TO STDOUT") as copy:
+            assert b"".join(bytes(part) for part in copy).decode() == data
+    expected = [(1, [1, None, 3], ["a b", None, 'c,"d'], [b"\0\xff"], [[1, 2], [3, 4]]), (2, None, [], [], [])]
+    assert rows(connection, "SELECT * FROM copy_arrays ORDER BY k") == expected
+    with (
+        pytest.raises(psycopg.Error, match="malformed array literal") as caught,
+        connection.cursor() as cursor,
+        cursor.copy("COPY copy_arrays FROM STDIN (FORMAT csv)") as copy,
+    ):
+        copy.write("3,oops,,,\n")
+    assert caught.value.sqlstate == "22P02"
 
 
 def test_copy_of_some_columns_overwrites_keys(connection: Connection) -> None:

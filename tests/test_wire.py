@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 from catalog.errors import INVALID_CATALOG_NAME, QUERY_CANCELED, SYNTAX_ERROR, Error
 from catalog.types import INTEGER, TEXT, Type, type_of_oid
 from server.copy import csv_copy, text_copy
+from server.portal import Names
 from server.result import CopyOptions, Notice, Prepared, Result, ResultColumn
 from server.wire import WireServer
 
@@ -69,7 +70,7 @@ class FakeSession:
         self.settings = {"server_version": "13.14.0", "client_encoding": "UTF8", "TimeZone": "UTC"} | {
             "standard_conforming_strings": "on"
         }
-        self.status = b"I"
+        self.names = Names()
         self.cancelled = threading.Event()
         self.running = threading.Event()
         self.closed = threading.Event()
@@ -104,7 +105,7 @@ class FakeSession:
         return getattr(self, "run_" + prepared.words[0])(prepared, *prepared.words[1:])
 
     def transaction_status(self) -> bytes:
-        return self.status
+        return b"T" if self.names.in_block else b"I"
 
     def parameters(self) -> dict[str, str]:
         return self.settings
@@ -149,10 +150,11 @@ class FakeSession:
         return Result("SET")
 
     def run_begin(self, _: Prepared) -> Result:
-        self.status = b"T"
+        self.names.in_block = True
         return Result("BEGIN")
 
     def run_deallocate_all(self, _: Prepared) -> Result:
+        self.names.statements.clear()
         return Result("DEALLOCATE ALL")
 
     def run_wait(self, _: Prepared) -> Result:

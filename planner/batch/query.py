@@ -47,12 +47,14 @@ class Environment:
     """What a batch statement is planned against.
 
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
+    `snapshot` is the one of the lake to read, None the newest.
     """
 
     catalog: Catalog
     scope: Scope
     settings: Mapping[str, str]
     is_system: pg_compat.IsSystem
+    snapshot: int | None = None
 
 
 def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
@@ -62,6 +64,15 @@ def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] =
     tree = expand_windows(canonical(tree))
     parameters = infer_parameters(tree, environment, oids)
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
+
+
+def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], environment: Environment) -> Batch:
+    """A query of one row: the values of EXECUTE, each as its type. Raises Error 42P02 for a parameter among them."""
+    for value in values:
+        for parameter in value.find_all(exp.Parameter):
+            raise Error(f"there is no parameter ${parameter.name}", errors.UNDEFINED_PARAMETER)
+    casts = (exp.cast(value.copy(), data_type(type_)) for value, type_ in zip(values, types, strict=True))
+    return plan_query(exp.select(*casts), environment)
 
 
 def _name_outputs(tree: exp.Expr) -> None:
@@ -171,7 +182,9 @@ def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
         relation = find_relation(name_of(table), environment)
         if relation is not None:
             _qualify_columns(tree, table)
-            table.replace(_inlined(relation, table, environment) if relation.is_view else _readable(relation, table))
+            table.replace(
+                _inlined(relation, table, environment) if relation.is_view else _readable(relation, table, environment)
+            )
     return tree
 
 
@@ -215,10 +228,13 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
         pending += [catalog.by_id[id_] for id_ in current.upstreams if id_ in catalog.by_id]
 
 
-def _readable(relation: Relation, table: exp.Table) -> exp.Expr:
+def _readable(relation: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """What a reference to a table or materialized view reads: its visible columns in the lake."""
     stored: exp.Expr = _lake_table(relation, None)
-    if len(relation.visible) != len(relation.stored):
+    if environment.snapshot is not None:
+        version = exp.Literal.number(environment.snapshot)
+        stored.set("when", exp.HistoricalData(this="AT", kind="VERSION", expression=version))
+    if environment.snapshot is not None or len(relation.visible) != len(relation.stored):
         columns = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.visible]
         stored = exp.select(*columns).from_(stored).subquery()
     alias = table.args.get("alias")

@@ -9,11 +9,12 @@ from catalog.errors import Error
 from planner.parse.alter import parse_alter_materialized_view
 from planner.parse.database import parse_alter_database
 from planner.parse.tokens import TokenReader
+from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree
 from planner.statements import (
     CancelJobs,
     Copy,
-    Deallocate,
+    Discard,
     Flush,
     Name,
     Recover,
@@ -22,7 +23,6 @@ from planner.statements import (
     ShowCreate,
     ShowVariable,
     Statement,
-    Transaction,
     Wait,
 )
 
@@ -87,8 +87,10 @@ def _copy_options(reader: TokenReader) -> tuple[str, dict[str, str | bool]]:
     reader.finish()
     found.pop("encoding", None)
     format_ = str(found.pop("format", "text"))
-    if format_ not in ("text", "csv"):
-        raise Error(f'COPY format "{format_}" not supported', errors.FEATURE_NOT_SUPPORTED)
+    if format_ not in ("text", "csv", "binary"):
+        raise Error(f'COPY format "{format_}" not recognized', errors.INVALID_PARAMETER_VALUE)
+    if format_ == "binary" and found:
+        raise Error(f"cannot specify {next(iter(found)).upper()} in BINARY mode", errors.SYNTAX_ERROR)
     return format_, found
 
 
@@ -122,8 +124,8 @@ def _show_list(reader: TokenReader, what: str) -> Show:
 
 def parse_set(reader: TokenReader) -> Statement:
     reader.expect("SET")
-    if reader.accept("SESSION", "CHARACTERISTICS") or reader.peek() == "TRANSACTION":
-        return Transaction("SET")
+    if reader.peek() == "TRANSACTION" or (reader.peek() == "SESSION" and reader.peek(1) == "CHARACTERISTICS"):
+        return parse_set_transaction(reader)
     if not reader.accept("SESSION"):
         reader.accept("LOCAL")
     if reader.accept("TIME", "ZONE"):
@@ -146,7 +148,7 @@ def _set_value(reader: TokenReader) -> str | None:
 def parse_reset(reader: TokenReader) -> Statement:
     reader.expect("RESET")
     name = reader.dotted_word()
-    return Deallocate("RESET") if name == "all" else SetVariable(name, None)
+    return Discard("RESET") if name == "all" else SetVariable(name, None)
 
 
 def parse_alter(reader: TokenReader) -> Statement:
@@ -196,6 +198,37 @@ def parse_cancel(reader: TokenReader) -> CancelJobs:
     return CancelJobs(ids)
 
 
+_DISCARDED = ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
+
+
+def parse_discard(reader: TokenReader) -> Discard:
+    reader.expect("DISCARD")
+    what = next((word for word in _DISCARDED if reader.accept(word)), None)
+    if what is None:
+        raise reader.syntax_error()
+    reader.finish()
+    return Discard(f"DISCARD {what.removesuffix('ORARY')}")
+
+
+def parse_unlisten(reader: TokenReader) -> Discard:
+    """Nobody listens to anything, so this has no effect; connection pools say `UNLISTEN *`."""
+    reader.expect("UNLISTEN")
+    if not reader.accept("*"):
+        reader.identifier()
+    reader.finish()
+    return Discard("UNLISTEN")
+
+
+def refuse_notifications(reader: TokenReader) -> Statement:
+    """LISTEN and NOTIFY."""
+    raise Error(
+        f"{reader.peek()} is not supported",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint="There are no notifications; ask again for what may have changed.",
+        position=reader.offset + 1,
+    )
+
+
 def parse_flush(reader: TokenReader) -> Flush:
     reader.expect("FLUSH")
     reader.finish()
@@ -206,9 +239,3 @@ def parse_recover(reader: TokenReader) -> Recover:
     reader.expect("RECOVER")
     reader.finish()
     return Recover()
-
-
-def parse_deallocate(reader: TokenReader) -> Deallocate:
-    reader.expect("DEALLOCATE")
-    reader.accept("PREPARE")
-    return Deallocate("DEALLOCATE ALL" if reader.peek() == "ALL" else "DEALLOCATE")

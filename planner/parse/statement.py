@@ -14,23 +14,35 @@ from planner.parse.control import (
     parse_alter,
     parse_cancel,
     parse_copy,
-    parse_deallocate,
+    parse_discard,
     parse_flush,
     parse_recover,
     parse_reset,
     parse_set,
     parse_show,
+    parse_unlisten,
     parse_wait,
+    refuse_notifications,
 )
+from planner.parse.cursors import parse_close, parse_declare, parse_fetch
 from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
+from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
+from planner.parse.transactions import (
+    parse_begin,
+    parse_commit,
+    parse_release,
+    parse_rollback,
+    parse_savepoint,
+    parse_start,
+)
 from planner.parse.trees import folded, name_of, parse_tree, unsupported
 from planner.statements import (
     CreateMaterializedView,
     CreateView,
-    Deallocate,
+    DeclareCursor,
     Delete,
     Drop,
     DropDatabase,
@@ -39,9 +51,9 @@ from planner.statements import (
     Insert,
     Name,
     Option,
+    Prepare,
     Query,
     Statement,
-    Transaction,
     Update,
 )
 
@@ -228,8 +240,12 @@ def _explain(reader: TokenReader) -> Explain:
     return parse_explain(reader, parse_statement)
 
 
-def _constant(statement: Statement) -> Callable[[TokenReader], Statement]:
-    return lambda reader: statement
+def _prepare(reader: TokenReader) -> Prepare:
+    return parse_prepare(reader, parse_statement)
+
+
+def _declare(reader: TokenReader) -> DeclareCursor:
+    return parse_declare(reader, parse_statement)
 
 
 _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
@@ -253,16 +269,23 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "WAIT": parse_wait,
     "CANCEL": parse_cancel,
     "EXPLAIN": _explain,
-    "BEGIN": _constant(Transaction("BEGIN")),
-    "START": _constant(Transaction("START TRANSACTION")),
-    "COMMIT": _constant(Transaction("COMMIT")),
-    "END": _constant(Transaction("COMMIT")),
-    "ROLLBACK": _constant(Transaction("ROLLBACK")),
-    "ABORT": _constant(Transaction("ROLLBACK")),
-    "SAVEPOINT": _constant(Transaction("SAVEPOINT")),
-    "RELEASE": _constant(Transaction("RELEASE")),
-    "DISCARD": _constant(Deallocate("DISCARD ALL")),
+    "BEGIN": parse_begin,
+    "START": parse_start,
+    "COMMIT": parse_commit,
+    "END": parse_commit,
+    "ROLLBACK": parse_rollback,
+    "ABORT": parse_rollback,
+    "SAVEPOINT": parse_savepoint,
+    "RELEASE": parse_release,
+    "PREPARE": _prepare,
+    "EXECUTE": parse_execute,
     "DEALLOCATE": parse_deallocate,
-    "CLOSE": _constant(Deallocate("CLOSE CURSOR")),
-    "UNLISTEN": _constant(Deallocate("UNLISTEN")),
+    "DECLARE": _declare,
+    "FETCH": parse_fetch,
+    "MOVE": parse_fetch,
+    "CLOSE": parse_close,
+    "DISCARD": parse_discard,
+    "LISTEN": refuse_notifications,
+    "NOTIFY": refuse_notifications,
+    "UNLISTEN": parse_unlisten,
 }

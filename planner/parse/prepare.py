@@ -1,0 +1,71 @@
+"""PREPARE, EXECUTE and DEALLOCATE, as PostgreSQL's grammar has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import Type, parse_type
+from planner.parse.tokens import TokenReader
+from planner.parse.trees import blank, parse_tree
+from planner.statements import Deallocate, Delete, Execute, Insert, Prepare, Query, Statement, Update
+
+_PREPARED = (Query, Insert, Update, Delete)
+
+
+def parse_prepare(reader: TokenReader, parse: Callable[[str], Statement]) -> Prepare:
+    """`PREPARE name [(type, …)] AS statement`; `parse` reads the statement."""
+    reader.expect("PREPARE")
+    if reader.peek() == "TRANSACTION":
+        raise Error("PREPARE TRANSACTION is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    name = reader.identifier()
+    types = reader.parenthesised(lambda: _type(reader)) if reader.peek() == "(" else ()
+    reader.expect("AS")
+    statement = parse(blank(reader.sql[: reader.offset]) + reader.rest)
+    if not isinstance(statement, _PREPARED):
+        raise reader.syntax_error()
+    return Prepare(name, types, statement)
+
+
+def _type(reader: TokenReader) -> Type:
+    """The type whose name goes on to the comma or parenthesis behind it."""
+    start, depth = reader.offset, 0
+    while depth or reader.peek() not in (",", ")"):
+        if reader.at_end:
+            raise reader.syntax_error()
+        depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(reader.peek(), 0)
+        reader.accept(reader.peek())
+    text = reader.sql[start : reader.offset].strip()
+    try:
+        return parse_type(text)
+    except Error as error:
+        error.position = start + 1
+        raise
+
+
+def parse_execute(reader: TokenReader) -> Execute:
+    """`EXECUTE name [(value, …)]`."""
+    reader.expect("EXECUTE")
+    name = reader.identifier()
+    if reader.at_end:
+        return Execute(name, ())
+    if reader.peek() != "(" or reader.peek(1) == ")":
+        raise reader.syntax_error()
+    # The values stay where they are in the text, behind a word that is no longer than EXECUTE.
+    tree = parse_tree("VALUES".ljust(reader.offset) + reader.rest)
+    if not isinstance(tree, exp.Values) or len(tree.expressions) != 1:
+        raise reader.syntax_error()
+    row = tree.expressions[0]
+    return Execute(name, tuple(row.expressions if isinstance(row, exp.Tuple) else (row,)))
+
+
+def parse_deallocate(reader: TokenReader) -> Deallocate:
+    reader.expect("DEALLOCATE")
+    if reader.peek(1):
+        reader.accept("PREPARE")
+    name = None if reader.accept("ALL") else reader.identifier()
+    reader.finish()
+    return Deallocate(name)

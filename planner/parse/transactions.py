@@ -1,0 +1,103 @@
+"""BEGIN, COMMIT, ROLLBACK, SAVEPOINT and SET TRANSACTION, as PostgreSQL's grammar has them."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.tokens import TokenReader
+from planner.statements import Transaction
+
+_LEVELS = (("SERIALIZABLE",), ("REPEATABLE", "READ"), ("READ", "COMMITTED"), ("READ", "UNCOMMITTED"))
+
+
+def parse_begin(reader: TokenReader) -> Transaction:
+    reader.expect("BEGIN")
+    _work(reader)
+    return Transaction("BEGIN", "begin", _modes(reader))
+
+
+def parse_start(reader: TokenReader) -> Transaction:
+    reader.expect("START", "TRANSACTION")
+    return Transaction("START TRANSACTION", "begin", _modes(reader))
+
+
+def parse_commit(reader: TokenReader) -> Transaction:
+    """COMMIT or END."""
+    _end(reader)
+    reader.finish()
+    return Transaction("COMMIT", "commit")
+
+
+def parse_rollback(reader: TokenReader) -> Transaction:
+    """ROLLBACK or ABORT; to a savepoint it ends nothing."""
+    _end(reader)
+    if reader.accept("TO"):
+        reader.accept("SAVEPOINT")
+        reader.identifier()
+        reader.finish()
+        return Transaction("ROLLBACK")
+    reader.finish()
+    return Transaction("ROLLBACK", "rollback")
+
+
+def parse_savepoint(reader: TokenReader) -> Transaction:
+    reader.expect("SAVEPOINT")
+    reader.identifier()
+    reader.finish()
+    return Transaction("SAVEPOINT")
+
+
+def parse_release(reader: TokenReader) -> Transaction:
+    reader.expect("RELEASE")
+    reader.accept("SAVEPOINT")
+    reader.identifier()
+    reader.finish()
+    return Transaction("RELEASE")
+
+
+def parse_set_transaction(reader: TokenReader) -> Transaction:
+    """What follows SET. What it says for the session's later transactions is accepted, without effect."""
+    if reader.accept("SESSION", "CHARACTERISTICS"):
+        reader.expect("AS", "TRANSACTION")
+        _modes(reader)
+        return Transaction("SET")
+    reader.expect("TRANSACTION")
+    if reader.peek() == "SNAPSHOT":
+        raise _unsupported("SET TRANSACTION SNAPSHOT", reader)
+    return Transaction("SET", "set", _modes(reader))
+
+
+def _work(reader: TokenReader) -> None:
+    _ = reader.accept("WORK") or reader.accept("TRANSACTION")
+
+
+def _end(reader: TokenReader) -> None:
+    """The first words of COMMIT and ROLLBACK, up to what a savepoint may follow."""
+    word = reader.identifier().upper()
+    if reader.peek() == "PREPARED":
+        raise _unsupported(f"{word} PREPARED", reader)
+    _work(reader)
+    if reader.accept("AND"):
+        reader.accept("NO")
+        reader.expect("CHAIN")
+
+
+def _modes(reader: TokenReader) -> bool | None:
+    """Whether READ ONLY, None when neither that nor READ WRITE is said. Nothing else may follow."""
+    read_only: bool | None = None
+    while not reader.at_end:
+        if reader.accept("READ", "ONLY"):
+            read_only = True
+        elif reader.accept("READ", "WRITE"):
+            read_only = False
+        elif reader.accept("ISOLATION", "LEVEL"):
+            if not any(reader.accept(*level) for level in _LEVELS):
+                raise reader.syntax_error()
+        elif not (reader.accept("DEFERRABLE") or reader.accept("NOT", "DEFERRABLE")):
+            raise reader.syntax_error()
+        reader.accept(",")
+    return read_only
+
+
+def _unsupported(what: str, reader: TokenReader) -> Error:
+    return Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)

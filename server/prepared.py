@@ -1,0 +1,146 @@
+"""Statements that have been parsed and not run, and PREPARE and DEALLOCATE, which give them names."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import DuckDBError, translate
+from catalog.types import VARCHAR, Type
+from planner import statements
+from planner.batch.query import plan_arguments, plan_query
+from planner.parse.trees import locate
+from planner.statements import Statement
+from server import dml, portal, show
+from server.parameters import decode_parameter
+from server.result import Result, ResultColumn
+from server.session import Session
+from server.text_format import text_array
+
+# Columns of statements that make their own rows, known without running them.
+_FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
+    statements.ShowCreate: lambda statement: show.CREATE_COLUMNS,
+    statements.ShowVariable: lambda statement: ("Name",),
+    statements.Explain: lambda statement: ("QUERY PLAN",),
+    statements.CancelJobs: lambda statement: ("Id",),
+}
+
+
+@contextlib.contextmanager
+def places(statement: Statement) -> Iterator[None]:
+    """Give errors that DuckDB found their place in the client's text."""
+    try:
+        yield
+    except DuckDBError as raw:
+        error = translate(raw)
+        trees = (getattr(statement, attribute, None) for attribute in ("tree", "source", "query"))
+        tree = next((tree for tree in trees if tree is not None), None)
+        name = re.search(r'(?:column|name) "?(\w+)', error.message)
+        if tree is not None and name is not None:
+            error.position = locate(tree, name[1])
+        raise error from raw
+
+
+@dataclass
+class Prepared:
+    """A statement and, once asked for, what it takes and returns. See `server.result.Prepared`."""
+
+    session: Session
+    statement: Statement
+    oids: tuple[int, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return isinstance(self.statement, statements.Empty)
+
+    @functools.cached_property
+    def parameters(self) -> tuple[Type, ...]:
+        match self.statement:
+            case statements.Query(tree) | statements.DeclareCursor(query=tree):
+                return plan_query(tree, self.session.environment, self.oids).parameters
+            case statements.Insert() | statements.Update() | statements.Delete():
+                return dml.plan(self.session, self.statement, self.oids).parameters
+        return ()
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...] | None:
+        """As PostgreSQL, none of a cursor or a statement that there is not, which is an error only when it runs."""
+        names = self.session.names
+        match self.statement:
+            case statements.Fetch(cursor, moves=False) if cursor in names.portals:
+                return names.portals[cursor].columns
+            case statements.Execute(name) if name in names.statements:
+                target = names.statements[name].prepared
+                return None if is_execute(target) else target.columns
+        return self._own_columns
+
+    @functools.cached_property
+    def _own_columns(self) -> tuple[ResultColumn, ...] | None:
+        if isinstance(self.statement, statements.Query):
+            with places(self.statement):
+                return self.session.describe(plan_query(self.statement.tree, self.session.environment, self.oids))
+        if isinstance(self.statement, statements.Show):
+            return tuple(map(ResultColumn, *show.columns_of(self.statement)))
+        if type(self.statement) in _FIXED_COLUMNS:
+            return tuple(ResultColumn(name, VARCHAR) for name in _FIXED_COLUMNS[type(self.statement)](self.statement))
+        return None
+
+
+def is_execute(prepared: object) -> bool:
+    """Whether it only runs another: such a one could name itself."""
+    return isinstance(prepared, Prepared) and isinstance(prepared.statement, statements.Execute)
+
+
+def prepare(session: Session, statement: statements.Prepare) -> Result:
+    """PREPARE. The statement is planned now, so that its faults show now. Raises Error 42P05."""
+    oids = tuple(type_.oid for type_ in statement.types)
+    prepared = Prepared(session, statement.statement, oids)
+
+    def plan() -> portal.Statement:
+        with places(statement.statement):
+            _ = prepared.parameters, prepared.columns
+        return portal.Statement(prepared, oids, from_sql=True)
+
+    session.names.add_statement(statement.name, plan)
+    return Result("PREPARE")
+
+
+def deallocate(session: Session, statement: statements.Deallocate) -> Result:
+    """DEALLOCATE. Raises Error 26000."""
+    if statement.name is None:
+        session.names.statements.clear()
+        return Result("DEALLOCATE ALL")
+    session.names.statement(statement.name)
+    del session.names.statements[statement.name]
+    return Result("DEALLOCATE")
+
+
+def arguments(session: Session, statement: statements.Execute, target: portal.Statement) -> tuple[object, ...]:
+    """The values that EXECUTE gives, as if the client had sent them. Raises Error 42601 for a wrong number."""
+    types = target.prepared.parameters
+    if len(statement.arguments) != len(types):
+        raise Error(
+            f'wrong number of parameters for prepared statement "{statement.name}"',
+            errors.SYNTAX_ERROR,
+            detail=f"Expected {len(types)} parameters but got {len(statement.arguments)}.",
+        )
+    if not types:
+        return ()
+    batch = plan_arguments(statement.arguments, types, session.environment)
+    result = session.query(batch)
+    try:
+        assert result.batches is not None
+        (row,) = [batch for batch in result.batches if batch.num_rows]
+    finally:
+        result.close()
+    texts = (text_array(array, type_)[0].as_py() for array, type_ in zip(row.columns, types, strict=True))
+    return tuple(
+        decode_parameter(None if text is None else text.encode(), 0, type_)
+        for text, type_ in zip(texts, types, strict=True)
+    )
