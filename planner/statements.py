@@ -224,6 +224,51 @@ class AlterDatabase:
     position: int
 
 
+class Password(str):
+    """Clear text that must not get into a log."""
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+@dataclass(frozen=True)
+class UserOption:
+    """One option of CREATE or ALTER USER: a field of `catalog.users.User` and its value, or `password` (None: NULL)."""
+
+    field: str
+    value: bool | Password | None
+    position: int
+
+
+@dataclass(frozen=True)
+class CreateUser:
+    name: str
+    options: tuple[UserOption, ...]
+    is_role: bool  # CREATE ROLE, whose roles may not log in unless told
+    position: int
+
+
+@dataclass(frozen=True)
+class AlterUser:
+    name: str
+    options: tuple[UserOption, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class RenameUser:
+    name: str
+    new_name: str
+    position: int
+    new_position: int
+
+
+@dataclass(frozen=True)
+class DropUser:
+    names: tuple[tuple[str, int], ...]  # with their positions
+    if_exists: bool
+
+
 @dataclass(frozen=True)
 class Flush:
     pass
@@ -301,6 +346,10 @@ Statement = (
     | CreateDatabase
     | DropDatabase
     | AlterDatabase
+    | CreateUser
+    | AlterUser
+    | RenameUser
+    | DropUser
     | Flush
     | Recover
     | Wait

@@ -16,6 +16,7 @@ from sqlglot import exp
 from catalog import system_views
 from catalog.model import Catalog, Column, Relation
 from catalog.types import VARCHAR, Type, parse_type
+from catalog.users import User
 from planner.batch.query import Environment, plan_query
 from planner.bind import Scope, bind, type_of
 from planner.functions.emit import DUCKDB, to_sql
@@ -105,7 +106,7 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str, type_: Type | None) 
 
 
 def in_batch(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Type, list[str | None]]:
-    environment = Environment(Catalog(0, {}, {}), Scope("dev"), {}, lambda schema, name: False)
+    environment = Environment(Catalog(0, {}, {}), Scope("dev"), {}, lambda schema, name: False, User(1, "root", True))
     tree = parse_tree(f"SELECT {expression} AS x FROM lake.main.h WHERE true ORDER BY n")
     sql = plan_query(tree, environment).sql
     return ask(connection, sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), None)

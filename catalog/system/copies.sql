@@ -1,6 +1,12 @@
 -- Copies of the lake's catalog, because each scan of a lake table costs milliseconds and psql's queries make dozens.
 -- Taken again by catalog.system_views.refresh after every change; only relations that are created are in them.
 
+CREATE OR REPLACE TABLE pgc._roles AS
+SELECT id::UINTEGER AS id, name, is_super, is_super OR create_db AS create_db, is_super OR create_user AS create_user,
+       can_login, verifier IS NOT NULL AS has_password
+FROM lake.sparkwave.users;
+CREATE OR REPLACE TABLE pgf._role AS SELECT id AS __oid, name AS __name, is_super AS __is_super FROM pgc._roles;
+
 CREATE OR REPLACE TABLE pgc._namespaces AS
 SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
 

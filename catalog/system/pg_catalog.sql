@@ -112,22 +112,24 @@ SELECT id AS oid, name AS datname, 1::UINTEGER AS datdba, 6::INTEGER AS encoding
 FROM pgc._databases;
 
 CREATE OR REPLACE VIEW pgc.pg_roles AS
-SELECT name AS rolname, is_super AS rolsuper, true AS rolinherit, is_super AS rolcreaterole, is_super AS rolcreatedb,
-       true AS rolcanlogin, false AS rolreplication, (-1)::INTEGER AS rolconnlimit, '********' AS rolpassword,
+SELECT name AS rolname, is_super AS rolsuper, true AS rolinherit, create_user AS rolcreaterole,
+       create_db AS rolcreatedb, can_login AS rolcanlogin, false AS rolreplication, (-1)::INTEGER AS rolconnlimit, '********' AS rolpassword,
        NULL::TIMESTAMPTZ AS rolvaliduntil, is_super AS rolbypassrls, NULL::VARCHAR[] AS rolconfig, id AS oid
 FROM pgc._roles;
 
 CREATE OR REPLACE VIEW pgc.pg_authid AS
 SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls,
-       rolconnlimit, NULL::VARCHAR AS rolpassword, rolvaliduntil
-FROM pgc.pg_roles;
+       rolconnlimit, if(has_password, '********', NULL) AS rolpassword, rolvaliduntil
+FROM pgc.pg_roles JOIN pgc._roles ON id = oid;
 
 CREATE OR REPLACE VIEW pgc.pg_user AS
-SELECT name AS usename, id AS usesysid, is_super AS usecreatedb, is_super AS usesuper, false AS userepl,
+SELECT name AS usename, id AS usesysid, create_db AS usecreatedb, is_super AS usesuper, false AS userepl,
        is_super AS usebypassrls, '********' AS passwd, NULL::TIMESTAMPTZ AS valuntil, NULL::VARCHAR[] AS useconfig
-FROM pgc._roles;
+FROM pgc._roles WHERE can_login;
 
-CREATE OR REPLACE VIEW pgc.pg_shadow AS FROM pgc.pg_user;
+CREATE OR REPLACE VIEW pgc.pg_shadow AS
+SELECT * EXCLUDE (has_password) REPLACE (if(has_password, passwd, NULL) AS passwd)
+FROM (SELECT u.*, has_password FROM pgc.pg_user u JOIN pgc._roles ON id = usesysid);
 
 CREATE OR REPLACE VIEW pgc.pg_am AS
 SELECT oid::UINTEGER AS oid, amname, amhandler, amtype

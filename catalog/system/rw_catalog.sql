@@ -296,7 +296,7 @@ SELECT id::INTEGER AS id, name, 1::INTEGER AS owner, ['root=Cc/root'] AS acl, re
 FROM pgc._databases;
 
 CREATE OR REPLACE VIEW rwc.rw_users AS
-SELECT id::INTEGER AS id, name, is_super, is_super AS create_db, is_super AS create_user, true AS can_login FROM pgc._roles;
+SELECT id::INTEGER AS id, name, is_super, create_db, create_user, can_login FROM pgc._roles;
 
 CREATE OR REPLACE VIEW rwc.rw_system_tables AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, 1::INTEGER AS owner, NULL::VARCHAR AS definition,

@@ -11,6 +11,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
+from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
@@ -47,12 +48,14 @@ class Environment:
     """What a batch statement is planned against.
 
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
+    `user` is whose privileges count.
     """
 
     catalog: Catalog
     scope: Scope
     settings: Mapping[str, str]
     is_system: pg_compat.IsSystem
+    user: User
 
 
 def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:

@@ -27,6 +27,7 @@ from planner.parse.explain import parse_explain
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.trees import folded, name_of, parse_tree, unsupported
+from planner.parse.user import parse_create_user, parse_drop_user
 from planner.statements import (
     CreateMaterializedView,
     CreateView,
@@ -34,6 +35,7 @@ from planner.statements import (
     Delete,
     Drop,
     DropDatabase,
+    DropUser,
     Empty,
     Explain,
     Insert,
@@ -76,11 +78,13 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_table(reader)
     if reader.accept("DATABASE"):
         return parse_create_database(reader)
+    if reader.peek() in ("USER", "ROLE"):
+        return parse_create_user(reader, reader.identifier() == "role")
     kind = reader.peek()
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, CREATE VIEW, CREATE MATERIALIZED VIEW and CREATE DATABASE are.",
+        hint="CREATE TABLE, CREATE VIEW, CREATE MATERIALIZED VIEW, CREATE DATABASE and CREATE USER are.",
         position=reader.offset + 1,
     )
 
@@ -168,10 +172,12 @@ def _refuse_duplicates(options: tuple[Option, ...]) -> None:
         seen.add(option.name)
 
 
-def _drop(reader: TokenReader) -> Drop | DropDatabase:
+def _drop(reader: TokenReader) -> Drop | DropDatabase | DropUser:
     reader.expect("DROP")
     if reader.accept("DATABASE"):
         return parse_drop_database(reader)
+    if reader.accept("USER") or reader.accept("ROLE"):
+        return parse_drop_user(reader)
     if reader.accept("MATERIALIZED", "VIEW"):
         kind = "materialized view"
     elif reader.accept("VIEW"):
