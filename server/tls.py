@@ -18,6 +18,8 @@ def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A read that ends because the server stops must leave the client its last message.
+    context.options |= ssl.OP_IGNORE_UNEXPECTED_EOF
     context.set_alpn_protocols([ALPN])
     try:
         context.load_cert_chain(certificate, key, password=_no_password)

@@ -98,6 +98,7 @@ class WireHandler(BuenaVistaHandler):
     def finish(self) -> None:
         self.rfile.close()
         if self.is_encrypted:  # the socket that the server would close is no longer the connection's
+            self._end_output()
             self.connection.close()
 
     # Startup
@@ -258,11 +259,19 @@ class WireHandler(BuenaVistaHandler):
         with suppress(Disconnected, OSError):
             self.write(m.frame(m.ERROR_RESPONSE, m.error_fields(error, "FATAL")))
             self.flush()
-            shut_down(self.connection, socket.SHUT_WR)
+            self._end_output()
             self.connection.settimeout(LINGER_SECONDS)
             until = time.monotonic() + LINGER_SECONDS
-            while time.monotonic() < until and self.connection.recv(FLUSH_AT):
+            while time.monotonic() < until and socket.socket.recv(self.connection, FLUSH_AT):
                 pass
+
+    def _end_output(self) -> None:
+        """Nothing follows. With TLS its own end has to come first, or clients call the connection broken."""
+        if isinstance(self.connection, ssl.SSLSocket):
+            self.connection.settimeout(0)  # says it and does not wait for the client's
+            with suppress(OSError, ValueError):
+                self.connection.unwrap()
+        shut_down(self.connection, socket.SHUT_WR)
 
 
 class WireServer(BuenaVistaServer):
