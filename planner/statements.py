@@ -206,6 +206,7 @@ class CreateDatabase:
     group: str | None
     if_not_exists: bool
     position: int
+    owner: str | None = None
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,26 @@ class RenameUser:
 class DropUser:
     names: tuple[tuple[str, int], ...]  # with their positions
     if_exists: bool
+
+
+@dataclass(frozen=True)
+class ChangePrivileges:
+    """GRANT, or REVOKE if `is_revoke`.
+
+    `privileges` are upper case with their positions, none for ALL. `kind` is "schema", "database", or as in
+    `Relation.kind`; None for a relation of any kind. With `all_in`, `names` are the schemas that hold the relations.
+    `grant_option` is WITH GRANT OPTION or GRANT OPTION FOR.
+    """
+
+    is_revoke: bool
+    privileges: tuple[tuple[str, int], ...]
+    kind: str | None
+    names: tuple[Name, ...]
+    users: tuple[tuple[str, int], ...]
+    all_in: bool = False
+    grant_option: bool = False
+    cascade: bool = False
+    granted_by: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -350,6 +371,7 @@ Statement = (
     | AlterUser
     | RenameUser
     | DropUser
+    | ChangePrivileges
     | Flush
     | Recover
     | Wait

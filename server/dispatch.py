@@ -18,7 +18,7 @@ from planner.parse.statement import parse_statement
 from planner.parse.tokens import split_statements
 from planner.parse.trees import locate
 from planner.statements import Statement
-from server import alter, control, copy_handlers, databases, ddl, dml, queries, result, show, users
+from server import alter, control, copy_handlers, databases, ddl, dml, grants, queries, result, show, users
 from server.context import Context
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
@@ -58,6 +58,7 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterUser: _plain(users.alter_user),
     statements.RenameUser: _plain(users.rename_user),
     statements.DropUser: _plain(users.drop_user),
+    statements.ChangePrivileges: _plain(grants.change_privileges),
     statements.Flush: _plain(control.flush),
     statements.Recover: _plain(control.recover),
     statements.Wait: _plain(control.wait),

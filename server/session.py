@@ -17,6 +17,7 @@ from catalog.types import Type, parse_type
 from catalog.users import ROOT, User
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
+from planner.privileges import holds, permission_denied
 from planner.strategy import BackfillSettings
 from server.context import Context
 from server.result import Notice, Result, ResultColumn
@@ -39,6 +40,9 @@ class Session:
         self.database = startup.get("database") or DEFAULT_DATABASE
         if self.database not in context.store.catalog.databases:
             raise Error(f'database "{self.database}" does not exist', errors.INVALID_CATALOG_NAME)
+        database = context.store.catalog.securables[self.database,]
+        if not holds(context.store.catalog, self.user, database, "CONNECT"):
+            raise permission_denied(f'permission denied for database "{self.database}"')
         self._variables: dict[str, str] = {}
         self._cancelled = threading.Event()
         self._cancel_reason = ""

@@ -18,7 +18,7 @@ from servers import Server, free_port
 
 from catalog.errors import Error
 from catalog.users import User
-from server.authentication import Verifier, authenticate, challenge, make_verifier, read_verifier, saslprep
+from server.authentication import authenticate, challenge, make_verifier, read_verifier, saslprep
 
 # The exchange of RFC 7677, section 3.
 CLIENT_FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
@@ -268,7 +268,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A self-signed certificate for localhost, and its key."""
     directory = tmp_path_factory.mktemp("tls")
     certificate, key = directory / "server.crt", directory / "server.key"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split()
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     subprocess.run([*command, *names, "-keyout", key, "-out", certificate], check=True, capture_output=True)
     return certificate, key

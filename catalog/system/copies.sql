@@ -12,6 +12,30 @@ SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
 
 CREATE OR REPLACE TABLE pgc._databases AS
 SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
+CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
+
+-- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
+CREATE OR REPLACE TABLE pgf._owner AS
+SELECT id::UINTEGER AS __object, owner AS __owner, 'arwd' AS __letters FROM lake.sparkwave.relations
+UNION ALL SELECT id, owner, 'UC' FROM lake.sparkwave.schemas
+UNION ALL SELECT id, owner, 'Cc' FROM lake.sparkwave.databases;
+CREATE OR REPLACE TABLE pgf._privilege AS
+SELECT object_id::UINTEGER AS __object, grantee AS __grantee, privilege AS __privilege, grantor AS __grantor,
+       is_grantable AS __is_grantable
+FROM lake.sparkwave.grants;
+CREATE OR REPLACE TABLE pgf._acls AS
+WITH letter AS (
+    FROM (VALUES ('INSERT', 'a', 1), ('SELECT', 'r', 2), ('UPDATE', 'w', 3), ('DELETE', 'd', 4), ('USAGE', 'U', 1),
+                 ('CREATE', 'C', 2), ('CONNECT', 'c', 3)) AS fixed(__privilege, letter, place)
+), entry AS (
+    SELECT __object, __grantee, __grantor,
+           string_agg(letter || if(__is_grantable, '*', ''), '' ORDER BY place) AS letters
+    FROM pgf._privilege JOIN letter USING (__privilege) GROUP BY ALL
+)
+SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) AS __owners,
+       list(if(__grantee = 'public', '', __grantee) || '=' || letters || '/' || __grantor ORDER BY __grantee, __grantor)
+           FILTER (letters IS NOT NULL) AS __granted
+FROM pgf._owner o LEFT JOIN entry USING (__object) GROUP BY ALL;
 
 -- With the relations that are being created, which are visible in rw_materialized_views alone.
 CREATE OR REPLACE TABLE pgc._all_relations AS

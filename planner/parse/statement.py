@@ -24,6 +24,7 @@ from planner.parse.control import (
 )
 from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
+from planner.parse.privileges import parse_grant, parse_revoke
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.trees import folded, name_of, parse_tree, unsupported
@@ -254,6 +255,8 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "SET": parse_set,
     "RESET": parse_reset,
     "ALTER": parse_alter,
+    "GRANT": parse_grant,
+    "REVOKE": parse_revoke,
     "FLUSH": parse_flush,
     "RECOVER": parse_recover,
     "WAIT": parse_wait,
