@@ -260,6 +260,201 @@ def test_what_users_survive(tmp_path: Path) -> None:
         server.kill()
 
 
+# Privileges
+
+
+@pytest.fixture(scope="module")
+def granted(users: Server) -> Server:
+    """On the file's server: tables, a view and a materialized view of root's; reader and writer are users."""
+    with users.connect() as root:
+        root.execute(
+            "CREATE USER reader; CREATE USER writer; CREATE USER owner; GRANT CREATE ON SCHEMA public TO owner"
+        )
+        root.execute("CREATE TABLE t (a INT); CREATE TABLE hidden (a INT); INSERT INTO t VALUES (1); FLUSH")
+        root.execute("CREATE VIEW v AS SELECT a FROM t; CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM t")
+    return users
+
+
+def denied(server: Server, user: str, sql: str) -> str:
+    """The message of a statement that lacks a privilege."""
+    with server.connect(user=user) as own, pytest.raises(errors.InsufficientPrivilege) as caught:
+        own.execute(sql)
+    return str(caught.value.diag.message_primary)
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("SELECT * FROM t", "table t"),
+        ("TABLE t", "table t"),
+        ("SELECT * FROM v", "view v"),
+        ("SELECT * FROM m", "materialized view m"),
+        ("SELECT (SELECT max(a) FROM public.t)", "table t"),
+        ("WITH x AS (SELECT * FROM t) SELECT * FROM x", "table t"),
+        ("SELECT 1 UNION SELECT a FROM t", "table t"),
+        ("SELECT 1 WHERE EXISTS (SELECT FROM t)", "table t"),
+        ("EXPLAIN SELECT * FROM t", "table t"),
+        ("EXPLAIN CREATE MATERIALIZED VIEW n AS SELECT * FROM t", "table t"),
+        ("COPY t TO STDOUT", "table t"),
+        ("COPY (SELECT * FROM t) TO STDOUT", "table t"),
+        ("COPY t FROM STDIN", "table t"),
+        ("INSERT INTO t VALUES (1)", "table t"),
+        ("UPDATE t SET a = 2", "table t"),
+        ("DELETE FROM t", "table t"),
+        ("CREATE TABLE n (a INT)", "schema public"),
+        ("CREATE VIEW n AS SELECT 1", "schema public"),
+        ("CREATE MATERIALIZED VIEW n AS SELECT a FROM t", "schema public"),
+        ("GRANT SELECT ON t TO reader", "table t"),
+        ("REVOKE SELECT ON t FROM writer", "table t"),
+        ("SELECT * FROM read_text('/etc/hostname')", "function read_text"),
+        ("SELECT 1 FROM generate_series(1, 2), LATERAL query('SELECT 1')", "function query"),
+    ],
+)
+def test_what_has_to_be_granted(granted: Server, sql: str, what: str) -> None:
+    assert denied(granted, "reader", sql) == f"permission denied for {what}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("DROP TABLE t", "must be owner of table t"),
+        ("DROP DATABASE dev", "must be owner of database dev"),
+        ("ALTER MATERIALIZED VIEW m SET PARALLELISM = 1", "must be owner of materialized view m"),
+        ("ALTER SYSTEM SET barrier_interval_ms = 100", "must be superuser to execute ALTER SYSTEM"),
+        ("RECOVER", "only superusers can trigger adhoc recovery"),
+        ("CREATE DATABASE d", "permission denied to create database"),
+        ("CREATE USER x", "permission denied to create user"),
+        ("DROP USER writer", "permission denied to drop user"),
+        ("ALTER USER writer PASSWORD 'x'", "permission denied to alter user"),
+        ("ALTER USER writer RENAME TO x", "must be superuser to rename users"),
+        (
+            "ALTER USER reader SUPERUSER",
+            "must be superuser to alter superuser roles or change superuser attribute",
+        ),
+    ],
+)
+def test_what_needs_more(granted: Server, sql: str, message: str) -> None:
+    assert denied(granted, "reader", sql) == message
+
+
+def test_what_is_granted(granted: Server) -> None:
+    with granted.connect() as root, granted.connect(user="writer") as writer:
+        prepared = "SELECT a FROM t WHERE a = %s"
+        root.execute("GRANT INSERT, UPDATE ON t TO writer; GRANT SELECT ON v TO PUBLIC")
+        writer.execute("INSERT INTO t VALUES (5)")
+        writer.execute("UPDATE t SET a = 1")
+        assert denied(granted, "writer", "UPDATE t SET a = 2 WHERE a = 1") == "permission denied for table t"
+        assert denied(granted, "writer", "INSERT INTO t SELECT a FROM hidden") == "permission denied for table hidden"
+        assert writer.execute("SELECT * FROM v ORDER BY 1").fetchall() == [(1,), (1,)]  # as its owner may
+        root.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO writer")
+        assert writer.execute(prepared, (1,), prepare=True).fetchall() == [(1,), (1,)]
+        root.execute("REVOKE SELECT ON t FROM writer; REVOKE ALL ON hidden FROM writer")
+        with pytest.raises(errors.InsufficientPrivilege):
+            writer.execute(prepared, (1,), prepare=True)
+        root.execute("REVOKE ALL ON t FROM writer; REVOKE SELECT ON v FROM public")
+        assert denied(granted, "writer", "SELECT * FROM v") == "permission denied for view v"
+
+
+def test_who_makes_it_owns_it(granted: Server) -> None:
+    with granted.connect(user="owner") as owner, granted.connect() as root:
+        owner.execute("CREATE TABLE own (a INT); INSERT INTO own VALUES (7)")
+        owner.execute("CREATE MATERIALIZED VIEW own_m AS SELECT a FROM own; CREATE VIEW own_v AS SELECT a FROM own")
+        assert owner.execute("SELECT a FROM own_m UNION ALL SELECT a FROM own_v").fetchall() == [(7,), (7,)]
+        assert owner.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'own'").fetchone() == ("owner",)
+        # A view over what its owner may not read shows nobody else that either.
+        root.execute("GRANT SELECT ON t TO owner")
+        owner.execute("CREATE VIEW peek AS SELECT a FROM t; GRANT SELECT ON peek TO reader")
+        with granted.connect(user="reader") as reader:
+            assert reader.execute("SELECT count(*) > 0 FROM peek").fetchone() == (True,)
+            root.execute("REVOKE SELECT ON t FROM owner")
+        assert denied(granted, "reader", "SELECT * FROM peek") == "permission denied for table t"
+        with pytest.raises(errors.DependentObjectsStillExist) as caught:
+            root.execute("DROP USER owner")
+        assert "owner of table own" in str(caught.value.diag.message_detail)
+        root.execute("ALTER USER owner RENAME TO proprietor")
+        assert owner.execute("SELECT current_user, count(*) FROM own GROUP BY 1").fetchone() == ("proprietor", 1)
+        owner.execute("DROP VIEW peek; DROP TABLE own CASCADE")
+        root.execute("ALTER USER proprietor RENAME TO owner")
+
+
+def test_granting_on(granted: Server) -> None:
+    with granted.connect() as root, granted.connect(user="owner") as owner:
+        root.execute("CREATE TABLE chain (a INT); GRANT SELECT ON chain TO owner WITH GRANT OPTION")
+        owner.execute("GRANT SELECT ON chain TO reader")
+        with granted.connect(user="reader") as reader:
+            reader.execute("SELECT * FROM chain")
+        acl = "SELECT relacl FROM pg_class WHERE relname = 'chain'"
+        assert root.execute(acl).fetchone() == (["root=arwd/root", "owner=r*/root", "reader=r/owner"],)
+        with pytest.raises(errors.DependentObjectsStillExist, match="dependent privileges exist"):
+            root.execute("REVOKE SELECT ON chain FROM owner")
+        root.execute("REVOKE GRANT OPTION FOR SELECT ON chain FROM owner CASCADE")
+        assert root.execute(acl).fetchone() == (["root=arwd/root", "owner=r/root"],)
+        notices: list[str] = []
+        owner.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+        with pytest.raises(errors.InsufficientPrivilege):
+            owner.execute("GRANT SELECT ON chain TO reader")
+        root.execute("GRANT SELECT ON chain TO owner WITH GRANT OPTION")
+        owner.execute("GRANT SELECT, INSERT ON chain TO reader")
+        assert notices == ['not all privileges were granted for "chain"']
+        root.execute("DROP TABLE chain")
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate", "message"),
+    [
+        ("GRANT SELECT ON t TO nobody", "42704", 'role "nobody" does not exist'),
+        ("GRANT USAGE ON t TO reader", "0LP01", "invalid privilege type USAGE for table"),
+        ("GRANT SELECT ON nothing TO reader", "42P01", None),
+        ("GRANT USAGE ON SCHEMA nothing TO reader", "3F000", 'schema "nothing" does not exist'),
+        ("GRANT CONNECT ON DATABASE nothing TO reader", "3D000", 'database "nothing" does not exist'),
+        ("GRANT SELECT ON t TO PUBLIC WITH GRANT OPTION", "0LP01", "grant options can only be granted to roles"),
+        ("GRANT SELECT ON t TO reader GRANTED BY writer", "0LP01", "grantor must be current user"),
+    ],
+)
+def test_wrong_grants(granted: Server, sql: str, sqlstate: str, message: str | None) -> None:
+    with granted.connect() as root, pytest.raises(psycopg.Error) as caught:
+        root.execute(sql)
+    assert caught.value.sqlstate == sqlstate
+    assert message in (None, caught.value.diag.message_primary)
+
+
+def test_the_right_to_connect(granted: Server) -> None:
+    with granted.connect() as root:
+        root.execute("CREATE DATABASE closed WITH OWNER = owner")
+        root.execute("REVOKE CONNECT ON DATABASE closed FROM PUBLIC")
+        assert refused(granted, user="reader", dbname="closed") == 'permission denied for database "closed"'
+        granted.connect(user="owner", dbname="closed").close()
+        root.execute("GRANT CONNECT ON DATABASE closed TO reader")
+        with granted.connect(user="reader", dbname="closed") as reader:
+            tried = "SELECT has_database_privilege('closed', 'connect'), has_schema_privilege('public', 'create')"
+            assert reader.execute(tried).fetchone() == (True, False)
+        root.execute("DROP DATABASE closed")
+
+
+def test_privileges_can_be_asked_for(granted: Server) -> None:
+    with granted.connect() as root:
+        root.execute("GRANT SELECT ON v TO reader")
+        asked = "SELECT relname, has_table_privilege('reader', oid, 'SELECT') FROM pg_class WHERE relname IN ('t', 'v')"
+        assert sorted(root.execute(asked).fetchall()) == [("t", False), ("v", True)]
+        asked = "SELECT has_table_privilege('t', 'delete'), has_table_privilege('reader', 'v', 'SELECT, INSERT')"
+        assert root.execute(asked).fetchone() == (True, True)
+        root.execute("REVOKE SELECT ON v FROM reader")
+        assert root.execute("SELECT has_table_privilege('reader', 'v', 'SELECT')").fetchone() == (False,)
+
+
+def test_who_may_create_users(granted: Server) -> None:
+    with granted.connect() as root:
+        root.execute("CREATE USER maker WITH CREATEUSER")
+        with granted.connect(user="maker") as maker:
+            maker.execute("CREATE USER made PASSWORD 'x'; ALTER USER made PASSWORD NULL")
+            for sql in ("CREATE USER boss SUPERUSER", "ALTER USER root PASSWORD 'x'", "DROP USER postgres"):
+                with pytest.raises(errors.InsufficientPrivilege):
+                    maker.execute(sql)
+            maker.execute("ALTER USER maker PASSWORD 'own'; DROP USER made")
+        granted.connect(user="maker", password="own").close()
+        root.execute("DROP USER maker")
+
+
 # TLS
 
 
