@@ -197,6 +197,17 @@ def test_a_verifier_instead_of_a_password(users: Server) -> None:
         root.execute("DROP USER carol")
 
 
+def test_a_password_that_never_leaves_the_client(users: Server) -> None:
+    """What psql's \\password does."""
+    with users.connect() as root:
+        root.execute("CREATE USER erin")
+        verifier = root.pgconn.encrypt_password(b"sesame", b"erin")
+        assert read_verifier(verifier.decode())
+        root.execute(f"ALTER USER erin PASSWORD '{verifier.decode()}'")
+        users.connect(user="erin", password="sesame").close()
+        root.execute("DROP USER erin")
+
+
 def test_psql(users: Server) -> None:
     listed = users.psql("-c", r"\du").stdout
     assert re.search(r"alice +\| Create DB", listed) and re.search(r"root +\| Superuser", listed)

@@ -213,7 +213,7 @@ def _check_functions(tree: exp.Expr, environment: Environment) -> None:
 
 
 _ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.ExplodingGenerateSeries, exp.GenerateSeries)
-_ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "range"})
+_ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "range", "json_each"})
 
 
 def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
