@@ -14,11 +14,21 @@ CREATE OR REPLACE TABLE pgc._databases AS
 SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
 CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
 
+-- With the relations that are being created, which are visible in rw_materialized_views alone.
+CREATE OR REPLACE TABLE pgc._all_relations AS
+SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
+       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only
+FROM lake.sparkwave.relations r
+JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
+LEFT JOIN pgc._roles o ON o.name = r.owner;
+
+CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
+
 -- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
 CREATE OR REPLACE TABLE pgf._owner AS
-SELECT id::UINTEGER AS __object, owner AS __owner, 'arwd' AS __letters FROM lake.sparkwave.relations
-UNION ALL SELECT id, owner, 'UC' FROM lake.sparkwave.schemas
-UNION ALL SELECT id, owner, 'Cc' FROM lake.sparkwave.databases;
+SELECT id AS __object, owner AS __owner, 'arwd' AS __letters FROM pgc._all_relations
+UNION ALL SELECT id, owner, 'UC' FROM pgc._namespaces
+UNION ALL SELECT id, owner, 'Cc' FROM pgc._databases;
 CREATE OR REPLACE TABLE pgf._privilege AS
 SELECT object_id::UINTEGER AS __object, grantee AS __grantee, privilege AS __privilege, grantor AS __grantor,
        is_grantable AS __is_grantable
@@ -36,16 +46,6 @@ SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) 
        list(if(__grantee = 'public', '', __grantee) || '=' || letters || '/' || __grantor ORDER BY __grantee, __grantor)
            FILTER (letters IS NOT NULL) AS __granted
 FROM pgf._owner o LEFT JOIN entry USING (__object) GROUP BY ALL;
-
--- With the relations that are being created, which are visible in rw_materialized_views alone.
-CREATE OR REPLACE TABLE pgc._all_relations AS
-SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
-       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only
-FROM lake.sparkwave.relations r
-JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
-LEFT JOIN pgc._roles o ON o.name = r.owner;
-
-CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
 
 -- The types of struct columns, which clients know as `record`: a type modifier tells format_type which one is meant.
 CREATE OR REPLACE TABLE pgf._struct AS
