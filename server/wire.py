@@ -117,6 +117,8 @@ class WireHandler(BuenaVistaHandler):
             length, code = struct.unpack("!ii", self._read(8))
         self.rfile = self.connection.makefile("rb", FLUSH_AT)
         if not 8 <= length <= MAX_STARTUP_BYTES:
+            with suppress(OSError):  # closing with unread input would reset the connection
+                socket.socket.recv(self.connection, MAX_STARTUP_BYTES, socket.MSG_DONTWAIT)
             raise Disconnected  # some other protocol: Postgres does not answer either
         body = self._read(length - 8)
         if code == m.CANCEL_REQUEST:

@@ -26,7 +26,7 @@ CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._a
 
 -- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
 CREATE OR REPLACE TABLE pgf._owner AS
-SELECT id AS __object, owner AS __owner, 'arwd' AS __letters FROM pgc._all_relations
+SELECT id AS __object, owner AS __owner, if(kind = 'table', 'arwd', 'r') AS __letters FROM pgc._all_relations
 UNION ALL SELECT id, owner, 'UC' FROM pgc._namespaces
 UNION ALL SELECT id, owner, 'Cc' FROM pgc._databases;
 CREATE OR REPLACE TABLE pgf._privilege AS
