@@ -89,4 +89,20 @@ MIGRATIONS: tuple[str, ...] = (
     );
     DROP TABLE lake.sparkwave.nodes
     """,
+    # Users and their privileges. Whoever may log in may connect, and look for relations in what there is.
+    """
+    CREATE TABLE lake.sparkwave.users (
+        id BIGINT, name VARCHAR, is_super BOOLEAN, create_db BOOLEAN, create_user BOOLEAN, can_login BOOLEAN,
+        verifier VARCHAR                  -- SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey; NULL without a password
+    );
+    INSERT INTO lake.sparkwave.users VALUES
+        (1, 'root', true, true, true, true, NULL), (2, 'postgres', true, true, true, true, NULL);
+    CREATE TABLE lake.sparkwave.grants (
+        object_id BIGINT,                 -- of a database, a schema or a relation
+        grantee VARCHAR, privilege VARCHAR, grantor VARCHAR, is_grantable BOOLEAN
+    );
+    INSERT INTO lake.sparkwave.grants
+    SELECT id, 'public', 'CONNECT', owner, false FROM lake.sparkwave.databases
+    UNION ALL SELECT id, 'public', 'USAGE', owner, false FROM lake.sparkwave.schemas
+    """,
 )

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from catalog.names import DEFAULT_DATABASE, LakeTable, lake_schema
 from catalog.types import BIGINT, Type
+from catalog.users import ROOT, Grant, Securable, User
 
 ROW_ID = "_row_id"
 
@@ -53,6 +54,11 @@ class Relation:
     initialized_at: datetime | None = None
     append_only: bool = False
     watermark: Watermark | None = None
+    owner: str = ROOT
+
+    @property
+    def securable(self) -> Securable:
+        return Securable(self.kind, self.id, self.name, self.owner)
 
     @property
     def lake_table(self) -> LakeTable:
@@ -149,7 +155,8 @@ class Job:
 class Catalog:
     """Everything that exists at one moment. Planning receives this and nothing else.
 
-    `schemas` are pairs of database and schema, `databases` the resource group of each.
+    `schemas` are pairs of database and schema, `databases` the resource group of each. `securables` has the databases
+    under `(name,)` and the schemas under such a pair; `users` are by name.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -157,10 +164,21 @@ class Catalog:
     schemas: frozenset[tuple[str, str]] = frozenset()
     databases: dict[str, str] = field(default_factory=lambda: {DEFAULT_DATABASE: DEFAULT_GROUP})
     parameters: dict[str, str] = field(default_factory=dict)
+    securables: dict[tuple[str, ...], Securable] = field(default_factory=dict)
+    users: dict[str, User] = field(default_factory=dict)
+    grants: frozenset[Grant] = frozenset()
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:
         return {(relation.database, relation.schema, relation.name): relation for relation in self.relations}
+
+    @cached_property
+    def grants_on(self) -> dict[int, frozenset[Grant]]:
+        """The grants by the id of what they are on."""
+        found: dict[int, set[Grant]] = {}
+        for grant in self.grants:
+            found.setdefault(grant.object_id, set()).add(grant)
+        return {id_: frozenset(grants) for id_, grants in found.items()}
 
     @cached_property
     def by_id(self) -> dict[int, Relation]:

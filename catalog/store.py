@@ -1,4 +1,4 @@
-"""The only writer of Sparkwave's own relations: one method per change of state.
+"""The only writer of Sparkwave's own relations, but for users: one method per change of state.
 
 Methods take the cursor of an open lake transaction, so that a change commits with the rows it belongs to. `catalog`
 is the newest committed picture; `reload` makes it so after a commit.
@@ -18,6 +18,8 @@ from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, E
 from catalog.names import DEFAULT_SCHEMA, lake_schema, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
+from catalog.user_store import forget_grants, load_grants, load_users, put_grants
+from catalog.users import PUBLIC, ROOT, Grant, Securable
 
 
 def already_exists(relation: Relation) -> Error:
@@ -69,20 +71,38 @@ class Store:
     def _load(self) -> Catalog:
         rows = self._cursor.execute(
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
-            "append_only, watermark_column, watermark_delay_us "
+            "append_only, watermark_column, watermark_delay_us, owner "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
         relations = tuple(
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
-                     tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None)
+                     tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
+                     owner)
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
-                column, delay in rows
+                column, delay, owner in rows
         )  # fmt: skip
-        schemas = self._cursor.execute(f"SELECT database, name FROM {system_table('schemas')}").fetchall()
-        databases = self._cursor.execute(f"SELECT name, resource_group FROM {system_table('databases')}").fetchall()
+        schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {system_table('schemas')}").fetchall()
+        databases = self._cursor.execute(
+            f"SELECT name, resource_group, id, owner FROM {system_table('databases')}"
+        ).fetchall()
+        securables: dict[tuple[str, ...], Securable] = {
+            (name,): Securable("database", id_, name, owner) for name, _, id_, owner in databases
+        }
+        securables |= {
+            (database, name): Securable("schema", id_, name, owner) for database, name, id_, owner in schemas
+        }
         parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
-        return Catalog(relations, self._load_jobs(), frozenset(schemas), dict(databases), dict(parameters))
+        return Catalog(
+            relations,
+            self._load_jobs(),
+            frozenset((database, name) for database, name, *_ in schemas),
+            {name: group for name, group, *_ in databases},
+            dict(parameters),
+            securables,
+            load_users(self._cursor),
+            load_grants(self._cursor),
+        )
 
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
@@ -121,20 +141,21 @@ class Store:
         cursor.execute(f"UPDATE {system_table('identifiers')} SET next_id = ?", [row[0] + 1])
         return row[0]
 
-    def create_database(self, cursor: Cursor, name: str, resource_group: str) -> None:
-        """Add a database with the schema `public`."""
+    def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
+        """Add a database with the schema `public`; every user may connect to it and look into that schema."""
+        database, schema = self.next_id(cursor), self.next_id(cursor)
         cursor.execute(
-            f"INSERT INTO {system_table('databases')} VALUES (?, ?, 'root', ?)",
-            [self.next_id(cursor), name, resource_group],
+            f"INSERT INTO {system_table('databases')} VALUES (?, ?, ?, ?)", [database, name, owner, resource_group]
         )
         cursor.execute(
-            f"INSERT INTO {system_table('schemas')} VALUES (?, ?, '{DEFAULT_SCHEMA}', 'root')",
-            [self.next_id(cursor), name],
+            f"INSERT INTO {system_table('schemas')} VALUES (?, ?, '{DEFAULT_SCHEMA}', ?)", [schema, name, owner]
         )
+        put_grants(cursor, (), (Grant(database, PUBLIC, "CONNECT", owner), Grant(schema, PUBLIC, "USAGE", owner)))
         cursor.execute(f"CREATE SCHEMA lake.{quote(lake_schema(name, DEFAULT_SCHEMA))}")
 
     def drop_database(self, cursor: Cursor, name: str) -> None:
         """Remove a database and its schemas, which are empty."""
+        forget_grants(cursor, (s.id for key, s in self.catalog.securables.items() if key[0] == name))
         for database, schema in self.catalog.schemas:
             if database == name:
                 cursor.execute(f"DROP SCHEMA lake.{quote(lake_schema(database, schema))}")
@@ -162,7 +183,7 @@ class Store:
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
             "created_at, append_only, watermark_column, watermark_delay_us) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'root', now(), ?, ?, ?, ?)",
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -173,6 +194,7 @@ class Store:
                 list(relation.key),
                 list(relation.upstreams),
                 relation.created,
+                relation.owner,
                 None,
                 relation.append_only,
                 relation.watermark.column if relation.watermark else None,
@@ -220,6 +242,7 @@ class Store:
             ("slices", "job_id"),
             ("finished_slices", "job_id"),
             ("positions", "job_id"),
+            ("grants", "object_id"),
         ):
             cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
 

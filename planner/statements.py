@@ -206,6 +206,7 @@ class CreateDatabase:
     group: str | None
     if_not_exists: bool
     position: int
+    owner: str | None = None
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,71 @@ class AlterDatabase:
     name: str
     group: str | None
     position: int
+
+
+class Password(str):
+    """Clear text that must not get into a log."""
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+@dataclass(frozen=True)
+class UserOption:
+    """One option of CREATE or ALTER USER: a field of `catalog.users.User` and its value, or `password` (None: NULL)."""
+
+    field: str
+    value: bool | Password | None
+    position: int
+
+
+@dataclass(frozen=True)
+class CreateUser:
+    name: str
+    options: tuple[UserOption, ...]
+    is_role: bool  # CREATE ROLE, whose roles may not log in unless told
+    position: int
+
+
+@dataclass(frozen=True)
+class AlterUser:
+    name: str
+    options: tuple[UserOption, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class RenameUser:
+    name: str
+    new_name: str
+    position: int
+    new_position: int
+
+
+@dataclass(frozen=True)
+class DropUser:
+    names: tuple[tuple[str, int], ...]  # with their positions
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class ChangePrivileges:
+    """GRANT, or REVOKE if `is_revoke`.
+
+    `privileges` are upper case with their positions, none for ALL. `kind` is "schema", "database", or as in
+    `Relation.kind`; None for a relation of any kind. With `all_in`, `names` are the schemas that hold the relations.
+    `grant_option` is WITH GRANT OPTION or GRANT OPTION FOR.
+    """
+
+    is_revoke: bool
+    privileges: tuple[tuple[str, int], ...]
+    kind: str | None
+    names: tuple[Name, ...]
+    users: tuple[tuple[str, int], ...]
+    all_in: bool = False
+    grant_option: bool = False
+    cascade: bool = False
+    granted_by: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -357,6 +423,11 @@ Statement = (
     | CreateDatabase
     | DropDatabase
     | AlterDatabase
+    | CreateUser
+    | AlterUser
+    | RenameUser
+    | DropUser
+    | ChangePrivileges
     | Flush
     | Recover
     | Wait

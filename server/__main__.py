@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import ipaddress
 import logging
 import os
 import signal
@@ -17,6 +18,8 @@ from server.config import Config, load_config
 from server.context import Context, open_context
 from server.dispatch import Client
 from server.wire import WireServer
+
+logger = logging.getLogger("sparkwave")
 
 
 def main() -> None:
@@ -41,6 +44,8 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
         threading.Thread(target=wire.serve_forever, name="wire", daemon=True).start()
         host, port = wire.server_address[:2]
         print(f"sparkwave ready on {host}:{port}", flush=True)
+        if not _is_loopback(str(host)) and not any(user.verifier for user in context.store.catalog.users.values()):
+            logger.warning("only this machine can connect before a user has a password: ALTER USER root PASSWORD '…'")
         stop.wait()
         wire.shutdown()
         wire.close_sessions()
@@ -49,9 +54,20 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
         context.close()
 
 
+def _is_loopback(host: str) -> bool:
+    return ipaddress.ip_address(host).is_loopback
+
+
 def _listen(config: Config, context: Context) -> WireServer:
     try:
-        return WireServer(config.address, lambda startup: Client(context, startup), config.max_message_bytes)
+        return WireServer(
+            config.address,
+            lambda startup: Client(context, startup),
+            lambda: context.store.catalog.users,
+            config.max_message_bytes,
+            config.tls_context,
+            config.tls == "required",
+        )
     except OSError as error:
         reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
         raise Error(f"cannot listen on {config.listen}: {reason}", hint="Choose another with --listen.") from error
@@ -79,6 +95,9 @@ _HELP = {
     "duckdb_memory": "memory limit of the server's own queries, e.g. 4GB",
     "max_message_bytes": "largest message a client may send",
     "log_level": "DEBUG, INFO, WARNING or ERROR",
+    "tls": "off; optional: for clients that ask for it, if there is a certificate; required: for all",
+    "tls_certificate": "PEM file with the server's certificate and those that lead to its authority",
+    "tls_key": "PEM file with the certificate's key, if that is not in the same file",
 }
 
 

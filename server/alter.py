@@ -9,6 +9,7 @@ from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job
 from planner.bind import resolve
+from planner.privileges import check_owner
 from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
 from planner.strategy import NO_SHUFFLE, SNAPSHOT
 from server.result import Notice, Result
@@ -80,7 +81,7 @@ def _change(session: Session, name: Name, changed: Callable[[Job], Job], is_defe
 
 
 def _job(session: Session, name: Name) -> Job:
-    """The job of the view a name means. Raises Error 42704 or 42809."""
+    """The job of the view a name means. Raises Error 42704, 42809 or 42501."""
     catalog = session.context.store.catalog
     try:
         relation = resolve(catalog, session.scope, name)
@@ -90,6 +91,7 @@ def _job(session: Session, name: Name) -> Job:
         raise not_found(_KIND, str(name), position=name.position) from error
     if relation.kind != _KIND:
         raise Error(f'"{name}" is not a {_KIND}', errors.WRONG_OBJECT_TYPE, position=name.position)
+    check_owner(session.user, relation.securable, name.position)
     return catalog.job_by_id[relation.id]
 
 

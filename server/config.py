@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -13,6 +14,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP
 from executor.applications import Size, check_master
+from server.tls import server_context
 
 # Sizes of serverless nodes that ALTER SYSTEM may name, by cores and GiB.
 SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16) for gib in (2 * cores, 4 * cores)}
@@ -23,7 +25,8 @@ class Config:
     """The server's configuration. Memory is in MiB.
 
     `spark_master` None runs Spark in processes of this machine. `spark_start` is `eager` (with the server, in the
-    background) or `on_demand`. Only the file has the last three: resource groups beside `default`, SKUs beside the
+    background) or `on_demand`. `tls` says whether clients may (`optional`) or must (`required`) encrypt; without a
+    certificate they cannot. Only the file has the last three: resource groups beside `default`, SKUs beside the
     usual ones, and settings of Spark itself.
     """
 
@@ -36,6 +39,9 @@ class Config:
     duckdb_memory: str | None = None
     max_message_bytes: int = 1 << 30
     log_level: str = "WARNING"
+    tls: str = "optional"
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
     resource_groups: Mapping[str, Size] = field(default_factory=dict)
     serverless_skus: Mapping[str, Size] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -49,6 +55,16 @@ class Config:
     def skus(self) -> dict[str, Size]:
         """Of serverless nodes."""
         return SKUS | dict(self.serverless_skus)
+
+    @property
+    def tls_context(self) -> ssl.SSLContext | None:
+        """What to encrypt connections with; None for not at all. Raises Error F0000 for unfit files or none."""
+        if self.tls == "required" and self.tls_certificate is None:
+            message = "tls = required needs a certificate"
+            raise Error(message, errors.CONFIG_FILE_ERROR, hint="Name its file with --tls-certificate.")
+        if self.tls == "off" or self.tls_certificate is None:
+            return None
+        return server_context(self.tls_certificate, self.tls_key)
 
     def check_parameter(self, name: str, value: str | None) -> None:
         """Raises Error 22023 for a system parameter's value that the configuration does not allow."""
@@ -120,6 +136,8 @@ def _settings(table: Mapping[str, Any]) -> dict[str, str]:
 
 _CONVERSIONS: dict[str, Any] = {
     "data": Path,
+    "tls_certificate": Path,
+    "tls_key": Path,
     "spark_cores": int,
     "spark_memory_mib": int,
     "max_message_bytes": int,
@@ -130,6 +148,7 @@ _CONVERSIONS: dict[str, Any] = {
 }
 _CHOICES = {
     "spark_start": ("eager", "on_demand"),
+    "tls": ("off", "optional", "required"),
     "log_level": ("DEBUG", "INFO", "WARNING", "ERROR"),
 }
 

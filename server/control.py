@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.types import VARCHAR
+from planner.privileges import check_owner, permission_denied
 from planner.statements import CancelJobs, Discard, Flush, Recover, Wait
 from server.kinds import find_of_kind
 from server.result import Result
@@ -27,13 +28,19 @@ def wait(session: Session, statement: Wait) -> Result:
 
 
 def recover(session: Session, statement: Recover) -> Result:
-    """Stop the creating jobs and resume them where they are. Only superusers may, and every user is one so far."""
+    """Stop the creating jobs and resume them where they are. Raises Error 42501 for who is no superuser."""
+    if not session.user.is_super:
+        raise permission_denied("only superusers can trigger adhoc recovery")
     session.context.jobs.recover_now(session.check_cancelled)
     return Result("RECOVER")
 
 
 def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
-    """The ids that were cancelled; those of no running job are left out."""
+    """The ids that were cancelled; those of no running job are left out. Raises Error 42501 for another's."""
+    by_id = session.context.store.catalog.by_id
+    for id_ in statement.ids:
+        if id_ in by_id:
+            check_owner(session.user, by_id[id_].securable)
     cancelled = session.context.jobs.cancel(statement.ids)
     return rows_result("CANCEL_COMMAND", ("Id",), [(str(id_),) for id_ in cancelled], (VARCHAR,))
 

@@ -34,7 +34,7 @@ def copy(session: Session, statement: Copy) -> Result:
         result.copy_out = options
         return result
     assert statement.table is not None
-    target = resolve_target(statement.table, session.environment)
+    target = resolve_target(statement.table, "INSERT", session.environment)
     columns = target_columns(target, statement.columns)
     for column in columns:
         if column.type.fields:

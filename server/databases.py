@@ -5,19 +5,23 @@ from __future__ import annotations
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP
+from planner.privileges import check_owner, permission_denied
 from planner.statements import AlterDatabase, CreateDatabase, DropDatabase
 from server.result import Notice, Result
 from server.session import Session
 
 
 def create_database(session: Session, statement: CreateDatabase) -> Result:
-    """A database with the schema `public`, whose views run in a resource group. Raises Error 42P04 or 42704."""
+    """A database with the schema `public`, whose views run in a resource group. Raises Error 42P04, 42704 or 42501."""
+    me = session.user
+    if not (me.is_super or me.create_db):
+        raise permission_denied("permission denied to create database")
     group = statement.group or DEFAULT_GROUP
     session.context.groups.check_exists(group)
     store = session.context.store
     with store.change() as cursor:
         if statement.name not in store.catalog.databases:
-            store.create_database(cursor, statement.name, group)
+            store.create_database(cursor, statement.name, group, _owner(session, statement.owner))
             return Result("CREATE_DATABASE")
     if not statement.if_not_exists:
         raise Error(
@@ -27,12 +31,13 @@ def create_database(session: Session, statement: CreateDatabase) -> Result:
 
 
 def drop_database(session: Session, statement: DropDatabase) -> Result:
-    """Drop an empty database. Raises Error 3D000, 55006 for the current one, 2BP01 when it has relations."""
+    """Drop an empty database. Raises Error 3D000, 42501, 55006 for the current one, 2BP01 when it has relations."""
     store = session.context.store
     if statement.name not in store.catalog.databases:
         if statement.if_exists:
             return Result("DROP_DATABASE", notices=[Notice(f'database "{statement.name}" does not exist, skipping')])
         raise _unknown(statement.name, statement.position)
+    check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
     if statement.name == session.database:
         raise Error("cannot drop the currently open database", errors.OBJECT_IN_USE, position=statement.position)
     with store.change() as cursor:
@@ -57,8 +62,21 @@ def alter_database(session: Session, statement: AlterDatabase) -> Result:
     with store.change() as cursor:
         if statement.name not in store.catalog.databases:
             raise _unknown(statement.name, statement.position)
+        check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
         store.set_database_group(cursor, statement.name, group)
     return Result("ALTER_DATABASE")
+
+
+def _owner(session: Session, name: str | None) -> str:
+    """Who will own a new database; another than the session's user only if a superuser says so."""
+    me = session.user
+    if name is None or name == me.name:
+        return me.name
+    if not me.is_super:
+        raise permission_denied(f'must be superuser to create a database owned by "{name}"')
+    if name not in session.context.store.catalog.users:
+        raise Error(f'role "{name}" does not exist', errors.UNDEFINED_OBJECT)
+    return name
 
 
 def _unknown(name: str, position: int) -> Error:

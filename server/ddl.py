@@ -9,11 +9,12 @@ from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP, INITIAL, ROW_ID, Column, Job, Relation, row_id_column
 from catalog.names import quote_if_needed
 from catalog.store import already_exists
-from planner.batch.query import plan_query, relations_read
+from planner.batch.query import check_reads, plan_query, relations_read
 from planner.bind import resolve
 from planner.explain.explain import notices
 from planner.options import ViewOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
+from planner.privileges import check, check_owner
 from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name
 from planner.stream import StreamPlan, plan_view
 from server.kinds import find_of_kind
@@ -46,6 +47,7 @@ def create_table(session: Session, statement: CreateTable) -> Result:
             key=key or (ROW_ID,),
             definition=statement.definition,
             created=True,
+            owner=session.user.name,
             append_only=statement.append_only,
             watermark=statement.watermark,
         )
@@ -68,6 +70,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     parallelism, backfill_parallelism = _parallelism(session), _backfill_parallelism(session)
     settings = options.applied(session.backfill_settings)
     environment = session.environment
+    check_reads(statement.query, environment)
     plan = plan_view(statement, environment.catalog, environment.scope, settings)
     is_serverless, group = _resource_type(session, options)
     is_background = session.flag("background_ddl")
@@ -112,6 +115,7 @@ def _view_relation(
         key=plan.key,
         definition=statement.definition,
         created=False,
+        owner=session.user.name,
         upstreams=tuple(sorted(upstreams)),
     )
 
@@ -137,6 +141,7 @@ def create_view(session: Session, statement: CreateView) -> Result:
             key=(),
             definition=statement.definition,
             created=True,
+            owner=session.user.name,
             upstreams=tuple(sorted(relations_read(statement.query, environment))),
         )
         store.create_relation(cursor, relation)
@@ -210,7 +215,9 @@ def drop(session: Session, statement: Drop) -> Result:
     notices_, targets = [], []
     for name in statement.names:
         try:
-            targets.append(find_of_kind(session, name, statement.kind))
+            found = find_of_kind(session, name, statement.kind)
+            check_owner(session.user, found.securable, name.position)
+            targets.append(found)
         except Error as error:
             if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
                 raise
@@ -253,10 +260,12 @@ def _refuse_creating(dependents: list[Relation]) -> None:
 
 
 def _schema(session: Session, name: Name) -> str:
-    """The schema a new relation goes to. Raises Error 3F000."""
+    """The schema a new relation goes to. Raises Error 3F000, or 42501 without the privilege CREATE on it."""
     schema = name.schema or session.scope.schema
-    if (session.database, schema) not in session.context.store.catalog.schemas:
+    catalog = session.context.store.catalog
+    if (session.database, schema) not in catalog.schemas:
         raise Error(f"schema not found: {schema}", errors.INVALID_SCHEMA_NAME, position=name.position)
+    check(catalog, session.user, catalog.securables[session.database, schema], "CREATE", name.position)
     return schema
 
 

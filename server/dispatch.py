@@ -20,11 +20,13 @@ from server import (
     databases,
     ddl,
     dml,
+    grants,
     prepared,
     queries,
     result,
     show,
     transactions,
+    users,
 )
 from server.context import Context
 from server.portal import Names
@@ -76,6 +78,11 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateDatabase: _plain(databases.create_database),
     statements.DropDatabase: _plain(databases.drop_database),
     statements.AlterDatabase: _plain(databases.alter_database),
+    statements.CreateUser: _plain(users.create_user),
+    statements.AlterUser: _plain(users.alter_user),
+    statements.RenameUser: _plain(users.rename_user),
+    statements.DropUser: _plain(users.drop_user),
+    statements.ChangePrivileges: _plain(grants.change_privileges),
     statements.Flush: _plain(control.flush),
     statements.Recover: _plain(control.recover),
     statements.Wait: _plain(control.wait),

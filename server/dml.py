@@ -15,11 +15,12 @@ from server.result import Result
 from server.session import Session
 
 STAGED = "staged_rows"
+_PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DELETE"}
 
 
 def plan(session: Session, statement: Insert | Update | Delete, oids: tuple[int, ...]) -> Batch:
     """DuckDB's text of a write: of an INSERT, the query of its rows."""
-    target = resolve_target(statement.table, session.environment)
+    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
     if isinstance(statement, Insert):
         columns = target_columns(target, statement.columns)
         return plan_source(statement.source, tuple(c.type for c in columns), session.environment, oids)
@@ -29,7 +30,7 @@ def plan(session: Session, statement: Insert | Update | Delete, oids: tuple[int,
 def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """As in RisingWave, rows with a key that exists take the place of the stored ones; in an append-only table they are
     ignored."""
-    target = resolve_target(statement.table, session.environment)
+    target = resolve_target(statement.table, "INSERT", session.environment)
     columns = target_columns(target, statement.columns)
     batch = plan(session, statement, oids)
     cursor = session.context.lake.cursor()
@@ -137,7 +138,7 @@ def _merge(cursor: Cursor, target: Relation) -> None:
 
 def write(session: Session, statement: Update | Delete, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """UPDATE or DELETE."""
-    target = resolve_target(statement.table, session.environment)
+    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
     if isinstance(statement, Update):
         _check_assignments(statement, target)
     batch = plan_write(statement.tree, target, session.environment, oids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.errors import Error
 from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR
-from planner.batch.query import Batch, plan_query
+from planner.batch.query import Batch, check_reads, plan_query
 from planner.explain.explain import check
 from planner.explain.explain import explain as explain_lines
 from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
@@ -26,6 +26,8 @@ def explain(session: Session, statement: Explain) -> Result:
     environment = session.environment
     # Planning a batch statement as it would be run finds its errors.
     batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
+    if isinstance(target, CreateMaterializedView):
+        check_reads(target.query, environment)
     try:
         lines = explain_lines(statement, environment.catalog, environment.scope, session.backfill_settings)
     except Error as refused:

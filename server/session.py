@@ -16,8 +16,10 @@ from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
 from catalog.types import Type, duckdb_type
+from catalog.users import ROOT, User
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
+from planner.privileges import holds, permission_denied
 from planner.strategy import BackfillSettings
 from server.context import Context
 from server.portal import Names
@@ -32,7 +34,7 @@ BATCH_ROWS = 16_384
 class Pinned:
     """What a read-only transaction reads: a snapshot of the lake and the catalog that was there with it."""
 
-    snapshot: int
+    snapshot: int | None
     catalog: Catalog
 
 
@@ -42,12 +44,16 @@ class Session:
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
         """Raises Error 3D000 for an unknown database, and what SET would raise for startup parameters."""
         self.context = context
-        self.user = startup.get("user", "root")
+        name = startup.get("user", ROOT)
+        if name not in context.store.catalog.users:
+            raise Error(f'role "{name}" does not exist', errors.INVALID_AUTHORIZATION)
+        self._user_id = context.store.catalog.users[name].id
         self.database = startup.get("database") or DEFAULT_DATABASE
         if self.database not in context.store.catalog.databases:
             raise Error(f'database "{self.database}" does not exist', errors.INVALID_CATALOG_NAME)
-        if self.user not in ("root", "postgres"):
-            raise Error(f'role "{self.user}" does not exist', "28000")
+        database = context.store.catalog.securables[self.database,]
+        if not holds(context.store.catalog, self.user, database, "CONNECT"):
+            raise permission_denied(f'permission denied for database "{self.database}"')
         self._variables: dict[str, str] = {}
         self._cancelled = threading.Event()
         self._cancel_reason = ""
@@ -59,6 +65,15 @@ class Session:
         for name, value in startup.items():
             if name.lower() in SESSION and name.lower() not in ("client_encoding",):
                 self.set(name, value)
+
+    @property
+    def user(self) -> User:
+        """The user as the catalog has it now. Raises Error 28000 when it has been dropped."""
+        found = (user for user in self.context.store.catalog.users.values() if user.id == self._user_id)
+        user = next(found, None)
+        if user is None:
+            raise Error("the user of this session has been dropped", errors.INVALID_AUTHORIZATION)
+        return user
 
     # Variables.
 
@@ -92,10 +107,9 @@ class Session:
     @property
     def environment(self) -> Environment:
         settings = {name: self.get(name) for name in SESSION}
-        settings |= {"database": self.database, "user": self.user, "schema": self.scope.schema}
-        if self.pinned is not None:
-            return Environment(self.pinned.catalog, self.scope, settings, is_system, self.pinned.snapshot)
-        return Environment(self.context.store.catalog, self.scope, settings, is_system)
+        settings |= {"database": self.database, "user": self.user.name, "schema": self.scope.schema}
+        pinned = self.pinned or Pinned(None, self.context.store.catalog)
+        return Environment(pinned.catalog, self.scope, settings, is_system, self.user, pinned.snapshot)
 
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""

@@ -9,6 +9,7 @@ from catalog.errors import Error
 from catalog.types import BIGINT, VARCHAR, Type
 from planner.batch.query import Batch
 from planner.bind import resolve
+from planner.privileges import permission_denied
 from planner.statements import SetVariable, Show, ShowCreate, ShowVariable
 from server.result import Notice, Result
 from server.session import Session, rows_result
@@ -100,6 +101,8 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
     if not statement.system:
         session.set(statement.name, statement.value)
         return Result("SET_VARIABLE")
+    if not session.user.is_super:
+        raise permission_denied("must be superuser to execute ALTER SYSTEM")
     variable = find(statement.name, system=True)
     value = normalise(variable, statement.value) if statement.value is not None else None
     session.context.config.check_parameter(variable.name, value)

@@ -12,17 +12,27 @@ import itertools
 import logging
 import secrets
 import socket
+import ssl
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from buenavista.postgres import BuenaVistaHandler, BuenaVistaServer
 
-from catalog.errors import ADMIN_SHUTDOWN, FEATURE_NOT_SUPPORTED, PROTOCOL_VIOLATION, Error
+from catalog.errors import (
+    ADMIN_SHUTDOWN,
+    FEATURE_NOT_SUPPORTED,
+    INVALID_AUTHORIZATION,
+    PROTOCOL_VIOLATION,
+    Error,
+)
+from catalog.users import ROOT, User
 from server import messages as m
+from server.authentication import authenticate
 from server.conversation import Conversation, Disconnected, Fatal, as_error
 from server.result import ClientSession
+from server.tls import ALPN
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +41,7 @@ READ_AT_ONCE = 1 << 20
 STARTUP_SECONDS = 60  # Postgres' authentication_timeout
 MAX_STARTUP_BYTES = 10_000  # Postgres' MAX_STARTUP_PACKET_LENGTH
 LINGER_SECONDS = 2.0
+TLS_HANDSHAKE = b"\x16"  # the first byte of a connection that starts with TLS
 
 
 class Output:
@@ -61,8 +72,9 @@ class WireHandler(BuenaVistaHandler):
     """One client: a channel for its conversation, and what comes before and after."""
 
     server: WireServer
+    connection: socket.socket
     disable_nagle_algorithm = True
-    rbufsize = FLUSH_AT
+    rbufsize = 0  # what follows a request for encryption must not be read before it is granted
 
     def setup(self) -> None:
         super().setup()
@@ -70,6 +82,7 @@ class WireHandler(BuenaVistaHandler):
         # Both positive in 31 bits: some clients read them as signed.
         self.process_id, self.secret_key = next(self.server.process_ids), 1 + secrets.randbelow(2**31 - 1)
         self.terminating = False
+        self.message_limit = MAX_STARTUP_BYTES  # until we know who it is
         self.session: ClientSession | None = None
 
     def handle(self) -> None:
@@ -84,17 +97,28 @@ class WireHandler(BuenaVistaHandler):
 
     def finish(self) -> None:
         self.rfile.close()
+        if self.is_encrypted:  # the socket that the server would close is no longer the connection's
+            self._end_output()
+            self.connection.close()
 
     # Startup
 
     def handle_startup(self) -> None:
         """Answer encryption requests, then a cancel request or the whole life of a session."""
+        if self.server.tls is not None and self._first_byte() == TLS_HANDSHAKE:
+            self._encrypt(self.server.tls, ALPN)
         length, code = struct.unpack("!ii", self._read(8))
         while code in (m.SSL_REQUEST, m.GSSENC_REQUEST):
-            self.write(b"N")
+            tls = None if code == m.GSSENC_REQUEST or self.is_encrypted else self.server.tls
+            self.write(b"N" if tls is None else b"S")
             self.flush()
+            if tls is not None:
+                self._encrypt(tls)
             length, code = struct.unpack("!ii", self._read(8))
+        self.rfile = self.connection.makefile("rb", FLUSH_AT)
         if not 8 <= length <= MAX_STARTUP_BYTES:
+            with suppress(OSError):  # closing with unread input would reset the connection
+                socket.socket.recv(self.connection, MAX_STARTUP_BYTES, socket.MSG_DONTWAIT)
             raise Disconnected  # some other protocol: Postgres does not answer either
         body = self._read(length - 8)
         if code == m.CANCEL_REQUEST:
@@ -105,6 +129,34 @@ class WireHandler(BuenaVistaHandler):
             wanted = f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}"
             raise Fatal(Error(f"{wanted}: server supports 3.0 to 3.0", FEATURE_NOT_SUPPORTED))
 
+    @property
+    def is_encrypted(self) -> bool:
+        return isinstance(self.connection, ssl.SSLSocket)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the client is on this machine."""
+        address = ipaddress.ip_address(self.client_address[0])
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+    def _first_byte(self) -> bytes:
+        try:
+            return self.connection.recv(1, socket.MSG_PEEK)
+        except OSError as error:
+            raise Disconnected from error
+
+    def _encrypt(self, tls: ssl.SSLContext, protocol: str | None = None) -> None:
+        """Go on with TLS; without a request for it the client has to name the protocol in it."""
+        try:
+            self.connection = encrypted = tls.wrap_socket(self.connection, server_side=True)
+        except OSError as error:  # that the client does not trust us, or speaks no TLS that we do
+            logger.info("TLS with %s: %s", self.client_address, error)
+            raise Disconnected from error
+        self.rfile = self.connection.makefile("rb", 0)
+        self.wfile = Output(self.connection)
+        if protocol is not None and encrypted.selected_alpn_protocol() != protocol:
+            raise Disconnected
+
     def _start_session(self, version: int, body: bytes) -> ClientSession:
         try:
             parameters = m.read_startup(body)
@@ -112,7 +164,14 @@ class WireHandler(BuenaVistaHandler):
             if version > m.PROTOCOL_3 or unknown:
                 self.write(m.frame(m.NEGOTIATE_PROTOCOL_VERSION, m.negotiate_version(unknown)))
             known = {name: value for name, value in parameters.items() if name not in unknown}
+            if self.server.tls_required and not self.is_encrypted:
+                message = "connections without TLS are not allowed"
+                raise Error(message, INVALID_AUTHORIZATION, hint="Connect with sslmode=require.")
+            authenticate(self, known.get("user", ROOT), self.server.users(), self.is_local)
+            self.message_limit = self.server.max_message_bytes
             return self.server.new_session(m.merge_options(known))
+        except (Disconnected, Fatal):
+            raise
         except Exception as error:
             raise Fatal(as_error(error)) from error
 
@@ -163,8 +222,7 @@ class WireHandler(BuenaVistaHandler):
         """Ask this client's thread to end: its statement is cancelled, a wait for a message ends at once."""
         self.terminating = True
         self.cancel()
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RD)
+        shut_down(self.connection, socket.SHUT_RD)
 
     # The channel
 
@@ -173,9 +231,9 @@ class WireHandler(BuenaVistaHandler):
         (length,) = struct.unpack("!I", self._read(4))
         if length < 4:
             raise Fatal(Error(f"invalid message length {length}", PROTOCOL_VIOLATION))
-        if length > self.server.max_message_bytes:
-            limit = self.server.max_message_bytes
-            raise Fatal(Error(f"message length {length} exceeds the limit of {limit} bytes", PROTOCOL_VIOLATION))
+        if length > self.message_limit:
+            message = f"message length {length} exceeds the limit of {self.message_limit} bytes"
+            raise Fatal(Error(message, PROTOCOL_VIOLATION))
         return code, self._read(length - 4)
 
     def write(self, data: bytes | memoryview) -> None:
@@ -203,18 +261,27 @@ class WireHandler(BuenaVistaHandler):
         with suppress(Disconnected, OSError):
             self.write(m.frame(m.ERROR_RESPONSE, m.error_fields(error, "FATAL")))
             self.flush()
-            self.connection.shutdown(socket.SHUT_WR)
+            self._end_output()
             self.connection.settimeout(LINGER_SECONDS)
             until = time.monotonic() + LINGER_SECONDS
-            while time.monotonic() < until and self.connection.recv(FLUSH_AT):
+            while time.monotonic() < until and socket.socket.recv(self.connection, FLUSH_AT):
                 pass
+
+    def _end_output(self) -> None:
+        """Nothing follows. With TLS its own end has to come first, or clients call the connection broken."""
+        if isinstance(self.connection, ssl.SSLSocket):
+            self.connection.settimeout(0)  # says it and does not wait for the client's
+            with suppress(OSError, ValueError):
+                self.connection.unwrap()
+        shut_down(self.connection, socket.SHUT_WR)
 
 
 class WireServer(BuenaVistaServer):
     """Listens at `address` and serves each client with a session of its own.
 
     `new_session` gets the startup parameters, those inside `options` as entries of their own; an Error it raises
-    is sent as FATAL. A port in use raises OSError here. Only loopback addresses may connect: there are no users yet.
+    is sent as FATAL. `users` has everyone who may connect, by name. `tls` is for clients that ask for it, or for all
+    if `tls_required`. A port in use raises OSError here.
     """
 
     daemon_threads = True
@@ -224,19 +291,23 @@ class WireServer(BuenaVistaServer):
         self,
         address: tuple[str, int],
         new_session: Callable[[dict[str, str]], ClientSession],
+        users: Callable[[], Mapping[str, User]],
         max_message_bytes: int = 1 << 30,
+        tls: ssl.SSLContext | None = None,
+        tls_required: bool = False,
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, conn=None)
         self.RequestHandlerClass = WireHandler
         self.new_session = new_session
+        self.users = users
+        self.tls, self.tls_required = tls, tls_required
         self.max_message_bytes = max_message_bytes
         self.handlers: dict[int, WireHandler] = {}
         self.process_ids = itertools.count(1)
 
-    def verify_request(self, _request: socket.socket, client_address: tuple) -> bool:
-        address = ipaddress.ip_address(client_address[0])
-        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+    def verify_request(self, _request: socket.socket, _client_address: tuple) -> bool:
+        return True  # the handler tells a client why it may not connect
 
     def handle_error(self, _request: socket.socket, client_address: tuple) -> None:
         logger.exception("connection from %s", client_address)
@@ -249,5 +320,10 @@ class WireServer(BuenaVistaServer):
         while self.handlers and time.monotonic() < until:
             time.sleep(0.01)
         for handler in list(self.handlers.values()):
-            with suppress(OSError):
-                handler.connection.shutdown(socket.SHUT_RDWR)
+            shut_down(handler.connection, socket.SHUT_RDWR)
+
+
+def shut_down(connection: socket.socket, how: int) -> None:
+    """Shut down one or both directions. An SSLSocket's own method would drop TLS and go on in clear."""
+    with suppress(OSError):
+        socket.socket.shutdown(connection, how)

@@ -25,14 +25,15 @@ class Server:
     def __init__(self, data: Path, environment: Mapping[str, str] | None = None, **options: object) -> None:
         self.data = data
         self.log_file = data.with_name(f"{data.name}.log")
-        self.port = free_port()
-        given = {"listen": f"127.0.0.1:{self.port}", "data": data, "spark_start": "on_demand", **options}
+        given = {"listen": f"127.0.0.1:{free_port()}", "data": data, "spark_start": "on_demand", **options}
+        self.address = str(given["listen"])
+        self.port = int(self.address.rpartition(":")[2])
         self.process = launch(self.log_file, environment, **given)
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
-        while f"sparkwave ready on 127.0.0.1:{self.port}" not in self.log():
+        while f"sparkwave ready on {self.address}" not in self.log():
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended with {self.process.returncode}:\n{self.log()}")
             if time.monotonic() > deadline:

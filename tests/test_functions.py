@@ -16,6 +16,7 @@ from sqlglot import exp
 from catalog import system_views
 from catalog.model import Catalog, Column, Relation
 from catalog.types import VARCHAR, Type, parse_type
+from catalog.users import User
 from planner.batch.query import Environment, plan_query
 from planner.bind import Scope, bind, type_of
 from planner.functions.emit import DUCKDB, to_sql
@@ -66,7 +67,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     )
     made.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
     create_table_h(made)
-    made.execute("CREATE VIEW r1 AS FROM h; CREATE TABLE lake.main.h AS FROM h")
+    made.execute("CREATE VIEW r1 AS FROM h")
+    made.execute('CREATE SCHEMA lake."dev.public"')
+    made.execute('CREATE TABLE lake."dev.public".h AS FROM h')
     yield made
     made.close()
 
@@ -105,8 +108,9 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str, type_: Type | None) 
 
 
 def in_batch(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Type, list[str | None]]:
-    environment = Environment(Catalog(0, {}, {}), Scope("dev"), {}, lambda schema, name: False)
-    tree = parse_tree(f"SELECT {expression} AS x FROM lake.main.h WHERE true ORDER BY n")
+    root = User(1, "root", True)
+    environment = Environment(Catalog((H,)), Scope("dev"), {}, lambda schema, name: False, root)
+    tree = parse_tree(f"SELECT {expression} AS x FROM h WHERE true ORDER BY n")
     sql = plan_query(tree, environment).sql
     return ask(connection, sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), None)
 

@@ -19,6 +19,7 @@ from psycopg.types.json import Jsonb
 
 from catalog.errors import INVALID_CATALOG_NAME, QUERY_CANCELED, SYNTAX_ERROR, Error
 from catalog.types import INTEGER, TEXT, Type, type_of_oid
+from catalog.users import User
 from server.copy import csv_copy, text_copy
 from server.portal import Names
 from server.result import CopyOptions, Notice, Prepared, Result, ResultColumn
@@ -178,6 +179,10 @@ class FakeSession:
         return Result("COPY", Sink.columns, iter([batch]), copy_out=options)
 
 
+def everybody() -> dict[str, User]:
+    return {name: User(number, name) for number, name in enumerate(("me", "root"))}
+
+
 @pytest.fixture
 def sessions() -> list[FakeSession]:
     return []
@@ -189,7 +194,7 @@ def server(sessions: list[FakeSession]) -> Iterator[WireServer]:
         sessions.append(FakeSession(startup))
         return sessions[-1]
 
-    server = WireServer(("127.0.0.1", 0), new_session, max_message_bytes=1 << 20)
+    server = WireServer(("127.0.0.1", 0), new_session, everybody, max_message_bytes=1 << 20)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield server
     server.close_sessions()
@@ -374,7 +379,7 @@ def test_probes_do_no_harm(server: WireServer, first: bytes, caplog: pytest.LogC
 
 def test_a_port_in_use_is_an_error(server: WireServer) -> None:
     with pytest.raises(OSError, match="in use"):
-        WireServer(server.server_address[:2], FakeSession)
+        WireServer(server.server_address[:2], FakeSession, everybody)
 
 
 def test_byte_by_byte(server: WireServer) -> None:

@@ -77,14 +77,9 @@ SELECT array_oid, name || '[]', '_' || typname, -1, 'b', 'A', false, false, if(a
        'array_in', 'array_recv', 2400
 FROM element WHERE array_oid <> 0;
 
--- Users cannot be created: these two always exist.
-CREATE OR REPLACE TABLE pgc._roles AS
-SELECT id::UINTEGER AS id, name, is_super FROM (VALUES (1, 'root', true), (2, 'postgres', true)) AS role(id, name, is_super);
-
 -- Lookup tables of the functions. Their columns have names that no caller's column has, because a macro's argument
 -- is pasted into its subquery and would be taken for a column of that name.
 CREATE OR REPLACE TABLE pgf._type AS SELECT oid AS __oid, name AS __name, typname AS __typname FROM pgc._all_types;
-CREATE OR REPLACE TABLE pgf._role AS SELECT id AS __oid, name AS __name FROM pgc._roles;
 -- Only functions that pg_type names; their OIDs are PostgreSQL's where a driver looks for one.
 CREATE OR REPLACE TABLE pgf._function AS
 SELECT 750::UINTEGER AS __oid, 'array_in' AS __name

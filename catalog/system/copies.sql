@@ -1,11 +1,18 @@
 -- Copies of the lake's catalog, because each scan of a lake table costs milliseconds and psql's queries make dozens.
 -- Taken again by catalog.system_views.refresh after every change; only relations that are created are in them.
 
+CREATE OR REPLACE TABLE pgc._roles AS
+SELECT id::UINTEGER AS id, name, is_super, is_super OR create_db AS create_db, is_super OR create_user AS create_user,
+       can_login, verifier IS NOT NULL AS has_password
+FROM lake.sparkwave.users;
+CREATE OR REPLACE TABLE pgf._role AS SELECT id AS __oid, name AS __name, is_super AS __is_super FROM pgc._roles;
+
 CREATE OR REPLACE TABLE pgc._namespaces AS
 SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
 
 CREATE OR REPLACE TABLE pgc._databases AS
 SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
+CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
 
 -- With the relations that are being created, which are visible in rw_materialized_views alone.
 CREATE OR REPLACE TABLE pgc._all_relations AS
@@ -16,6 +23,29 @@ JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
 LEFT JOIN pgc._roles o ON o.name = r.owner;
 
 CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
+
+-- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
+CREATE OR REPLACE TABLE pgf._owner AS
+SELECT id AS __object, owner AS __owner, if(kind = 'table', 'arwd', 'r') AS __letters FROM pgc._all_relations
+UNION ALL SELECT id, owner, 'UC' FROM pgc._namespaces
+UNION ALL SELECT id, owner, 'Cc' FROM pgc._databases;
+CREATE OR REPLACE TABLE pgf._privilege AS
+SELECT object_id::UINTEGER AS __object, grantee AS __grantee, privilege AS __privilege, grantor AS __grantor,
+       is_grantable AS __is_grantable
+FROM lake.sparkwave.grants;
+CREATE OR REPLACE TABLE pgf._acls AS
+WITH letter AS (
+    FROM (VALUES ('INSERT', 'a', 1), ('SELECT', 'r', 2), ('UPDATE', 'w', 3), ('DELETE', 'd', 4), ('USAGE', 'U', 1),
+                 ('CREATE', 'C', 2), ('CONNECT', 'c', 3)) AS fixed(__privilege, letter, place)
+), entry AS (
+    SELECT __object, __grantee, __grantor,
+           string_agg(letter || if(__is_grantable, '*', ''), '' ORDER BY place) AS letters
+    FROM pgf._privilege JOIN letter USING (__privilege) GROUP BY ALL
+)
+SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) AS __owners,
+       list(if(__grantee = 'public', '', __grantee) || '=' || letters || '/' || __grantor ORDER BY __grantee, __grantor)
+           FILTER (letters IS NOT NULL) AS __granted
+FROM pgf._owner o LEFT JOIN entry USING (__object) GROUP BY ALL;
 
 -- The types of struct columns, which clients know as `record`: a type modifier tells format_type which one is meant.
 CREATE OR REPLACE TABLE pgf._struct AS

@@ -111,12 +111,35 @@ CREATE OR REPLACE MACRO pgf.pg_ts_dict_is_visible(o) AS o IS NOT NULL;
 CREATE OR REPLACE MACRO pgf.pg_ts_parser_is_visible(o) AS o IS NOT NULL;
 CREATE OR REPLACE MACRO pgf.pg_ts_template_is_visible(o) AS o IS NOT NULL;
 
--- Privileges: every user may do everything.
-CREATE OR REPLACE MACRO pgf.has_database_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE OR REPLACE MACRO pgf.has_schema_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE OR REPLACE MACRO pgf.has_table_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE OR REPLACE MACRO pgf.has_column_privilege(a, b, c) AS true, (a, b, c, d) AS true;
-CREATE OR REPLACE MACRO pgf.has_any_column_privilege(a, b) AS true, (a, b, c) AS true;
+-- Access control lists: PostgreSQL's, NULL where nothing was granted, and RisingWave's, which always has the owner.
+CREATE OR REPLACE MACRO pgf._granted(thing) AS
+    (SELECT list_prepend(__owners, __granted) FROM pgf._acls WHERE __object = thing AND __granted IS NOT NULL);
+CREATE OR REPLACE MACRO pgf._acl(thing) AS
+    (SELECT list_prepend(__owners, coalesce(__granted, [])) FROM pgf._acls WHERE __object = thing);
+
+-- Privileges. pg_compat puts the session's user in front where the call has none. What the system owns all may read.
+CREATE OR REPLACE MACRO pgf._role_name(who) AS
+    (SELECT any_value(__name) FROM pgf._role WHERE who::VARCHAR IN (__name, __oid::VARCHAR));
+CREATE OR REPLACE MACRO pgf._holds(who, thing, privileges) AS CASE
+    WHEN thing IS NULL THEN NULL
+    WHEN (SELECT bool_or(__is_super) FROM pgf._role WHERE __name = who) THEN true
+    ELSE coalesce((SELECT any_value(__owner) FROM pgf._owner WHERE __object = thing) = who,
+                  regexp_matches(upper(privileges), 'SELECT|USAGE'))
+      OR (SELECT count(*) > 0 FROM pgf._privilege
+          WHERE __object = thing AND __grantee IN (who, 'public')
+            AND regexp_matches(upper(privileges), '\b' || __privilege || '\b')
+            AND (__is_grantable OR NOT contains(upper(privileges), 'GRANT OPTION'))) END;
+CREATE OR REPLACE MACRO pgf.has_database_privilege(who, thing, privileges) AS
+    pgf._holds(pgf._role_name(who), (SELECT any_value(__oid) FROM pgf._database
+                                     WHERE thing::VARCHAR IN (__name, __oid::VARCHAR)), privileges);
+CREATE OR REPLACE MACRO pgf.has_schema_privilege(who, thing, privileges) AS
+    pgf._holds(pgf._role_name(who), pgf.regnamespace_in(thing::VARCHAR), privileges);
+CREATE OR REPLACE MACRO pgf.has_table_privilege(who, thing, privileges, path) AS
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges);
+CREATE OR REPLACE MACRO pgf.has_column_privilege(who, thing, col, privileges, path) AS
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges);
+CREATE OR REPLACE MACRO pgf.has_any_column_privilege(who, thing, privileges, path) AS
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges);
 CREATE OR REPLACE MACRO pgf.has_function_privilege(a, b) AS true, (a, b, c) AS true;
 CREATE OR REPLACE MACRO pgf.has_sequence_privilege(a, b) AS true, (a, b, c) AS true;
 CREATE OR REPLACE MACRO pgf.has_tablespace_privilege(a, b) AS true, (a, b, c) AS true;

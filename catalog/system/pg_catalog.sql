@@ -4,7 +4,7 @@
 -- Schemas of the session's database and the system's.
 CREATE OR REPLACE VIEW pgc.pg_namespace AS
 SELECT id AS oid, name AS nspname, coalesce((SELECT r.id FROM pgc._roles r WHERE r.name = owner), 1)::UINTEGER AS nspowner,
-       NULL::VARCHAR[] AS nspacl
+       pgf._granted(id) AS nspacl
 FROM pgc._namespaces WHERE database = pgf.session_database()
 UNION ALL
 SELECT id, name, 1, NULL FROM pgc._system_namespaces;
@@ -30,7 +30,8 @@ SELECT id AS oid, name AS relname, schema_id AS relnamespace, 0::UINTEGER AS rel
        kind AS relkind, columns::SMALLINT AS relnatts, 0::SMALLINT AS relchecks, false AS relhasrules,
        false AS relhastriggers, false AS relhassubclass, false AS relrowsecurity, false AS relforcerowsecurity,
        true AS relispopulated, 'd' AS relreplident, false AS relispartition, 0::UINTEGER AS relrewrite,
-       0::UINTEGER AS relfrozenxid, 0::UINTEGER AS relminmxid, NULL::VARCHAR[] AS relacl, NULL::VARCHAR[] AS reloptions,
+       0::UINTEGER AS relfrozenxid, 0::UINTEGER AS relminmxid, pgf._granted(id) AS relacl,
+       NULL::VARCHAR[] AS reloptions,
        NULL::VARCHAR AS relpartbound,
        -- Gone since PostgreSQL 12; sqlalchemy-risingwave still asks for it.
        false AS relhasoids
@@ -105,29 +106,32 @@ SELECT id AS oid, '_RETURN' AS rulename, id AS ev_class, '1' AS ev_type, 'O' AS 
 FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_database AS
-SELECT id AS oid, name AS datname, 1::UINTEGER AS datdba, 6::INTEGER AS encoding, 'c' AS datlocprovider,
+SELECT id AS oid, name AS datname, coalesce((SELECT r.id FROM pgc._roles r WHERE r.name = owner), 1)::UINTEGER AS datdba,
+       6::INTEGER AS encoding, 'c' AS datlocprovider,
        false AS datistemplate, true AS datallowconn, (-1)::INTEGER AS datconnlimit, 0::UINTEGER AS datfrozenxid,
        0::UINTEGER AS datminmxid, 1663::UINTEGER AS dattablespace, 'C.UTF-8' AS datcollate, 'C.UTF-8' AS datctype,
-       NULL::VARCHAR AS daticulocale, NULL::VARCHAR AS datcollversion, NULL::VARCHAR[] AS datacl
+       NULL::VARCHAR AS daticulocale, NULL::VARCHAR AS datcollversion, pgf._granted(id) AS datacl
 FROM pgc._databases;
 
 CREATE OR REPLACE VIEW pgc.pg_roles AS
-SELECT name AS rolname, is_super AS rolsuper, true AS rolinherit, is_super AS rolcreaterole, is_super AS rolcreatedb,
-       true AS rolcanlogin, false AS rolreplication, (-1)::INTEGER AS rolconnlimit, '********' AS rolpassword,
+SELECT name AS rolname, is_super AS rolsuper, true AS rolinherit, create_user AS rolcreaterole,
+       create_db AS rolcreatedb, can_login AS rolcanlogin, false AS rolreplication, (-1)::INTEGER AS rolconnlimit, '********' AS rolpassword,
        NULL::TIMESTAMPTZ AS rolvaliduntil, is_super AS rolbypassrls, NULL::VARCHAR[] AS rolconfig, id AS oid
 FROM pgc._roles;
 
 CREATE OR REPLACE VIEW pgc.pg_authid AS
 SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls,
-       rolconnlimit, NULL::VARCHAR AS rolpassword, rolvaliduntil
-FROM pgc.pg_roles;
+       rolconnlimit, if(has_password, '********', NULL) AS rolpassword, rolvaliduntil
+FROM pgc.pg_roles JOIN pgc._roles ON id = oid;
 
 CREATE OR REPLACE VIEW pgc.pg_user AS
-SELECT name AS usename, id AS usesysid, is_super AS usecreatedb, is_super AS usesuper, false AS userepl,
+SELECT name AS usename, id AS usesysid, create_db AS usecreatedb, is_super AS usesuper, false AS userepl,
        is_super AS usebypassrls, '********' AS passwd, NULL::TIMESTAMPTZ AS valuntil, NULL::VARCHAR[] AS useconfig
-FROM pgc._roles;
+FROM pgc._roles WHERE can_login;
 
-CREATE OR REPLACE VIEW pgc.pg_shadow AS FROM pgc.pg_user;
+CREATE OR REPLACE VIEW pgc.pg_shadow AS
+SELECT * EXCLUDE (has_password) REPLACE (if(has_password, passwd, NULL) AS passwd)
+FROM (SELECT u.*, has_password FROM pgc.pg_user u JOIN pgc._roles ON id = usesysid);
 
 CREATE OR REPLACE VIEW pgc.pg_am AS
 SELECT oid::UINTEGER AS oid, amname, amhandler, amtype

@@ -162,7 +162,7 @@ ORDER BY s.job_id, s.fragment_id;
 CREATE OR REPLACE VIEW rwc.rw_materialized_views AS
 SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.schema AS schema_name,
        r.owner_id::INTEGER AS owner, r.definition, false AS append_only,
-       [r.owner || '=r/' || r.owner] AS acl, r.initialized_at, r.created_at,
+       pgf._acl(r.id) AS acl, r.initialized_at, r.created_at,
        NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version,
        coalesce(j.is_background, false) AS background_ddl, if(r.created, 'Created', 'Creating') AS status
 FROM pgc._all_relations r
@@ -254,13 +254,13 @@ FROM pgc._databases;
 
 CREATE OR REPLACE VIEW rwc.rw_tables AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, definition,
-       append_only, false AS refreshable, [owner || '=arwd/' || owner] AS acl, initialized_at, created_at,
+       append_only, false AS refreshable, pgf._acl(id) AS acl, initialized_at, created_at,
        NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version
 FROM pgc._relations WHERE kind = 'table' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW rwc.rw_views AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, definition,
-       [owner || '=r/' || owner] AS acl
+       pgf._acl(id) AS acl
 FROM pgc._relations WHERE kind = 'view' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW rwc.rw_relations AS
@@ -288,15 +288,16 @@ CREATE OR REPLACE VIEW rwc.rw_depend AS
 SELECT id::INTEGER AS objid, unnest(upstreams)::INTEGER AS refobjid FROM pgc._relations;
 
 CREATE OR REPLACE VIEW rwc.rw_schemas AS
-SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, ['root=UC/root'] AS acl FROM pgc.pg_namespace;
+SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, pgf._acl(oid) AS acl FROM pgc.pg_namespace;
 
 CREATE OR REPLACE VIEW rwc.rw_databases AS
-SELECT id::INTEGER AS id, name, 1::INTEGER AS owner, ['root=Cc/root'] AS acl, resource_group,
+SELECT id::INTEGER AS id, name, coalesce((SELECT r.id FROM pgc._roles r WHERE r.name = owner), 1)::INTEGER AS owner,
+       pgf._acl(id) AS acl, resource_group,
        NULL::INTEGER AS barrier_interval_ms, NULL::BIGINT AS checkpoint_frequency
 FROM pgc._databases;
 
 CREATE OR REPLACE VIEW rwc.rw_users AS
-SELECT id::INTEGER AS id, name, is_super, is_super AS create_db, is_super AS create_user, true AS can_login FROM pgc._roles;
+SELECT id::INTEGER AS id, name, is_super, create_db, create_user, can_login FROM pgc._roles;
 
 CREATE OR REPLACE VIEW rwc.rw_system_tables AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, 1::INTEGER AS owner, NULL::VARCHAR AS definition,

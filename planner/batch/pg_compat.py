@@ -22,6 +22,7 @@ from planner.batch.pg_names import (
     SCHEMAS,
     TAKE_PATH,
     TAKE_REGCLASS,
+    TAKE_USER,
     VECTOR_COLUMNS,
     Context,
     IsSystem,
@@ -229,6 +230,8 @@ def _function(node: exp.Func, context: Context) -> exp.Expr | None:
         return None
     if name in TAKE_REGCLASS and args and args[0].is_string:
         args[0] = call("regclass_in", args[0], strings(context.search_path))
+    if len(args) == TAKE_USER.get(name, 0) - 1:
+        args.insert(0, exp.Literal.string(context.session.get("user", "root")))
     if name in TAKE_PATH:
         args.append(strings(context.search_path))
     return call(name, *args)

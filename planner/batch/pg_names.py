@@ -62,7 +62,25 @@ REG_TYPES: dict[str, str] = {
 }
 OID_TYPES = frozenset({"oid", "int", "integer", "int4", "bigint", "int8"})
 # Functions that take the schemas searched for names as a last argument.
-TAKE_PATH = frozenset({"pg_table_is_visible", "regclass_in", "regclass_out", "to_regclass"})
+TAKE_PATH = frozenset(
+    {
+        "pg_table_is_visible",
+        "regclass_in",
+        "regclass_out",
+        "to_regclass",
+        "has_table_privilege",
+        "has_any_column_privilege",
+        "has_column_privilege",
+    }
+)
+# Functions whose first argument is a user, by the number of arguments they have with it.
+TAKE_USER = {
+    "has_database_privilege": 3,
+    "has_schema_privilege": 3,
+    "has_table_privilege": 3,
+    "has_any_column_privilege": 3,
+    "has_column_privilege": 4,
+}
 # Functions whose first argument is a regclass, so that text there is a name.
 TAKE_REGCLASS = frozenset({"pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size"})
 # Columns of type regproc. The views hold the function's name in them.

@@ -11,6 +11,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
+from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
@@ -21,12 +22,14 @@ from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.result_types import holds_struct
 from planner.parse.rows import is_row
 from planner.parse.trees import column_type, is_cte, name_of
+from planner.privileges import check_relation, permission_denied
 from planner.statements import Name
 from planner.views import keep_arguments, reference
 
 # Types whose place a parameter takes when nothing tells more: LIMIT $1.
 _BIGINT = Type("bigint")
 LAKE = "lake"
+_RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,20 @@ class Environment:
 
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
     `snapshot` is the one of the lake to read, None the newest.
+    `user` is whose privileges count.
     """
 
     catalog: Catalog
     scope: Scope
     settings: Mapping[str, str]
     is_system: pg_compat.IsSystem
+    user: User
     snapshot: int | None = None
 
 
 def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
+    check_reads(tree, environment)
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     _name_outputs(tree)
     tree = expand_windows(canonical(tree))
@@ -96,6 +102,7 @@ def plan_source(
     source: exp.Expr, targets: tuple[Type, ...], environment: Environment, oids: tuple[int, ...] = ()
 ) -> Batch:
     """The rows of an INSERT; a parameter in VALUES takes its column's type."""
+    check_reads(source, environment)
     source = source.copy()
     hints = {}
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
@@ -118,6 +125,9 @@ def plan_write(
         position = name_of(tree.this).position
         message = "append-only table does not support update or delete"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+    check_reads(tree, environment, tree.this)
+    if _reads_columns(tree):
+        check_relation(environment.catalog, environment.user, target, "SELECT", name_of(tree.this).position)
     tree = tree.copy()
     _cast_rows(tree, target)
     with_row_types(tree, environment.catalog, environment.scope)
@@ -126,6 +136,12 @@ def plan_write(
     written = table.alias or table.name
     table.replace(_lake_table(target, written))
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
+
+
+def _reads_columns(tree: exp.Update | exp.Delete) -> bool:
+    """Whether a write asks for values that are stored, so that its effect would tell them."""
+    read = [tree.args.get("where"), *(assignment.expression for assignment in tree.expressions)]
+    return any(part is not None and part.find(exp.Column) for part in read)
 
 
 def _cast_rows(tree: exp.Update | exp.Delete, target: Relation) -> None:
@@ -175,9 +191,45 @@ def relations_read(tree: exp.Expr, environment: Environment) -> frozenset[int]:
     return frozenset(relation.id for relation in found if relation is not None)
 
 
+def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | None = None) -> None:
+    """Raise Error 42501 unless the user may read all that a statement does, but for the table it writes to.
+
+    What a view reads is up to the privileges of its owner.
+    """
+    user, catalog = environment.user, environment.catalog
+    if user.is_super:
+        return
+    _check_functions(tree, environment)
+    for table in base_tables(tree):
+        name = name_of(table)
+        relation = None if table is written else find_relation(name, environment)
+        if relation is None:
+            continue
+        check_relation(catalog, user, relation, "SELECT", name.position)
+        if relation.is_view:
+            scope = Scope(relation.database, relation.schema)
+            inner = replace(environment, scope=scope, user=catalog.users[relation.owner])
+            check_reads(reference(relation, table.copy()).this, inner)
+
+
+def _check_functions(tree: exp.Expr, environment: Environment) -> None:
+    """Raise Error 42501 for a function in FROM that is not ours: DuckDB has some that read files or any table."""
+    for source in tree.find_all(exp.Table, exp.Lateral):
+        function = source.this
+        if not isinstance(function, exp.Func) or isinstance(function, _ROW_FUNCTIONS):
+            continue
+        name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+        if name.lower() not in _ROW_FUNCTION_NAMES and not environment.is_system("pgf", name.lower()):
+            raise permission_denied(f"permission denied for function {name.lower()}")
+
+
+_ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.ExplodingGenerateSeries, exp.GenerateSeries)
+_ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "range", "json_each"})
+
+
 def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for table in base_tables(tree):
-        if table.catalog == LAKE:
+        if table.meta.get(_RESOLVED):
             continue
         relation = find_relation(name_of(table), environment)
         if relation is not None:
@@ -249,6 +301,7 @@ def _lake_table(relation: Relation, alias: str | None) -> exp.Table:
         db=exp.to_identifier(f"{relation.database}.{relation.schema}", quoted=True),
         catalog=exp.to_identifier(LAKE),
     )
+    table.meta[_RESOLVED] = True
     if alias is not None:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     return table
@@ -325,9 +378,10 @@ def _column_type(column: exp.Column, tree: exp.Expr, environment: Environment) -
     return None
 
 
-def resolve_target(name: Name, environment: Environment) -> Relation:
-    """The table a write names. Raises Error 42809 for a view, 42P01 for nothing."""
+def resolve_target(name: Name, privilege: str, environment: Environment) -> Relation:
+    """The table a write names. Raises Error 42809 for a view, 42P01 for nothing, 42501 without the privilege."""
     relation = resolve(environment.catalog, environment.scope, name, "table")
     if not relation.is_table:
         raise Error(f'cannot change {relation.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
+    check_relation(environment.catalog, environment.user, relation, privilege, name.position)
     return relation

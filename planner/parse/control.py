@@ -11,6 +11,7 @@ from planner.parse.database import parse_alter_database
 from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree
+from planner.parse.user import parse_alter_user
 from planner.statements import (
     CancelJobs,
     Copy,
@@ -157,6 +158,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_materialized_view(reader)
     if reader.accept("DATABASE"):
         return parse_alter_database(reader)
+    if reader.accept("USER") or reader.accept("ROLE"):
+        return parse_alter_user(reader)
     if not reader.accept("SYSTEM"):
         hint = None
         if reader.peek() == "FRAGMENT":

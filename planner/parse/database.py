@@ -19,18 +19,19 @@ def parse_create_database(reader: TokenReader) -> CreateDatabase:
     name = reader.identifier()
     is_list = reader.accept("WITH") and reader.accept("(")
     group: str | None = None
+    owner: str | None = None
     while reader.peek() in ("OWNER", "RESOURCE_GROUP"):
         is_group = reader.identifier() == "resource_group"
         reader.accept("=")
         if is_group:
             group = parse_resource_group(reader)
         else:
-            reader.value()  # there is one user
+            owner = reader.value()
         reader.accept(",")
     if is_list:
         reader.expect(")")
     reader.finish()
-    return CreateDatabase(name, group, if_not_exists, position)
+    return CreateDatabase(name, group, if_not_exists, position, owner)
 
 
 def parse_drop_database(reader: TokenReader) -> DropDatabase:

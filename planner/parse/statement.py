@@ -28,6 +28,7 @@ from planner.parse.cursors import parse_close, parse_declare, parse_fetch
 from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
 from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
+from planner.parse.privileges import parse_grant, parse_revoke
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.transactions import (
@@ -39,6 +40,7 @@ from planner.parse.transactions import (
     parse_start,
 )
 from planner.parse.trees import folded, name_of, parse_tree, unsupported
+from planner.parse.user import parse_create_user, parse_drop_user
 from planner.statements import (
     CreateMaterializedView,
     CreateView,
@@ -46,6 +48,7 @@ from planner.statements import (
     Delete,
     Drop,
     DropDatabase,
+    DropUser,
     Empty,
     Explain,
     Insert,
@@ -88,11 +91,13 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_table(reader)
     if reader.accept("DATABASE"):
         return parse_create_database(reader)
+    if reader.peek() in ("USER", "ROLE"):
+        return parse_create_user(reader, reader.identifier() == "role")
     kind = reader.peek()
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, CREATE VIEW, CREATE MATERIALIZED VIEW and CREATE DATABASE are.",
+        hint="CREATE TABLE, CREATE VIEW, CREATE MATERIALIZED VIEW, CREATE DATABASE and CREATE USER are.",
         position=reader.offset + 1,
     )
 
@@ -180,10 +185,12 @@ def _refuse_duplicates(options: tuple[Option, ...]) -> None:
         seen.add(option.name)
 
 
-def _drop(reader: TokenReader) -> Drop | DropDatabase:
+def _drop(reader: TokenReader) -> Drop | DropDatabase | DropUser:
     reader.expect("DROP")
     if reader.accept("DATABASE"):
         return parse_drop_database(reader)
+    if reader.accept("USER") or reader.accept("ROLE"):
+        return parse_drop_user(reader)
     if reader.accept("MATERIALIZED", "VIEW"):
         kind = "materialized view"
     elif reader.accept("VIEW"):
@@ -264,6 +271,8 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "SET": parse_set,
     "RESET": parse_reset,
     "ALTER": parse_alter,
+    "GRANT": parse_grant,
+    "REVOKE": parse_revoke,
     "FLUSH": parse_flush,
     "RECOVER": parse_recover,
     "WAIT": parse_wait,

@@ -134,6 +134,13 @@ class TokenReader:
         self._index += 1
         return int(text)
 
+    def string(self) -> str:
+        """A quoted string's text."""
+        if self.at_end or self._tokens[self._index].token_type != TokenType.STRING:
+            raise self.syntax_error()
+        self._index += 1
+        return self._tokens[self._index - 1].text
+
     def value(self) -> str:
         """A literal or bare word as text: strings lose quotes, words fold to lower case, numbers keep a sign."""
         if self.at_end:

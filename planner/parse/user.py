@@ -1,0 +1,87 @@
+"""Parsing of CREATE, ALTER and DROP of USER or ROLE (RisingWave: src/sqlparser/src/ast/statement.rs, UserOptions)."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.tokens import TokenReader
+from planner.statements import AlterUser, CreateUser, DropUser, Password, RenameUser, UserOption
+
+# The field of each option; NO in front of one takes it back.
+_FLAGS = {
+    "SUPERUSER": "is_super",
+    "CREATEDB": "create_db",
+    "CREATEUSER": "create_user",
+    "CREATEROLE": "create_user",
+    "LOGIN": "can_login",
+}
+# Options of Postgres that say what is the case here anyway.
+_NO_EFFECT = ("INHERIT", "NOREPLICATION", "NOBYPASSRLS")
+
+
+def parse_create_user(reader: TokenReader, is_role: bool) -> CreateUser:
+    """From the name on: `name [WITH] [option …]`."""
+    name, position = _role(reader)
+    return CreateUser(name, _options(reader), is_role, position)
+
+
+def parse_alter_user(reader: TokenReader) -> AlterUser | RenameUser:
+    """From the name on: `name [WITH] option …` or `name RENAME TO name`."""
+    name, position = _role(reader)
+    if reader.accept("RENAME", "TO"):
+        new_name, new_position = _role(reader)
+        reader.finish()
+        return RenameUser(name, new_name, position, new_position)
+    return AlterUser(name, _options(reader), position)
+
+
+def parse_drop_user(reader: TokenReader) -> DropUser:
+    """From the word after USER on: `[IF EXISTS] name, …`."""
+    if_exists = reader.accept("IF", "EXISTS")
+    names = reader.comma_separated(lambda: _role(reader))
+    reader.finish()
+    return DropUser(names, if_exists)
+
+
+def _role(reader: TokenReader) -> tuple[str, int]:
+    """A user's name and its position."""
+    position = reader.offset + 1
+    return reader.identifier(), position
+
+
+def _options(reader: TokenReader) -> tuple[UserOption, ...]:
+    """Raises Error 42601 for options that contradict or repeat each other, 0A000 for those of Postgres that we lack."""
+    reader.accept("WITH")
+    found: dict[str, UserOption] = {}
+    while not reader.at_end:
+        option = _option(reader)
+        if option is None:
+            continue
+        if option.field in found:
+            raise Error("conflicting or redundant options", errors.SYNTAX_ERROR, position=option.position)
+        found[option.field] = option
+    return tuple(found.values())
+
+
+def _option(reader: TokenReader) -> UserOption | None:
+    """The next option, None for one without effect."""
+    position = reader.offset + 1
+    if reader.accept("ENCRYPTED", "PASSWORD") or reader.accept("PASSWORD"):
+        return UserOption("password", None if reader.accept("NULL") else Password(reader.string()), position)
+    word = reader.peek()
+    bare = word.removeprefix("NO")
+    if bare in _FLAGS:
+        reader.accept(word)
+        return UserOption(_FLAGS[bare], word == bare, position)
+    if word in _NO_EFFECT:
+        reader.accept(word)
+        return None
+    if word in _UNSUPPORTED:
+        raise Error(f"the option {word} of a user is not supported", errors.FEATURE_NOT_SUPPORTED, position=position)
+    raise reader.syntax_error()
+
+
+_UNSUPPORTED = (
+    "NOINHERIT", "REPLICATION", "BYPASSRLS", "CONNECTION", "VALID", "IN", "ROLE", "ADMIN", "USER", "SYSID", "OAUTH",
+    "NOADMIN", "SET", "RESET",
+)  # fmt: skip

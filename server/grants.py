@@ -1,0 +1,167 @@
+"""GRANT and REVOKE, by PostgreSQL's rules: a privilege is held from a grantor, and what depends on it goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Catalog
+from catalog.user_store import put_grants
+from catalog.users import PRIVILEGES, PUBLIC, Grant, Securable, User
+from planner.bind import resolve
+from planner.privileges import holds, permission_denied
+from planner.statements import ChangePrivileges, Name
+from server.kinds import find_of_kind
+from server.result import Notice, Result
+from server.session import Session
+
+
+def change_privileges(session: Session, statement: ChangePrivileges) -> Result:
+    """Raises Error 42501 without the right to grant, 42704 for an unknown user, 0LP01 for a privilege that the thing
+    cannot have, 2BP01 when others hold what is revoked from its grantor."""
+    store = session.context.store
+    notices: list[Notice] = []
+    with store.change() as cursor:
+        catalog = store.catalog
+        for name, position in statement.users:
+            _check_user(catalog, name, position, statement)
+        removed: set[Grant] = set()
+        added: set[Grant] = set()
+        for thing in _things(session, statement):
+            privileges, missing = _grantable(catalog, session.user, thing, statement)
+            notices += missing
+            if statement.is_revoke:
+                taken, kept = _revoked(catalog, session.user, thing, privileges, statement)
+            else:
+                taken, kept = _granted(catalog, session.user, thing, privileges, statement)
+            removed |= taken
+            added |= kept
+        put_grants(cursor, removed, added)
+    return Result("REVOKE_PRIVILEGE" if statement.is_revoke else "GRANT_PRIVILEGE", notices=notices)
+
+
+def _check_user(catalog: Catalog, name: str, position: int, statement: ChangePrivileges) -> None:
+    if name == PUBLIC:
+        if statement.grant_option and not statement.is_revoke:
+            message = "grant options can only be granted to roles"
+            raise Error(message, errors.INVALID_GRANT_OPERATION, position=position)
+    elif name not in catalog.users:
+        raise Error(f'role "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
+
+
+def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable]:
+    """What the privileges are on. Raises Error 3D000, 3F000, 42704, 42809 or 42P01 for names of nothing."""
+    catalog = session.context.store.catalog
+    for name in statement.names:
+        if statement.kind == "database":
+            yield _find(catalog, (name.name,), name, errors.INVALID_CATALOG_NAME)
+        elif statement.all_in:
+            schema = _find(catalog, (session.database, name.name), name, errors.INVALID_SCHEMA_NAME).name
+            for relation in catalog.relations:
+                if (relation.database, relation.schema, relation.kind) == (session.database, schema, statement.kind):
+                    yield relation.securable
+        elif statement.kind == "schema":
+            database = name.schema or session.database
+            yield _find(catalog, (database, name.name), name, errors.INVALID_SCHEMA_NAME)
+        elif statement.kind in (None, "table"):  # as in Postgres, TABLE is any relation
+            yield resolve(catalog, session.scope, name).securable
+        else:
+            yield find_of_kind(session, name, statement.kind).securable
+
+
+def _find(catalog: Catalog, key: tuple[str, ...], name: Name, sqlstate: str) -> Securable:
+    found = catalog.securables.get(key)
+    if found is None:
+        kind = "database" if len(key) == 1 else "schema"
+        raise Error(f'{kind} "{name.name}" does not exist', sqlstate, position=name.position)
+    return found
+
+
+def _grantable(
+    catalog: Catalog, user: User, thing: Securable, statement: ChangePrivileges
+) -> tuple[tuple[str, ...], list[Notice]]:
+    """Those of the privileges that the user may grant; a warning when that is not all. Raises Error 42501 or 0LP01."""
+    allowed = PRIVILEGES[thing.kind]
+    for privilege, position in statement.privileges:
+        if privilege not in allowed:
+            message = f"invalid privilege type {privilege} for {thing.kind}"
+            raise Error(message, errors.INVALID_GRANT_OPERATION, position=position)
+    wanted = tuple(privilege for privilege, _ in statement.privileges) or allowed
+    found = tuple(privilege for privilege in wanted if holds(catalog, user, thing, privilege, to_grant=True))
+    if not found:
+        raise permission_denied(f"permission denied for {thing.kind} {thing.name}")
+    if found != wanted and statement.privileges:
+        verb = "revoked" if statement.is_revoke else "granted"
+        return found, [Notice(f'not all privileges were {verb} for "{thing.name}"', "WARNING", "01007")]
+    return found, []
+
+
+def _grantor(user: User, thing: Securable, statement: ChangePrivileges) -> str:
+    """Superusers act for the owner, as in Postgres. Raises Error 0LP01 for another grantor."""
+    grantor = thing.owner if user.is_super else user.name
+    if statement.granted_by is not None and statement.granted_by[0] not in (grantor, user.name):
+        message = "grantor must be current user"
+        raise Error(message, errors.INVALID_GRANT_OPERATION, position=statement.granted_by[1])
+    return grantor
+
+
+def _granted(
+    catalog: Catalog, user: User, thing: Securable, privileges: Iterable[str], statement: ChangePrivileges
+) -> tuple[set[Grant], set[Grant]]:
+    """The grants that go and come: a privilege granted again keeps the right to grant it."""
+    grantor = _grantor(user, thing, statement)
+    removed, added = set(), set()
+    for name, _ in statement.users:
+        for privilege in privileges:
+            old = _held(catalog, thing, name, privilege, grantor)
+            is_grantable = statement.grant_option or any(grant.is_grantable for grant in old)
+            removed |= old
+            if name != thing.owner:
+                added.add(Grant(thing.id, name, privilege, grantor, is_grantable))
+    return removed, added
+
+
+def _revoked(
+    catalog: Catalog, user: User, thing: Securable, privileges: Iterable[str], statement: ChangePrivileges
+) -> tuple[set[Grant], set[Grant]]:
+    """The grants that go, and those that stay without the right to grant. Raises Error 2BP01 without CASCADE."""
+    grantor = _grantor(user, thing, statement)
+    removed, kept = set(), set()
+    for name, _ in statement.users:
+        for privilege in privileges:
+            old = _held(catalog, thing, name, privilege, grantor)
+            removed |= old
+            if statement.grant_option:
+                kept |= {Grant(thing.id, name, privilege, grantor) for _ in old}
+    pending = set(removed)
+    while pending:
+        gone = pending.pop()
+        if _may_still_grant(catalog, thing, gone, removed):
+            continue
+        dependents = _given_by(catalog, thing, gone) - removed
+        if dependents and not statement.cascade:
+            message = "dependent privileges exist"
+            hint = "Use CASCADE to revoke them too."
+            raise Error(message, errors.DEPENDENT_OBJECTS_STILL_EXIST, hint=hint)
+        removed |= dependents
+        pending |= dependents
+    return removed, kept
+
+
+def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: str, grantor: str) -> set[Grant]:
+    wanted = (grantee, privilege, grantor)
+    on = catalog.grants_on.get(thing.id, frozenset())
+    return {grant for grant in on if (grant.grantee, grant.privilege, grant.grantor) == wanted}
+
+
+def _given_by(catalog: Catalog, thing: Securable, gone: Grant) -> set[Grant]:
+    """What the holder of a privilege has granted of it."""
+    on = catalog.grants_on.get(thing.id, frozenset())
+    return {grant for grant in on if (grant.grantor, grant.privilege) == (gone.grantee, gone.privilege)}
+
+
+def _may_still_grant(catalog: Catalog, thing: Securable, gone: Grant, removed: set[Grant]) -> bool:
+    others = catalog.grants_on.get(thing.id, frozenset()) - removed
+    holder = (gone.grantee, gone.privilege)
+    return any((grant.grantee, grant.privilege) == holder and grant.is_grantable for grant in others)
