@@ -87,3 +87,8 @@ def not_found(
 ) -> Error:
     """RisingWave's wording of a missing object (its `CatalogError::NotFound`)."""
     return Error(f"{kind} not found: {name}", sqlstate, position=position, hint=hint)
+
+
+def canceled() -> Error:
+    """The error of work that its user has stopped."""
+    return Error("canceling statement due to user request", QUERY_CANCELED)

@@ -360,7 +360,7 @@ def translate(error: duckdb.Error) -> Error:
     if DISK_FULL in text:
         return disk_full(text)
     if isinstance(error, duckdb.InterruptException):
-        return Error("canceling statement due to user request", errors.QUERY_CANCELED)
+        return errors.canceled()
     for pattern, sqlstate in _TEXT_SQLSTATES:
         if re.search(pattern, text, re.IGNORECASE):
             return Error(message, sqlstate, hint=hint[0] if hint else None)

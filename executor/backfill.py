@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 
 from catalog import errors
-from catalog.errors import Error
+from catalog.errors import Error, canceled
 from catalog.lake import DuckDBError
 from catalog.model import Job
 from catalog.store import Store
@@ -155,7 +155,7 @@ class BackfillJob:
     def _give_up(self, error: BaseException) -> None:
         """Remove everything the job made. The name is free again; the reason stays in the event log."""
         if self._work.is_cancelled.is_set():
-            self.error = Error("canceling statement due to user request", errors.QUERY_CANCELED)
+            self.error = canceled()
         else:
             logger.error("job %d failed", self.id, exc_info=error)
             self.error = error_of(error)

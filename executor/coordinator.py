@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from catalog import errors
-from catalog.errors import Error
+from catalog.errors import Error, canceled
 from catalog.lake import DISK_FULL, Cursor, DuckDBError, Lake, disk_full, rollback, translate
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
@@ -101,7 +101,7 @@ class Coordinator:
                     self._wake.set()
                     self._epoch_condition.wait(0.1)
                     if is_cancelled():
-                        raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+                        raise canceled()
                     if time.monotonic() > deadline or self._stopping.is_set():
                         raise Error(
                             f"the views did not catch up within {timeout_s:.0f} s",
@@ -125,7 +125,7 @@ class Coordinator:
             withdrawn = [h for h in self._handovers if h.job_id == job_id]
             self._handovers = [h for h in self._handovers if h.job_id != job_id]
         for handover in withdrawn:
-            handover.error = Error("canceling statement due to user request", errors.QUERY_CANCELED)
+            handover.error = canceled()
             handover.done.set()
 
     def store_epoch(self, before: int) -> None:

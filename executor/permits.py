@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from catalog import errors
-from catalog.errors import Error
+from catalog.errors import canceled
 
 POLL_SECONDS = 0.05
 
@@ -46,7 +45,7 @@ class Permits:
         try:
             while not self._take(job_id, is_held):
                 if is_cancelled():
-                    raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+                    raise canceled()
                 if told != (limit := self._limit()):
                     on_wait(limit)
                     told = limit

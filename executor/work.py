@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from catalog import errors
-from catalog.errors import Error
+from catalog.errors import canceled
 from catalog.lake import Cursor, DuckDBError, Lake
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.store import AlreadyDone, Store
@@ -139,7 +138,7 @@ class Work:
     def check(self) -> None:
         """Raises Error 57014 when the job is to stop."""
         if self.is_stopping:
-            raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+            raise canceled()
 
     def check_step(self) -> None:
         """As `check`, and raises ControlsChanged when a limit was set after this thread's step was chosen.

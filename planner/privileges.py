@@ -40,3 +40,10 @@ def check_owner(user: User, thing: Securable, position: int | None = None) -> No
 
 def permission_denied(message: str, position: int | None = None) -> Error:
     return Error(message, errors.INSUFFICIENT_PRIVILEGE, position=position)
+
+
+def find_user(catalog: Catalog, name: str, position: int | None = None) -> User:
+    """Raises Error 42704 when there is none of that name."""
+    if name not in catalog.users:
+        raise Error(f'role "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
+    return catalog.users[name]

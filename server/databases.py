@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP
-from planner.privileges import check_owner, permission_denied
+from planner.privileges import check_owner, find_user, permission_denied
 from planner.statements import AlterDatabase, CreateDatabase, DropDatabase
 from server.result import Notice, Result
 from server.session import Session
@@ -74,9 +74,7 @@ def _owner(session: Session, name: str | None) -> str:
         return me.name
     if not me.is_super:
         raise permission_denied(f'must be superuser to create a database owned by "{name}"')
-    if name not in session.context.store.catalog.users:
-        raise Error(f'role "{name}" does not exist', errors.UNDEFINED_OBJECT)
-    return name
+    return find_user(session.context.store.catalog, name).name
 
 
 def _unknown(name: str, position: int) -> Error:

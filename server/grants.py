@@ -10,7 +10,7 @@ from catalog.model import Catalog
 from catalog.user_store import put_grants
 from catalog.users import PRIVILEGES, PUBLIC, Grant, Securable, User
 from planner.bind import resolve
-from planner.privileges import holds, permission_denied
+from planner.privileges import find_user, holds, permission_denied
 from planner.statements import ChangePrivileges, Name
 from server.kinds import find_of_kind
 from server.result import Notice, Result
@@ -46,8 +46,8 @@ def _check_user(catalog: Catalog, name: str, position: int, statement: ChangePri
         if statement.grant_option and not statement.is_revoke:
             message = "grant options can only be granted to roles"
             raise Error(message, errors.INVALID_GRANT_OPERATION, position=position)
-    elif name not in catalog.users:
-        raise Error(f'role "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
+    else:
+        find_user(catalog, name, position)
 
 
 def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable]:

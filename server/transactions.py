@@ -28,6 +28,10 @@ _WRITES: dict[type, str] = {
     statements.AlterParallelism: "ALTER MATERIALIZED VIEW",
     statements.AlterBackfillParallelism: "ALTER MATERIALIZED VIEW",
     statements.AlterResourceGroup: "ALTER MATERIALIZED VIEW",
+    statements.CreateUser: "CREATE ROLE",
+    statements.AlterUser: "ALTER ROLE",
+    statements.RenameUser: "ALTER ROLE",
+    statements.DropUser: "DROP ROLE",
     statements.CancelJobs: "CANCEL JOBS",
     statements.Recover: "RECOVER",
 }
@@ -61,6 +65,8 @@ def check_writable(session: Session, statement: Statement) -> None:
             command = "COPY FROM"
         case statements.SetVariable(system=True):
             command = "ALTER SYSTEM"
+        case statements.ChangePrivileges(is_revoke=is_revoke):
+            command = "REVOKE" if is_revoke else "GRANT"
         case _ if type(statement) in _WRITES:
             command = _WRITES[type(statement)]
         case _:

@@ -11,7 +11,7 @@ from catalog.model import Catalog
 from catalog.user_store import drop_user as forget_user
 from catalog.user_store import put_user
 from catalog.users import PUBLIC, ROOT, User
-from planner.privileges import permission_denied
+from planner.privileges import find_user, permission_denied
 from planner.statements import AlterUser, CreateUser, DropUser, RenameUser, UserOption
 from server.authentication import make_verifier, read_verifier
 from server.result import Notice, Result
@@ -45,7 +45,7 @@ def alter_user(session: Session, statement: AlterUser) -> Result:
     """Change what a user may do, or its password; the own password everybody may. Raises Error 42704 or 42501."""
     store = session.context.store
     with store.change() as cursor:
-        me, user = session.user, _find(store.catalog, statement.name, statement.position)
+        me, user = session.user, find_user(store.catalog, statement.name, statement.position)
         fields = {option.field for option in statement.options}
         if not me.is_super:
             if user.is_super or "is_super" in fields:
@@ -66,7 +66,7 @@ def rename_user(session: Session, statement: RenameUser) -> Result:
     _check_name(statement.new_name, statement.new_position)
     store = session.context.store
     with store.change() as cursor:
-        me, user = session.user, _find(store.catalog, statement.name, statement.position)
+        me, user = session.user, find_user(store.catalog, statement.name, statement.position)
         if user.id == me.id:
             raise Error("session user cannot be renamed", errors.FEATURE_NOT_SUPPORTED, position=statement.position)
         if not me.is_super:
@@ -89,7 +89,7 @@ def drop_user(session: Session, statement: DropUser) -> Result:
             if statement.if_exists and name not in store.catalog.users:
                 notices.append(Notice(f'role "{name}" does not exist, skipping'))
                 continue
-            user = _find(store.catalog, name, position)
+            user = find_user(store.catalog, name, position)
             if user.id == me.id:
                 raise Error("current user cannot be dropped", errors.OBJECT_IN_USE, position=position)
             if user.is_super and not me.is_super:
@@ -111,12 +111,6 @@ def _changed(user: User, options: tuple[UserOption, ...]) -> User:
 
 def _notices(options: tuple[UserOption, ...]) -> list[Notice]:
     return [_EMPTY] if any(option.field == "password" and option.value == "" for option in options) else []
-
-
-def _find(catalog: Catalog, name: str, position: int) -> User:
-    if name not in catalog.users:
-        raise Error(f'role "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
-    return catalog.users[name]
 
 
 def _check_name(name: str, position: int) -> None:

@@ -15,8 +15,7 @@ def parse_create_database(reader: TokenReader) -> CreateDatabase:
     The options may be in parentheses behind WITH too.
     """
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
-    position = reader.offset + 1
-    name = reader.identifier()
+    name, position = reader.placed_identifier()
     is_list = reader.accept("WITH") and reader.accept("(")
     group: str | None = None
     owner: str | None = None
@@ -36,16 +35,14 @@ def parse_create_database(reader: TokenReader) -> CreateDatabase:
 
 def parse_drop_database(reader: TokenReader) -> DropDatabase:
     if_exists = reader.accept("IF", "EXISTS")
-    position = reader.offset + 1
-    name = reader.identifier()
+    name, position = reader.placed_identifier()
     reader.finish()
     return DropDatabase(name, if_exists, position)
 
 
 def parse_alter_database(reader: TokenReader) -> AlterDatabase:
     """From the database's name on: `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`."""
-    position = reader.offset + 1
-    name = reader.identifier()
+    name, position = reader.placed_identifier()
     group: str | None = None
     if reader.accept("SET", "RESOURCE_GROUP"):
         if not reader.accept("TO"):

@@ -19,7 +19,7 @@ def parse_grant(reader: TokenReader) -> ChangePrivileges:
     privileges = _privileges(reader)
     kind, names, all_in = _things(reader)
     reader.expect("TO")
-    users = reader.comma_separated(lambda: _user(reader))
+    users = reader.comma_separated(reader.placed_identifier)
     grant_option = reader.accept("WITH", "GRANT", "OPTION")
     granted_by = _granted_by(reader)
     reader.finish()
@@ -35,7 +35,7 @@ def parse_revoke(reader: TokenReader) -> ChangePrivileges:
     privileges = _privileges(reader)
     kind, names, all_in = _things(reader)
     reader.expect("FROM")
-    users = reader.comma_separated(lambda: _user(reader))
+    users = reader.comma_separated(reader.placed_identifier)
     granted_by = _granted_by(reader)
     cascade = reader.accept("CASCADE")
     if not cascade:
@@ -49,18 +49,18 @@ def _privileges(reader: TokenReader) -> tuple[tuple[str, int], ...]:
     if reader.accept("ALL"):
         reader.accept("PRIVILEGES")
         return ()
-    found = reader.comma_separated(lambda: (reader.offset + 1, reader.identifier().upper()))
+    found = reader.comma_separated(reader.placed_identifier)
     if reader.peek() == "(":
         message = "privileges on columns are not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.peek() in ("TO", "FROM"):
         message = "membership of a role in another is not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=found[0][0])
-    for position, privilege in found:
-        if privilege not in _KNOWN:
-            message = f'unrecognized privilege type "{privilege.lower()}"'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=found[0][1])
+    for privilege, position in found:
+        if privilege.upper() not in _KNOWN:
+            message = f'unrecognized privilege type "{privilege}"'
             raise Error(message, errors.SYNTAX_ERROR, position=position)
-    return tuple((privilege, position) for position, privilege in found)
+    return tuple((privilege.upper(), position) for privilege, position in found)
 
 
 def _things(reader: TokenReader) -> tuple[str | None, tuple[Name, ...], bool]:
@@ -76,11 +76,5 @@ def _things(reader: TokenReader) -> tuple[str | None, tuple[Name, ...], bool]:
     return kind, reader.comma_separated(reader.name), False
 
 
-def _user(reader: TokenReader) -> tuple[str, int]:
-    """A user's name, or `public`, and its position."""
-    position = reader.offset + 1
-    return reader.identifier(), position
-
-
 def _granted_by(reader: TokenReader) -> tuple[str, int] | None:
-    return _user(reader) if reader.accept("GRANTED", "BY") else None
+    return reader.placed_identifier() if reader.accept("GRANTED", "BY") else None

@@ -108,6 +108,11 @@ class TokenReader:
         self._index += 1
         return token.text.lower()
 
+    def placed_identifier(self) -> tuple[str, int]:
+        """An identifier and its position."""
+        position = self.offset + 1
+        return self.identifier(), position
+
     def name(self) -> Name:
         """`[[database.]schema.]name`."""
         position = self.offset + 1

@@ -21,15 +21,15 @@ _NO_EFFECT = ("INHERIT", "NOREPLICATION", "NOBYPASSRLS")
 
 def parse_create_user(reader: TokenReader, is_role: bool) -> CreateUser:
     """From the name on: `name [WITH] [option …]`."""
-    name, position = _role(reader)
+    name, position = reader.placed_identifier()
     return CreateUser(name, _options(reader), is_role, position)
 
 
 def parse_alter_user(reader: TokenReader) -> AlterUser | RenameUser:
     """From the name on: `name [WITH] option …` or `name RENAME TO name`."""
-    name, position = _role(reader)
+    name, position = reader.placed_identifier()
     if reader.accept("RENAME", "TO"):
-        new_name, new_position = _role(reader)
+        new_name, new_position = reader.placed_identifier()
         reader.finish()
         return RenameUser(name, new_name, position, new_position)
     return AlterUser(name, _options(reader), position)
@@ -38,15 +38,9 @@ def parse_alter_user(reader: TokenReader) -> AlterUser | RenameUser:
 def parse_drop_user(reader: TokenReader) -> DropUser:
     """From the word after USER on: `[IF EXISTS] name, …`."""
     if_exists = reader.accept("IF", "EXISTS")
-    names = reader.comma_separated(lambda: _role(reader))
+    names = reader.comma_separated(reader.placed_identifier)
     reader.finish()
     return DropUser(names, if_exists)
-
-
-def _role(reader: TokenReader) -> tuple[str, int]:
-    """A user's name and its position."""
-    position = reader.offset + 1
-    return reader.identifier(), position
 
 
 def _options(reader: TokenReader) -> tuple[UserOption, ...]:
