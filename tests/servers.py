@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 READY_SECONDS = 60
 STOP_SECONDS = 60
@@ -156,3 +157,10 @@ def wait_until(is_true: Callable[[], bool], timeout: float = 30, interval: float
 
 def _pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def refused(connection: psycopg.Connection[Any], sql: str, *parameters: object) -> psycopg.DatabaseError:
+    """The error that a statement ends with."""
+    with pytest.raises(psycopg.DatabaseError) as caught:
+        connection.execute(sql, parameters or None)
+    return caught.value

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from servers import Server, free_port, wait_until
-from test_serverless import APPLICATIONS, ON, fill, is_right, refused, view
+from servers import Server, free_port, refused, wait_until
+from test_serverless import APPLICATIONS, ON, fill, is_right, view
 
 from executor.applications import SPARK_HOME, Application, Size, command, nodes_of
 

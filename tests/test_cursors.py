@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
-from servers import Server
+from servers import Server, refused
 
 Connection = psycopg.Connection[Any]
 COUNTED = "SELECT n FROM generate_series(1, {}) AS s(n)"
@@ -20,12 +20,6 @@ def table(connection: Connection) -> Iterator[str]:
     connection.execute("INSERT INTO fetched SELECT n, 'row ' || n FROM generate_series(1, 10) AS s(n)")
     yield "fetched"
     connection.execute("DROP TABLE fetched")
-
-
-def fails(connection: Connection, sql: str, *parameters: object) -> psycopg.Error:
-    with pytest.raises(psycopg.Error) as caught:
-        connection.execute(sql, parameters or None)
-    return caught.value
 
 
 def numbers(connection: Connection, sql: str) -> tuple[list[int], str | None]:
@@ -54,7 +48,7 @@ def test_fetch_and_move(connection: Connection) -> None:
 def test_only_forward(connection: Connection, direction: str) -> None:
     connection.execute(f"DECLARE c CURSOR FOR {COUNTED.format(3)}")
     connection.execute("FETCH c")
-    error = fails(connection, f"FETCH {direction} FROM c")
+    error = refused(connection, f"FETCH {direction} FROM c")
     assert error.sqlstate == "55000"
     assert error.diag.message_primary == "cursor can only scan forward"
     assert numbers(connection, "FETCH c") == ([2], "FETCH 1")
@@ -62,25 +56,25 @@ def test_only_forward(connection: Connection, direction: str) -> None:
 
 
 def test_names(connection: Connection) -> None:
-    assert fails(connection, "FETCH c").sqlstate == "34000"
-    assert fails(connection, "MOVE c").diag.message_primary == 'cursor "c" does not exist'
-    assert fails(connection, "CLOSE c").sqlstate == "34000"
+    assert refused(connection, "FETCH c").sqlstate == "34000"
+    assert refused(connection, "MOVE c").diag.message_primary == 'cursor "c" does not exist'
+    assert refused(connection, "CLOSE c").sqlstate == "34000"
     connection.execute("DECLARE c CURSOR FOR SELECT 1")
-    assert fails(connection, "DECLARE c CURSOR FOR SELECT 1").sqlstate == "42P03"
+    assert refused(connection, "DECLARE c CURSOR FOR SELECT 1").sqlstate == "42P03"
     connection.execute('DECLARE "C" CURSOR FOR SELECT 2')
     assert numbers(connection, 'FETCH "C"') == ([2], "FETCH 1")
     assert connection.execute("CLOSE ALL").statusmessage == "CLOSE CURSOR ALL"
-    assert fails(connection, "FETCH c").sqlstate == "34000"
+    assert refused(connection, "FETCH c").sqlstate == "34000"
 
 
 def test_errors(connection: Connection) -> None:
-    error = fails(connection, "DECLARE c SCROLL CURSOR FOR SELECT 1")
+    error = refused(connection, "DECLARE c SCROLL CURSOR FOR SELECT 1")
     assert (error.sqlstate, error.diag.statement_position) == ("0A000", "11")
-    error = fails(connection, "DECLARE c CURSOR FOR SELECT nothing FROM pg_class")
+    error = refused(connection, "DECLARE c CURSOR FOR SELECT nothing FROM pg_class")
     assert (error.sqlstate, error.diag.statement_position) == ("42703", "29")
     connection.execute("DECLARE c CURSOR FOR SELECT 1 / (900000 - n) AS q FROM generate_series(1, 1000000) AS s(n)")
-    assert fails(connection, "FETCH ALL c").sqlstate == "22012"
-    assert fails(connection, "FETCH c").sqlstate == "55000"
+    assert refused(connection, "FETCH ALL c").sqlstate == "22012"
+    assert refused(connection, "FETCH c").sqlstate == "55000"
     connection.execute("CLOSE c")
 
 
@@ -98,7 +92,7 @@ def test_how_long_they_live(connection: Connection) -> None:
     assert connection.info.transaction_status == TransactionStatus.INTRANS
     connection.execute("COMMIT")
     assert connection.info.transaction_status == TransactionStatus.IDLE
-    assert fails(connection, "FETCH c").sqlstate == "34000"
+    assert refused(connection, "FETCH c").sqlstate == "34000"
     assert numbers(connection, "FETCH h") == ([2], "FETCH 1")
     connection.execute("BEGIN")
     connection.execute("ROLLBACK")
@@ -108,12 +102,12 @@ def test_how_long_they_live(connection: Connection) -> None:
     connection.execute("BEGIN")
     declare()
     connection.execute("ROLLBACK")
-    assert fails(connection, "FETCH h").sqlstate == "34000"
+    assert refused(connection, "FETCH h").sqlstate == "34000"
 
     declare()
     assert numbers(connection, "FETCH c") == ([1], "FETCH 1")
     connection.execute("DISCARD ALL")
-    assert fails(connection, "FETCH h").sqlstate == "34000"
+    assert refused(connection, "FETCH h").sqlstate == "34000"
 
 
 def test_one_snapshot(connection: Connection, table: str) -> None:
@@ -156,7 +150,7 @@ def test_parameters(connection: Connection, table: str) -> None:
     connection.execute("DECLARE c CURSOR FOR SELECT k FROM fetched WHERE k > %s ORDER BY k", (7,))
     assert numbers(connection, "FETCH ALL c") == ([8, 9, 10], "FETCH 3")
     connection.execute("CLOSE c")
-    assert fails(connection, "DECLARE c CURSOR FOR SELECT $1::int").sqlstate == "42P02"
+    assert refused(connection, "DECLARE c CURSOR FOR SELECT $1::int").sqlstate == "42P02"
 
 
 @pytest.mark.parametrize("autocommit", [False, True])
@@ -202,7 +196,7 @@ def test_read_only_pins_a_snapshot(module_server: Server, connection: Connection
         for _ in range(2):
             assert connection.execute("SELECT count(*), max(v) FROM fetched AS f").fetchone() == (10, "row 9")
             assert connection.execute("SELECT count(*) FROM fetched WHERE k = %s", (10,)).fetchone() == (1,)
-        assert fails(connection, "SELECT * FROM fetched_later").sqlstate == "42P01"
+        assert refused(connection, "SELECT * FROM fetched_later").sqlstate == "42P01"
         with connection.cursor() as cursor, cursor.copy("COPY fetched TO STDOUT") as copy:
             assert len(list(copy.rows())) == 10
         connection.execute("COMMIT")
@@ -232,6 +226,8 @@ def test_read_only_keeps_what_is_dropped(module_server: Server, connection: Conn
         ("CREATE TABLE more (k int)", "CREATE TABLE"),
         ("DROP TABLE fetched", "DROP TABLE"),
         ("COPY fetched FROM STDIN", "COPY FROM"),
+        ("CREATE USER reader", "CREATE ROLE"),
+        ("GRANT SELECT ON fetched TO public", "GRANT"),
         ("EXECUTE writes", "INSERT"),
     ],
 )
@@ -239,7 +235,7 @@ def test_read_only_refuses_writes(connection: Connection, table: str, sql: str, 
     connection.execute("PREPARE writes AS INSERT INTO fetched VALUES (12, 'y')")
     connection.execute("BEGIN")
     connection.execute("SET TRANSACTION READ ONLY")
-    error = fails(connection, sql)
+    error = refused(connection, sql)
     assert (error.sqlstate, error.diag.message_primary) == (
         "25006",
         f"cannot execute {command} in a read-only transaction",
@@ -261,7 +257,7 @@ def test_plain_begin_starts_nothing(module_server: Server, connection: Connectio
 
 def test_notifications_are_refused(connection: Connection) -> None:
     for sql in ("LISTEN x", "NOTIFY x, 'y'"):
-        error = fails(connection, sql)
+        error = refused(connection, sql)
         assert error.sqlstate == "0A000"
         assert error.diag.message_hint
     assert connection.execute("UNLISTEN *").statusmessage == "UNLISTEN"

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from servers import refused
 
 Connection = psycopg.Connection[Any]
 
@@ -17,12 +18,6 @@ def table(connection: Connection) -> Iterator[str]:
     connection.execute("INSERT INTO prepared_rows VALUES (1, 'a', '2024-02-29'), (2, 'b', NULL)")
     yield "prepared_rows"
     connection.execute("DROP TABLE prepared_rows")
-
-
-def fails(connection: Connection, sql: str, *parameters: object) -> psycopg.Error:
-    with pytest.raises(psycopg.Error) as caught:
-        connection.execute(sql, parameters or None)
-    return caught.value
 
 
 def test_a_query(connection: Connection, table: str) -> None:
@@ -37,7 +32,7 @@ def test_a_query(connection: Connection, table: str) -> None:
     assert connection.execute("EXECUTE q (1 + 1)").fetchall() == [("b", None)]
     assert connection.execute("EXECUTE q (NULL)").fetchall() == []
     assert connection.execute("DEALLOCATE q").statusmessage == "DEALLOCATE"
-    assert fails(connection, "EXECUTE q (1)").sqlstate == "26000"
+    assert refused(connection, "EXECUTE q (1)").sqlstate == "26000"
 
 
 def test_writes(connection: Connection, table: str) -> None:
@@ -93,7 +88,7 @@ def test_values_are_those_of_a_query(connection: Connection, type_: str, value: 
 def test_errors(
     connection: Connection, table: str, sql: str, sqlstate: str, message: str, position: int | None
 ) -> None:
-    error = fails(connection, sql)
+    error = refused(connection, sql)
     assert error.sqlstate == sqlstate
     assert message in str(error)
     assert error.diag.statement_position == (None if position is None else str(position))
@@ -101,12 +96,12 @@ def test_errors(
 
 def test_the_number_and_kind_of_values(connection: Connection) -> None:
     connection.execute("PREPARE two (int, text) AS SELECT $1, $2")
-    assert fails(connection, "PREPARE two AS SELECT 1").sqlstate == "42P05"
-    error = fails(connection, "EXECUTE two (1)")
+    assert refused(connection, "PREPARE two AS SELECT 1").sqlstate == "42P05"
+    error = refused(connection, "EXECUTE two (1)")
     assert error.sqlstate == "42601"
     assert error.diag.message_primary == 'wrong number of parameters for prepared statement "two"'
     assert error.diag.message_detail == "Expected 2 parameters but got 1."
-    assert fails(connection, "EXECUTE two ('x', 'y')").sqlstate == "22P02"
+    assert refused(connection, "EXECUTE two ('x', 'y')").sqlstate == "22P02"
     assert connection.execute("EXECUTE two (1, 'y')").fetchall() == [(1, "y")]
 
 
@@ -114,7 +109,7 @@ def test_a_place_in_the_prepared_text_is_not_told(connection: Connection) -> Non
     connection.execute("CREATE TABLE prepared_once (k int)")
     connection.execute("PREPARE once AS SELECT k FROM prepared_once")
     connection.execute("DROP TABLE prepared_once")
-    error = fails(connection, "EXECUTE once")
+    error = refused(connection, "EXECUTE once")
     assert (error.sqlstate, error.diag.statement_position) == ("42P01", None)
     connection.execute("DEALLOCATE once")
 
@@ -124,7 +119,7 @@ def test_names_are_those_of_the_protocol(connection: Connection) -> None:
     raw = connection.pgconn
     raw.prepare(b"mine", b"SELECT $1::int + 1 AS v")
     assert connection.execute("EXECUTE mine (41)").fetchall() == [(42,)]
-    assert fails(connection, "PREPARE mine AS SELECT 1").sqlstate == "42P05"
+    assert refused(connection, "PREPARE mine AS SELECT 1").sqlstate == "42P05"
     connection.execute("PREPARE yours (int) AS SELECT $1 * 2 AS v")
     assert raw.exec_prepared(b"yours", [b"21"]).get_value(0, 0) == b"42"
     described = raw.describe_prepared(b"yours")
@@ -138,4 +133,4 @@ def test_execute_over_the_extended_protocol(connection: Connection) -> None:
     found = connection.execute("EXECUTE e", binary=True, prepare=True)
     assert found.fetchall() == [(1, "x")]
     connection.pgconn.prepare(b"again", b"EXECUTE again")
-    assert fails(connection, "EXECUTE again").sqlstate == "0A000"
+    assert refused(connection, "EXECUTE again").sqlstate == "0A000"

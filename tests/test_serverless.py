@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers import Server, command_line, descendants, java_processes, wait_until, without_spark
+from servers import Server, command_line, descendants, java_processes, refused, wait_until, without_spark
 
 Connection = psycopg.Connection[Any]
 
@@ -46,12 +46,6 @@ def fill(session: Connection, rows: int = 1000) -> None:
     session.execute(ENABLE)
     session.execute("ALTER SYSTEM SET serverless_backfill_sku = '1c2g'")
     session.execute("ALTER SYSTEM SET backfill_engine = spark")
-
-
-def refused(session: Connection, sql: str) -> psycopg.errors.DatabaseError:
-    with pytest.raises(psycopg.errors.DatabaseError) as found:
-        session.execute(sql)
-    return found.value
 
 
 # Who gets one. Spark never starts here: whoever asks for it is seen waiting.
