@@ -29,30 +29,35 @@ class Ended(Exception):
 
 
 class Endpoint:
-    """An application that is starting or runs. `priority` is as in the keeper."""
+    """An application: `start` runs it, again when it has ended. `priority` is as in the keeper."""
 
     def __init__(self, application: Application, priority: str, log_file: Path) -> None:
         self._application = application
+        self._priority = priority
         self._log_file = log_file
+        self._process: subprocess.Popen[bytes] | None = None
         self._sessions: list[SparkSession] = []
         self._idle_sessions: list[SparkSession] = []
-        scratch = application.scratch
+
+    def start(self) -> None:
+        """Start its processes. Raises OSError where they cannot be."""
+        scratch = self._application.scratch
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        log_file.parent.mkdir(exist_ok=True)
-        with open(log_file, "ab") as log:
+        self._log_file.parent.mkdir(exist_ok=True)
+        with open(self._log_file, "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", keeper.__file__, priority, str(scratch), *command(application)],
+                [sys.executable, "-P", keeper.__file__, self._priority, str(scratch), *command(self._application)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=environment(application),
+                env=environment(self._application),
             )
 
     @property
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return self._process is not None and self._process.poll() is None
 
     def wait_until_ready(self, deadline: float, check: Callable[[], None]) -> None:
         """Wait until it answers, which it does not before it has all its nodes.
@@ -92,12 +97,15 @@ class Endpoint:
 
     def kill(self) -> None:
         """End the processes at once; calls in progress fail."""
-        self._process.terminate()
+        if self._process is not None:
+            self._process.terminate()
 
     def end(self) -> None:
         """End what the client library still does with the processes, and them."""
         for session in self._sessions:
             session.client.close()
+        if self._process is None:
+            return
         self.kill()
         try:
             self._process.wait(END_SECONDS)

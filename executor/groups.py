@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from catalog import applications, errors
 from catalog.applications import DESTROYED, DRAINING, PROVISIONING, READY, ApplicationRow
-from catalog.errors import Error, not_found
+from catalog.errors import Error, canceled, not_found
 from catalog.lake import Cursor, DuckDBError
 from catalog.model import DEFAULT_GROUP
 from catalog.store import Store
@@ -241,11 +241,12 @@ class Groups:
         """A new group, with as many attempts as there is time for."""
         timeout_s = self._settings.timeout_s()
         deadline = time.monotonic() + timeout_s
-        group, start = self._add(order)
+        group = self._add(order)
         what = f"provisioning resource group {group.name} ({order.size})"
         order.say(what)
         try:
             while True:
+                group.endpoint.start()
                 try:
                     group.endpoint.wait_until_ready(deadline, lambda: _check(is_cancelled))
                     break
@@ -255,7 +256,6 @@ class Groups:
                     _pause(RETRY_SECONDS, is_cancelled)
                     if time.monotonic() > deadline:
                         raise TimeoutError(f"it ended while it started: {ended}") from ended
-                    group.endpoint = start()
             self._set_state(group, READY, order.job_id)
         except TimeoutError as late:
             self.destroy(group, str(late))
@@ -265,8 +265,8 @@ class Groups:
             raise
         return group
 
-    def _add(self, order: Order) -> tuple[Group, Callable[[], Endpoint]]:
-        """A group whose processes are starting, and what starts them again."""
+    def _add(self, order: Order) -> Group:
+        """A group in the catalog, without processes yet."""
         size, port = order.size, free_port()
         with self._lake.transaction(self._lake.cursor()) as cursor:
             id_ = applications.next_id(cursor)
@@ -282,19 +282,11 @@ class Groups:
             name, size, port, self._scratch / name, settings.master, settings.spark, order.is_short
         )
 
-        def start() -> Endpoint:
-            log_file = self._lake.directory / "logs" / f"{name}.log"
-            return Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file)
-
-        try:
-            group = Group(row, size, start())
-        except Exception as error:
-            with self._lake.transaction(self._lake.cursor()) as cursor:
-                applications.set_state(cursor, row.id, DESTROYED, str(error))
-            raise
+        log_file = self._lake.directory / "logs" / f"{name}.log"
+        group = Group(row, size, Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file))
         with self._lock:
             self._groups[row.id] = group
-        return group, start
+        return group
 
     def _set_state(self, group: Group, state: str, job_id: int | None, reason: str | None = None) -> None:
         group.state = state
@@ -321,7 +313,7 @@ def _not_ready(name: str, timeout_s: float, reason: TimeoutError) -> Error:
 
 def _check(is_cancelled: Callable[[], bool]) -> None:
     if is_cancelled():
-        raise Error("canceling statement due to user request", errors.QUERY_CANCELED)
+        raise canceled()
 
 
 def _pause(seconds: float, is_cancelled: Callable[[], bool]) -> None:
