@@ -1,6 +1,9 @@
 # Everything runs from a virtual environment in .venv that the first target makes.
 PYTHON ?= python3
 BIN := .venv/bin
+# Test files run at a time; each may have a Spark of its own.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: install demo run test test-all check format bench golden clean
 .DEFAULT_GOAL := help
@@ -20,10 +23,10 @@ run: .venv/installed ## Serve on 127.0.0.1:4566 with data in ./.sparkwave
 	@$(BIN)/sparkwave serve
 
 test: .venv/installed ## Run all tests but the long ones
-	@$(BIN)/python -m pytest -m "not long"
+	@$(PYTEST) -m "not long"
 
 test-all: .venv/installed ## Run all tests
-	@$(BIN)/python -m pytest
+	@$(PYTEST)
 
 check: .venv/installed ## Format, lint, types, layering
 	@$(BIN)/ruff format --check .
