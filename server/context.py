@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.store import Store
+from catalog.types import Type
 from executor.applications import Size
 from executor.coordinator import Coordinator
 from executor.groups import Groups, GroupSettings, require_java
@@ -59,6 +61,11 @@ class SystemViews:
         self._lock = threading.Lock()
         self._version = store.version
         system_views.install(self._cursor)
+        self._columns = system_views.columns(self._cursor)
+
+    def columns(self, schema: str, name: str) -> Mapping[str, Type]:
+        """The columns of a system relation; none of one that there is not."""
+        return self._columns.get((schema, name), {})
 
     def refresh(self) -> None:
         """Take up what has changed in the catalog since the last time."""

@@ -109,7 +109,15 @@ class Session:
         settings = {name: self.get(name) for name in SESSION}
         settings |= {"database": self.database, "user": self.user.name, "schema": self.scope.schema}
         pinned = self.pinned or Pinned(None, self.context.store.catalog)
-        return Environment(pinned.catalog, self.scope, settings, is_system, self.user, pinned.snapshot)
+        return Environment(
+            pinned.catalog,
+            self.scope,
+            settings,
+            is_system,
+            self.user,
+            pinned.snapshot,
+            self.context.system_views.columns,
+        )
 
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""

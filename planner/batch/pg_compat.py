@@ -31,6 +31,7 @@ from planner.batch.pg_names import (
     strings,
 )
 from planner.functions.operators import as_call
+from planner.parse.trees import PARAMETER_MARK
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 _POSTGRES = Dialect.get_or_raise("postgres")
@@ -82,7 +83,9 @@ def prepare_text(sql: str) -> str:
 
 def _readable(match: re.Match[str]) -> str:
     if match["parameter"]:
-        return "@" + match["parameter"]
+        # Behind these an @ would be part of an operator: `a<@1`.
+        follows = match.string[max(match.start() - 1, 0) : match.start()]
+        return (PARAMETER_MARK if follows in ("<", "@", "?") else "@") + match["parameter"]
     return f"::{_ACCEPTED[match['type'].lower()]}[]" if match["type"] else match[0]
 
 
