@@ -20,6 +20,7 @@ from executor.plans import Plans
 from executor.retention import Retention
 from executor.work import Settings
 from server.config import Config
+from server.plan_cache import PlanCache
 from server.variables import SYSTEM, find, normalise
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class Context:
     jobs: Jobs
     retention: Retention
     system_views: SystemViews
+    plan_cache: PlanCache
 
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
@@ -144,7 +146,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     retention.start()
     if config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
-    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, SystemViews(store))
+    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, SystemViews(store), PlanCache())
 
 
 def _warm_up(groups: Groups) -> None:

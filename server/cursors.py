@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
-from planner.batch.query import plan_query
 from planner.statements import CloseCursor, DeclareCursor, Fetch, Query
+from server import queries
 from server.portal import Portal, Rows, Statement
 from server.prepared import Prepared
 from server.result import Result
@@ -24,7 +24,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     names = session.names
     names.free_portal(statement.name)
     query = Prepared(session, Query(statement.query), oids)
-    result = session.query(plan_query(statement.query, session.environment, oids), values, keeps=True)
+    result = session.run(queries.plan(session, statement, oids), values, keeps=True)
     result.is_binary = statement.is_binary
     names.portals[statement.name] = Portal(
         Statement(query),

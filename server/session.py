@@ -20,8 +20,10 @@ from catalog.users import ROOT, User
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.privileges import holds, permission_denied
+from planner.statements import Statement
 from planner.strategy import BackfillSettings
 from server.context import Context
+from server.plan_cache import Plan, Settings
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
@@ -106,18 +108,28 @@ class Session:
 
     @property
     def environment(self) -> Environment:
-        settings = {name: self.get(name) for name in SESSION}
-        settings |= {"database": self.database, "user": self.user.name, "schema": self.scope.schema}
+        """What statements are planned against now."""
         pinned = self.pinned or Pinned(None, self.context.store.catalog)
         return Environment(
             pinned.catalog,
             self.scope,
-            settings,
+            Settings(self._setting, lambda: iter((*SESSION, *_IDENTITY))),
             is_system,
             self.user,
             pinned.snapshot,
             self.context.system_views.columns,
         )
+
+    def _setting(self, name: str) -> str:
+        if name in _IDENTITY:
+            return _IDENTITY[name](self)
+        if name not in SESSION:
+            raise KeyError(name)
+        return self.get(name)
+
+    def plan(self, statement: Statement, oids: tuple[int, ...], make: Callable[[Environment], Batch]) -> Plan:
+        """The plan of a statement, with `make` unless one is there that is as good."""
+        return self.context.plan_cache.plan(statement, oids, self.environment, make)
 
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""
@@ -200,8 +212,24 @@ class Session:
         """While entered, a cancel interrupts the cursor."""
         return _RunningCursor(self._running, cursor, self.check_cancelled)
 
-    def query(self, batch: Batch, values: tuple[object, ...] = (), tag: str = "SELECT", keeps: bool = False) -> Result:
-        """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes."""
+    def run(self, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
+        """Run a planned query, as `query`."""
+        result = self.query(plan.batch, values, keeps=keeps, columns=plan.columns)
+        plan.columns = result.columns
+        return result
+
+    def query(
+        self,
+        batch: Batch,
+        values: tuple[object, ...] = (),
+        tag: str = "SELECT",
+        keeps: bool = False,
+        columns: tuple[ResultColumn, ...] | None = None,
+    ) -> Result:
+        """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes.
+
+        `columns` are its columns where they are known.
+        """
         if batch.reads_system:
             self.context.system_views.refresh()
         cursor = self.context.lake.cursor()
@@ -211,14 +239,20 @@ class Session:
                 if self.get("timezone") != "UTC":
                     cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
                 _execute(cursor, batch.sql, list(values) if batch.parameters else None)
-                columns = result_columns(cursor)
+                columns = columns or result_columns(cursor)
                 reader = cursor.to_arrow_reader(BATCH_ROWS)
         except BaseException:
             self.context.lake.unpin(kept)
             raise
         return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
 
-    def describe(self, batch: Batch) -> tuple[ResultColumn, ...]:
+    def describe(self, plan: Plan) -> tuple[ResultColumn, ...]:
+        """The columns of a planned query, without running it."""
+        if plan.columns is None:
+            plan.columns = self.describe_batch(plan.batch)
+        return plan.columns
+
+    def describe_batch(self, batch: Batch) -> tuple[ResultColumn, ...]:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
         nulls = [None] * len(batch.parameters)
@@ -240,6 +274,14 @@ def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
 def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:
     """The columns of the query a cursor has just run."""
     return tuple(ResultColumn(name, duckdb_type(str(type_))) for name, type_, *_ in cursor.description or ())
+
+
+# What the planner is told of a session besides its variables.
+_IDENTITY: dict[str, Callable[[Session], str]] = {
+    "database": lambda session: session.database,
+    "user": lambda session: session.user.name,
+    "schema": lambda session: session.scope.schema,
+}
 
 
 class _Batches:

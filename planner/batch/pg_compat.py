@@ -18,6 +18,7 @@ from planner.batch.pg_names import (
     FUNCTIONS,
     HIDDEN_COLUMNS,
     KEYWORDS,
+    NOT_SETTINGS,
     RENAMED,
     SCHEMAS,
     TAKE_PATH,
@@ -195,8 +196,10 @@ def _settings(context: Context) -> exp.Expr:
 
 def _current_setting(context: Context, args: list[exp.Expr]) -> exp.Expr:
     name = args[0]
-    if name.is_string and name.name.lower() in context.settings:
-        return exp.Literal.string(context.settings[name.name.lower()])
+    if name.is_string and name.name.lower() not in NOT_SETTINGS:
+        value = context.session.get(name.name.lower())
+        if value is not None:
+            return exp.Literal.string(value)
     return call("current_setting", _settings(context), *args)
 
 
