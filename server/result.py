@@ -132,7 +132,7 @@ class ClientSession(Protocol):
         """b"I", b"T" or b"E"."""
 
     def parameters(self) -> dict[str, str]:
-        """What ParameterStatus reports; compared after each statement, changes are sent again."""
+        """What ParameterStatus reports, the same object while nothing has changed; changes are sent again."""
 
     def cancel(self) -> None:
         """Stop the running statement; it raises Error 57014. Called from another thread."""

@@ -57,6 +57,8 @@ class Session:
         if not holds(context.store.catalog, self.user, database, "CONNECT"):
             raise permission_denied(f'permission denied for database "{self.database}"')
         self._variables: dict[str, str] = {}
+        self._reported: dict[str, str] | None = None
+        self._reported_defaults: dict[str, str] = {}
         self._cancelled = threading.Event()
         self._cancel_reason = ""
         # Sends a notice at once, while a statement runs; set by the wire.
@@ -91,6 +93,7 @@ class Session:
     def set(self, name: str, value: str | None) -> None:
         """SET; None resets to the default."""
         variable = find(name, system=False)
+        self._reported = None
         if value is None:
             self._variables.pop(variable.name, None)
         else:
@@ -98,6 +101,7 @@ class Session:
 
     def reset_all(self) -> None:
         self._variables.clear()
+        self._reported = None
 
     def flag(self, name: str) -> bool:
         return self.get(name) == "true"
@@ -174,7 +178,13 @@ class Session:
                 timer.cancel()
 
     def reported(self) -> dict[str, str]:
-        """What ParameterStatus tells the client."""
+        """What ParameterStatus tells the client; the same object while nothing has changed."""
+        defaults = self.context.store.catalog.parameters
+        if self._reported is None or self._reported_defaults is not defaults:
+            self._reported, self._reported_defaults = self._report(), defaults
+        return self._reported
+
+    def _report(self) -> dict[str, str]:
         return {
             "server_version": self.get("server_version"),
             "client_encoding": "UTF8",
