@@ -136,6 +136,9 @@ class Client:
         """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
         return b"T" if self._session.pinned is not None or self._session.names.has_open_portals else b"I"
 
+    def idle_limit(self) -> tuple[float, Error] | None:
+        return self._session.idle_limit(self.transaction_status() != b"I")
+
     def parameters(self) -> dict[str, str]:
         return self._session.reported()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from catalog.errors import Error
 from catalog.types import Type
 
 if TYPE_CHECKING:
@@ -130,6 +131,9 @@ class ClientSession(Protocol):
 
     def transaction_status(self) -> bytes:
         """b"I", b"T" or b"E"."""
+
+    def idle_limit(self) -> tuple[float, Error] | None:
+        """For how many seconds to wait for the client's next message, and the FATAL error then; None: for ever."""
 
     def parameters(self) -> dict[str, str]:
         """What ParameterStatus reports, the same object while nothing has changed; changes are sent again."""

@@ -22,10 +22,12 @@ from planner.bind import Scope
 from planner.privileges import holds, permission_denied
 from planner.statements import Statement
 from planner.strategy import BackfillSettings
+from server.alarm import ALARMS
 from server.context import Context
 from server.plan_cache import Plan, Settings
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
+from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
 # Rows of a batch sent to the client at once.
@@ -66,8 +68,11 @@ class Session:
         self._running: set[Cursor] = set()
         self.names = Names()
         self.pinned: Pinned | None = None
+        self.may_write: bool | None = None  # what the block has said
+        self._before_block: dict[str, str | None] = {}
         for name, value in startup.items():
-            if name.lower() in SESSION and name.lower() not in ("client_encoding",):
+            variable = SESSION.get(resolve_name(name))
+            if variable is not None and not variable.is_fixed:
                 self.set(name, value)
 
     @property
@@ -86,9 +91,31 @@ class Session:
         resolved = resolve_name(name)
         if resolved in SYSTEM:
             return self.context.parameter(resolved)
+        if resolved == "transaction_read_only":
+            return "on" if self.is_read_only else "off"
         variable = find(name, system=False)
         stored = self.context.store.catalog.parameters.get(resolved, variable.default)
         return self._variables.get(resolved, stored)
+
+    def set_local(self, name: str, value: str | None) -> None:
+        """SET LOCAL: until the block ends, which `end_block` tells."""
+        resolved = find(name, system=False).name
+        self._before_block.setdefault(resolved, self._variables.get(resolved))
+        self.set(name, value)
+
+    def end_block(self) -> None:
+        """COMMIT or ROLLBACK: what was set for the block only is as it was before."""
+        for name, value in self._before_block.items():
+            self.set(name, value)
+        self._before_block.clear()
+        self.may_write = None
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether statements may not write now: READ ONLY was said, of the block or of all that do not say."""
+        if self.may_write is not None:
+            return not self.may_write
+        return self.pinned is not None or self.get("default_transaction_read_only") == "on"
 
     def set(self, name: str, value: str | None) -> None:
         """SET; None resets to the default."""
@@ -141,13 +168,11 @@ class Session:
             lake = self.context.lake
             with lake.exclusive():
                 self.pinned = Pinned(lake.pin(), self.context.store.catalog)
-            self._variables["transaction_read_only"] = "on"
 
     def unpin(self) -> None:
         if self.pinned is not None:
             self.context.lake.unpin(self.pinned.snapshot)
             self.pinned = None
-            self._variables.pop("transaction_read_only", None)
 
     @property
     def backfill_settings(self) -> BackfillSettings:
@@ -162,11 +187,8 @@ class Session:
     def statement(self) -> Iterator[None]:
         """While entered, one statement runs: a cancel or the time limit stops it."""
         self._cancelled.clear()
-        limit_ms = int(self.get("statement_timeout").removesuffix("ms"))
-        timer = threading.Timer(limit_ms / 1000, self.cancel, ("statement timeout",)) if limit_ms else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
+        limit = milliseconds(self.get("statement_timeout"))
+        alarm = ALARMS.set(limit / 1000, lambda: self.cancel("statement timeout")) if limit else None
         try:
             yield
         except Error as error:
@@ -174,8 +196,18 @@ class Session:
                 self.check_cancelled()
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
+            if alarm is not None:
+                ALARMS.call_off(alarm)
+
+    def idle_limit(self, in_transaction: bool) -> tuple[float, Error] | None:
+        """For how many seconds the client may be waited for, and what it is told then."""
+        if in_transaction:
+            name, sqlstate, what = _IN_TRANSACTION
+        else:
+            name, sqlstate, what = _IDLE
+        limit = milliseconds(self.get(name))
+        error = Error(f"terminating connection due to {what} timeout", sqlstate)
+        return (limit / 1000, error) if limit else None
 
     def reported(self) -> dict[str, str]:
         """What ParameterStatus tells the client; the same object while nothing has changed."""
@@ -292,6 +324,12 @@ _IDENTITY: dict[str, Callable[[Session], str]] = {
     "user": lambda session: session.user.name,
     "schema": lambda session: session.scope.schema,
 }
+
+
+_IN_TRANSACTION = (
+    "idle_in_transaction_session_timeout", errors.IDLE_IN_TRANSACTION_TIMEOUT, "idle-in-transaction"
+)  # fmt: skip
+_IDLE = ("idle_session_timeout", errors.IDLE_SESSION_TIMEOUT, "idle-session")
 
 
 class _Batches:
