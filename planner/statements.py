@@ -377,6 +377,7 @@ class DeclareCursor:
     query: exp.Expr
     is_binary: bool = False
     holds: bool = False
+    scrolls: bool = False
 
 
 @dataclass(frozen=True)

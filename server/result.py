@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A field of a RowDescription. `table_oid` and `attnum` are 0 unless it is a plain column of a relation."""
+    """A field of a RowDescription. `table_oid` and `attnum` are 0 unless it is a plain column of a relation.
+
+    `typmod` is -1 unless it is such a column, or a cast, of a type that has a precision.
+    """
 
     name: str
     type: Type
     table_oid: int = 0
     attnum: int = 0
+    typmod: int = -1
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -15,8 +15,9 @@ from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
-from catalog.types import Type, duckdb_type
+from catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
 from catalog.users import ROOT, User
+from planner.batch.origins import Origin
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.privileges import holds, permission_denied
@@ -281,7 +282,7 @@ class Session:
                 if self.get("timezone") != "UTC":
                     cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
                 _execute(cursor, batch.sql, list(values) if batch.parameters else None)
-                columns = columns or result_columns(cursor)
+                columns = columns or result_columns(cursor, batch)
                 reader = cursor.to_arrow_reader(BATCH_ROWS)
         except BaseException:
             self.context.lake.unpin(kept)
@@ -299,7 +300,7 @@ class Session:
         cursor = self.context.lake.cursor()
         nulls = [None] * len(batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
-        return tuple(ResultColumn(name, duckdb_type(type_)) for name, type_, *_ in rows)
+        return _columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 
 
 def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
@@ -313,9 +314,26 @@ def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
                 raise
 
 
-def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:
+def result_columns(cursor: Cursor, batch: Batch) -> tuple[ResultColumn, ...]:
     """The columns of the query a cursor has just run."""
-    return tuple(ResultColumn(name, duckdb_type(str(type_))) for name, type_, *_ in cursor.description or ())
+    return _columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], batch.origins)
+
+
+def _columns(described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]) -> tuple[ResultColumn, ...]:
+    """Columns by DuckDB's names of their types, and what the planner knows of them."""
+    known = origins if len(origins) == len(described) else (None,) * len(described)
+    return tuple(
+        _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
+    )
+
+
+def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
+    same = origin is not None and origin.type.duckdb() == type_.duckdb()
+    if origin is not None and (same or (origin.type.is_text and type_.is_text)):
+        return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
+    if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
+        type_ = replace(type_, precision=None, scale=None)
+    return ResultColumn(name, type_)
 
 
 # What the planner is told of a session besides its variables.

@@ -47,9 +47,11 @@ def transaction(session: Session, statement: Transaction) -> Result:
         case "characteristics" if statement.read_only is not None:
             session.set("default_transaction_read_only", "on" if statement.read_only else "off")
         case "commit":
-            session.names.commit()
-            session.unpin()
-            session.end_block()
+            try:
+                session.names.commit()
+            finally:
+                session.unpin()
+                session.end_block()
         case "rollback":
             session.names.rollback()
             session.unpin()

@@ -13,6 +13,7 @@ from catalog.model import Catalog, Relation
 from catalog.types import Type
 from catalog.users import User
 from planner.batch import pg_compat
+from planner.batch.origins import Origin, origins
 from planner.batch.parameters import Columns, NameTables, assigned_values, infer_parameters, parameter_number
 from planner.batch.pg_names import IMPLICIT_SCHEMAS
 from planner.batch.structs import with_row_types
@@ -35,10 +36,14 @@ _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 
 @dataclass(frozen=True)
 class Batch:
-    """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …"""
+    """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
+
+    `origins` are those of the columns of a query that clients see, where they could be told.
+    """
 
     sql: str
     parameters: tuple[Type, ...]
+    origins: tuple[Origin | None, ...] = ()
 
     @property
     def reads_system(self) -> bool:
@@ -67,11 +72,18 @@ class Environment:
 def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
     check_reads(tree, environment)
+    found = origins(tree, _relations(tree, environment))
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     _name_outputs(tree)
     tree = expand_windows(canonical(tree))
     parameters = infer(tree, environment, oids)
-    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
+    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters, found)
+
+
+def _relations(tree: exp.Expr, environment: Environment) -> dict[int, Relation]:
+    """The user relations of a statement by the id of the node that names each."""
+    found = {id(table): find_relation(name_of(table), environment) for table in base_tables(tree)}
+    return {node: relation for node, relation in found.items() if relation is not None}
 
 
 def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], environment: Environment) -> Batch:
@@ -190,8 +202,7 @@ def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:
 
 def relations_read(tree: exp.Expr, environment: Environment) -> frozenset[int]:
     """The user relations that a query names: of a view's own, none."""
-    found = (find_relation(name_of(table), environment) for table in base_tables(tree))
-    return frozenset(relation.id for relation in found if relation is not None)
+    return frozenset(relation.id for relation in _relations(tree, environment).values())
 
 
 def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | None = None) -> None:
