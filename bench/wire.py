@@ -173,7 +173,7 @@ def clients(server: LocalServer) -> Clients:
             began = time.perf_counter()
             scalar(other, "SELECT k FROM wire_view WHERE k = 7")
             slowest = max(slowest, time.perf_counter() - began)
-        slow.cancel()
+        slow.close()
     return Clients(idle, slowest)
 
 
