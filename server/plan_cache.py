@@ -11,7 +11,9 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+
+import pyarrow as pa
 
 from planner.batch.pg_compat import prepare_text
 from planner.batch.query import Batch, Environment
@@ -45,13 +47,14 @@ class Settings(Mapping[str, str]):
 
 @dataclass
 class Plan:
-    """A batch and what it was made from; `columns` once they have been worked out."""
+    """A batch and what it was made from; `columns` once they are worked out, and `rows` of a constant one."""
 
     statement: Statement
     environment: Environment
     batch: Batch
     read: Mapping[str, str]
-    columns: tuple[ResultColumn, ...] | None = field(default=None)
+    columns: tuple[ResultColumn, ...] | None = None
+    rows: tuple[pa.RecordBatch, ...] | None = None
 
     def is_valid(self, environment: Environment) -> bool:
         """Whether it would be made again in an environment."""

@@ -257,8 +257,14 @@ class Session:
 
     def run(self, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
         """Run a planned query, as `query`."""
+        if plan.rows is not None:
+            return Result("SELECT", plan.columns, iter(plan.rows), counts_rows=True)
         result = self.query(plan.batch, values, keeps=keeps, columns=plan.columns)
         plan.columns = result.columns
+        if plan.batch.is_constant and result.batches is not None:
+            plan.rows = tuple(result.batches)
+            result.close()
+            return self.run(plan)
         return result
 
     def query(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -85,6 +86,15 @@ def both(connection: Connection, sql: str) -> list[Any]:
     found = [connection.execute(sql).fetchall(), connection.execute(sql, prepare=True).fetchall()]
     assert found[0] == found[1]
     return found[0]
+
+
+def test_a_constant_query(connection: Connection) -> None:
+    """Its row is kept with the plan; what only looks like one is not."""
+    for _ in range(3):
+        assert both(connection, "SELECT 1, 'x', NULL, -(2.5) AS n, true") == [(1, "x", None, Decimal("-2.5"), True)]
+        assert both(connection, "SELECT 1 WHERE false") == []
+    moments = {both(connection, "SELECT 1")[0] + connection.execute("SELECT random()").fetchall()[0] for _ in range(3)}
+    assert len(moments) == 3
 
 
 def test_a_changed_relation(connection: Connection) -> None:

@@ -38,12 +38,14 @@ _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 class Batch:
     """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
 
-    `origins` are those of the columns of a query that clients see, where they could be told.
+    `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
+    gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive.
     """
 
     sql: str
     parameters: tuple[Type, ...]
     origins: tuple[Origin | None, ...] = ()
+    is_constant: bool = False
 
     @property
     def reads_system(self) -> bool:
@@ -73,11 +75,15 @@ def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] =
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
     check_reads(tree, environment)
     found = origins(tree, _relations(tree, environment))
+    is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     _name_outputs(tree)
     tree = expand_windows(canonical(tree))
     parameters = infer(tree, environment, oids)
-    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters, found)
+    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters, found, is_constant)
+
+
+_CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
 
 
 def _relations(tree: exp.Expr, environment: Environment) -> dict[int, Relation]:
