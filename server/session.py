@@ -224,7 +224,7 @@ class Session:
             "standard_conforming_strings": "on",
             "TimeZone": self.get("timezone"),
             "application_name": self.get("application_name"),
-            "DateStyle": "ISO, MDY",
+            "DateStyle": self.get("datestyle"),
             "IntervalStyle": "postgres",
             "integer_datetimes": "on",
             "server_encoding": "UTF8",

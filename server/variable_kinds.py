@@ -113,11 +113,16 @@ def encoding(text: str) -> str:
     return "UTF8"
 
 
+_ORDERS = {"MDY": "MDY", "US": "MDY", "NONEURO": "MDY", "NONEUROPEAN": "MDY", "DEFAULT": "MDY", "DMY": "DMY"}
+_ORDERS |= {"EURO": "DMY", "EUROPEAN": "DMY", "YMD": "YMD"}
+
+
 def date_style(text: str) -> str:
-    words = {word.strip().upper() for word in text.split(",")}
-    if not words <= {"ISO", "MDY", "YMD", "US", "DEFAULT", "NONEURO", "NONEUROPEAN"}:
-        raise ValueError("only ISO, MDY is supported")
-    return "ISO, MDY"
+    """ISO, with any order of day and month: dates are neither written nor read in a style where it matters."""
+    words = [word.strip().upper() for word in text.split(",")]
+    if not {"ISO", *_ORDERS}.issuperset(words):
+        raise ValueError("only the style ISO is supported")
+    return "ISO, " + next((_ORDERS[word] for word in reversed(words) if word in _ORDERS), "MDY")
 
 
 def isolation(text: str) -> str:

@@ -129,6 +129,7 @@ def test_types(tables: Connection, sql: str, types: str) -> None:
         ("SELECT f8 IS NULL, i8 * $1 FROM pt WHERE i8 = $2", [b"2", b"20"], [b"t"]),
         ("SELECT v FROM pv WHERE k IN ($1, $2) ORDER BY v", [b"1", b"2"], [b"one", b"two"]),
         ("SELECT DATE '2024-02-28' + $1", [b"1"], [b"2024-02-29"]),
+        ("SELECT $1::int4, now(), current_timestamp, current_date", [b"5"], [b"5"]),
         ("SELECT typname FROM pg_type WHERE oid = $1", [b"23"], [b"int4"]),
     ],
 )

@@ -267,7 +267,18 @@ def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
     return call("vector_element", node.this, index)
 
 
+def _now(node: exp.Expr, context: Context) -> exp.Expr | None:
+    """As a call: DuckDB takes the keyword for the output that is called after it."""
+    if node.args.get("this") is not None:  # with a precision
+        return None
+    now = exp.Anonymous(this="now")
+    return exp.cast(now, _MOMENTS[type(node)]) if type(node) in _MOMENTS else now
+
+
+_MOMENTS: dict[type[exp.Expr], str] = {exp.CurrentDate: "date", exp.Localtimestamp: "timestamp"}
+
 _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
+    **dict.fromkeys((exp.CurrentTimestamp, *_MOMENTS), _now),
     exp.Identifier: _fold,
     exp.Table: _table,
     exp.Group: _group,
