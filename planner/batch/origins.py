@@ -78,10 +78,10 @@ def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns 
     for source in ([from_.this] if from_ is not None else []) + [join.this for join in joins]:
         columns = _source(source, names)
         more = source.args.get("joins") or source.args.get("laterals")
-        yield folded_alias(source), None if merges or more else columns
+        yield _alias_of(source), None if merges or more else columns
 
 
-def folded_alias(source: exp.Expr) -> str:
+def _alias_of(source: exp.Expr) -> str:
     alias = source.args.get("alias")
     name = alias.this if isinstance(alias, exp.TableAlias) else source.this
     return folded(name) if isinstance(name, exp.Identifier) else ""
