@@ -22,6 +22,7 @@ from bench.latency import Latency
 from bench.latency import measure as latencies
 from bench.plain_spark import PlainSpark, table_files
 from bench.sql import scalar
+from bench.wire import Target, clients, postgres, prepare, rates
 from bench.workload import INSERTS, TABLES, VIEWS, WARM_UP, insert_orders
 from examples.local_server import LocalServer, ServerError, local_server
 
@@ -33,9 +34,13 @@ def main() -> int:
     """Measure and print. Returns the exit code."""
     arguments = _parse_arguments()
     try:
-        with local_server("--spark-start", "eager", "--spark-memory-mib", str(arguments.memory_mib)) as server:
+        with local_server(
+            "--spark-start", "on_demand" if arguments.wire else "eager", "--spark-memory-mib", str(arguments.memory_mib)
+        ) as server:
             _print_machine(arguments.memory_mib)
-            _bench(server, arguments)
+            if not arguments.wire:
+                _bench(server, arguments)
+            _bench_wire(server)
     except (ServerError, psycopg.Error, TimeoutError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
@@ -51,6 +56,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 50)")
     parser.add_argument("--memory-mib", type=int, default=2048, help="memory of Spark (default 2048)")
     parser.add_argument("--quick", action="store_true", help="500,000 rows and 10 samples")
+    parser.add_argument("--wire", action="store_true", help="only what is measured over the wire")
     arguments = parser.parse_args()
     arguments.rows = arguments.rows or (500_000 if arguments.quick else 10_000_000)
     arguments.samples = arguments.samples or (10 if arguments.quick else 50)
@@ -77,6 +83,26 @@ def _bench(server: LocalServer, arguments: argparse.Namespace) -> None:
         for view in VIEWS:
             connection.execute(f"DROP MATERIALIZED VIEW {view.name}")
         _print_epochs(connection, arguments.rows)
+
+
+def _bench_wire(server: LocalServer) -> None:
+    targets = {"Sparkwave": Target(server.port, "root", "dev")}
+    with postgres() as other:
+        if other is not None:
+            targets["PostgreSQL"] = other
+        for name, target in targets.items():
+            with target.connect() as connection:
+                prepare(connection, is_postgres=name == "PostgreSQL")
+        print("\nOver the wire, a second, best of three turns")
+        print(f"  {'what':<18} {'how':<22} " + " ".join(f"{name:>11}" for name in targets) + f" {'ratio':>7}")
+        for rate in rates(targets):
+            ours, *others = rate.per_second.values()
+            numbers = " ".join(f"{value:>11,.0f}" for value in (ours, *others))
+            ratio = f"{ours / others[0]:>7.2f}" if others else ""
+            print(f"  {rate.what:<18} {rate.how:<22} {numbers} {ratio}", flush=True)
+    found = clients(server)
+    print(f"  an idle client takes {found.idle_kib:.0f} KiB; beside a client that does not read, the slowest of 50")
+    print(f"  queries took {1000 * found.beside_slow_reader_s:.0f} ms", flush=True)
 
 
 def _fill(connection: psycopg.Connection, rows: int) -> float:

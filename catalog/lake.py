@@ -41,6 +41,7 @@ class Lake:
         self.directory = directory.absolute()
         self.data_path = self.directory / "data"
         self.staging_path = self.directory / "staging"
+        self.spill_path = self.directory / "spill"
         self._lock_file = _lock_directory(self.directory)
         self._commit_lock = threading.RLock()
         self._table_locks: dict[LakeTable, threading.Lock] = {}
@@ -55,9 +56,8 @@ class Lake:
     def _open(self, memory_limit: str | None, threads: int | None) -> Cursor:
         config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
         # Queries larger than memory spill here; what a crash left is of no use.
-        spill = self.directory / "spill"
-        shutil.rmtree(spill, ignore_errors=True)
-        config["temp_directory"] = str(spill)
+        shutil.rmtree(self.spill_path, ignore_errors=True)
+        config["temp_directory"] = str(self.spill_path)
         if memory_limit:
             config["memory_limit"] = memory_limit
         if threads:

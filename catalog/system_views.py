@@ -6,13 +6,15 @@ functions they need in `pgf`. `planner.batch.pg_compat` sends a client's catalog
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from importlib import resources
 
+from catalog.errors import Error
 from catalog.lake import Cursor, rollback
 from catalog.names import literal
-from catalog.types import BASES
+from catalog.types import BASES, Type, duckdb_type
 
 # The DuckDB schema of each system schema, and its OID.
 SCHEMAS: dict[str, tuple[str, int]] = {
@@ -89,6 +91,20 @@ def refresh(cursor: Cursor) -> None:
     not overlap.
     """
     _execute(cursor, _SCRIPTS["copies"])
+
+
+def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
+    """The columns of each system relation, by schema and name. Call it when they are installed."""
+    rows = cursor.execute(
+        "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() WHERE database_name = 'memory'"
+    ).fetchall()
+    schemas = {ours: name for name, (ours, _) in SCHEMAS.items()}
+    found: dict[tuple[str, str], dict[str, Type]] = {}
+    for schema, table, column, kind in rows:
+        if schema in schemas:
+            with contextlib.suppress(Error):  # a type that we do not have
+                found.setdefault((schemas[schema], table), {})[column] = duckdb_type(kind)
+    return found
 
 
 def _execute(cursor: Cursor, *scripts: str) -> None:

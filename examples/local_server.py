@@ -31,7 +31,7 @@ class LocalServer:
         """Start it with more command line options. Raises ServerError when it does not come up."""
         self.directory = Path(tempfile.mkdtemp(prefix="sparkwave-"))
         self.data = self.directory / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self._log = self.directory / "server.log"
         command = [str(Path(sys.executable).with_name("sparkwave")), "serve", "--listen", f"127.0.0.1:{self.port}"]
         with open(self._log, "wb") as log:
@@ -61,6 +61,10 @@ class LocalServer:
         return psycopg.connect(
             host="127.0.0.1", port=self.port, user="root", dbname="dev", autocommit=True, connect_timeout=10
         )
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
 
     def log_tail(self, lines: int = 15) -> str:
         """The last lines the server wrote, the one that says it is ready left out."""
@@ -94,7 +98,7 @@ def _exit(number: int, _: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

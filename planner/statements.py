@@ -158,11 +158,15 @@ class ShowVariable:
 
 @dataclass(frozen=True)
 class SetVariable:
-    """SET of a session variable, or ALTER SYSTEM SET when `system`. `value` None stands for DEFAULT."""
+    """SET of a session variable, or ALTER SYSTEM SET when `system`. `value` None stands for DEFAULT.
+
+    With `is_local` it lasts until the transaction block ends.
+    """
 
     name: str
     value: str | None
     system: bool = False
+    is_local: bool = False
 
 
 @dataclass(frozen=True)
@@ -335,7 +339,8 @@ class Explain:
 class Transaction:
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION, …
 
-    `tag` is the command tag; `action` is "begin", "commit", "rollback" or "set", empty for what has no effect here.
+    `tag` is the command tag; `action` is "begin", "commit", "rollback", "set" or, for all to come, "characteristics";
+    empty for what has no effect here.
     `read_only` is None where the statement says nothing of it.
     """
 
@@ -372,6 +377,7 @@ class DeclareCursor:
     query: exp.Expr
     is_binary: bool = False
     holds: bool = False
+    scrolls: bool = False
 
 
 @dataclass(frozen=True)

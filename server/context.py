@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.store import Store
+from catalog.types import Type
 from executor.applications import Size
 from executor.coordinator import Coordinator
 from executor.groups import Groups, GroupSettings, require_java
@@ -18,6 +20,7 @@ from executor.plans import Plans
 from executor.retention import Retention
 from executor.work import Settings
 from server.config import Config
+from server.plan_cache import PlanCache
 from server.variables import SYSTEM, find, normalise
 
 logger = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ class Context:
     jobs: Jobs
     retention: Retention
     system_views: SystemViews
+    plan_cache: PlanCache
 
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
@@ -59,6 +63,11 @@ class SystemViews:
         self._lock = threading.Lock()
         self._version = store.version
         system_views.install(self._cursor)
+        self._columns = system_views.columns(self._cursor)
+
+    def columns(self, schema: str, name: str) -> Mapping[str, Type]:
+        """The columns of a system relation; none of one that there is not."""
+        return self._columns.get((schema, name), {})
 
     def refresh(self) -> None:
         """Take up what has changed in the catalog since the last time."""
@@ -137,7 +146,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     retention.start()
     if config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
-    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, SystemViews(store))
+    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, SystemViews(store), PlanCache())
 
 
 def _warm_up(groups: Groups) -> None:

@@ -98,7 +98,9 @@ class Conversation:
 
     def report_parameters(self) -> None:
         """ParameterStatus for what has changed since it was last sent."""
-        current = dict(self._session.parameters())
+        current = self._session.parameters()
+        if current is self._reported:
+            return
         for name, value in current.items():
             if self._reported.get(name) != value:
                 self._send(m.PARAMETER_STATUS, m.cstring(name) + m.cstring(value))

@@ -1,4 +1,8 @@
-"""DECLARE, FETCH, MOVE and CLOSE. A cursor is a portal that has been started: it reads one snapshot and streams it."""
+"""DECLARE, FETCH, MOVE and CLOSE. A cursor is a portal that has been started: it reads one snapshot and streams it.
+
+One that scrolls keeps the rows it has read in a file. One WITH HOLD keeps all of them there once its transaction is
+over, so that it holds back no snapshot of the lake.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,13 @@ import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
-from planner.batch.query import plan_query
 from planner.statements import CloseCursor, DeclareCursor, Fetch, Query
+from server import queries
 from server.portal import Portal, Rows, Statement
 from server.prepared import Prepared
 from server.result import Result
 from server.session import Session
+from server.spool import Scroll, Spool
 
 
 def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
@@ -24,33 +29,50 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     names = session.names
     names.free_portal(statement.name)
     query = Prepared(session, Query(statement.query), oids)
-    result = session.query(plan_query(statement.query, session.environment, oids), values, keeps=True)
+    result = session.run(queries.plan(session, statement, oids), values, keeps=True)
     result.is_binary = statement.is_binary
-    names.portals[statement.name] = Portal(
+    rows = Rows(result.batches)
+    spool = None
+    if statement.holds or statement.scrolls:
+        assert result.batches is not None
+        spool = Spool(result.batches, session.context.lake.spill_path)
+        rows.keep(spool)
+    portal = Portal(
         Statement(query),
         format_codes=(int(statement.is_binary),),
         result=result,
-        rows=Rows(result.batches),
+        rows=rows,
         is_cursor=True,
         holds=statement.holds,
-        survives=statement.holds and not names.in_block,
+        spool=spool,
+        scroll=Scroll(spool) if statement.scrolls and spool is not None else None,
     )
+    if statement.holds and not names.in_block:
+        try:
+            portal.hold()
+        except BaseException:
+            portal.close()
+            raise
+    names.portals[statement.name] = portal
     return Result("DECLARE CURSOR")
 
 
 def fetch(session: Session, statement: Fetch) -> Result:
     """The next rows of a cursor, or their number when it only moves.
 
-    Raises Error 34000 for an unknown cursor, 55000 for rows that are already behind it.
+    Raises Error 34000 for an unknown cursor, 55000 for rows that are behind one that does not scroll.
     """
     portal = session.names.portal(statement.cursor, "cursor")
     result, rows = portal.result, portal.rows
     if result is None or rows is None or result.columns is None or portal.finished:
         raise Error(f'portal "{statement.cursor}" cannot be run', errors.NOT_IN_PREREQUISITE_STATE)
-    skipped, wanted = _forward(statement, rows)
-    for _ in _taken(portal, rows, skipped):
-        pass
-    batches = _taken(portal, rows, wanted)
+    if portal.scroll is not None:
+        batches = _failing(portal, portal.scroll.fetch(statement.way, statement.count))
+    else:
+        skipped, wanted = _forward(statement, rows)
+        for _ in _taken(portal, rows, skipped):
+            pass
+        batches = _taken(portal, rows, wanted)
     if statement.moves:
         return Result(f"MOVE {sum(batch.num_rows for batch in batches)}")
     return Result("FETCH", result.columns, batches, counts_rows=True, is_binary=result.is_binary)
@@ -86,21 +108,26 @@ def _only_forward() -> Error:
     return Error(
         "cursor can only scan forward",
         errors.NOT_IN_PREREQUISITE_STATE,
-        hint="Declare another cursor to read the rows once more.",
+        hint="Declare it with SCROLL option to enable backward scan.",
     )
 
 
 def _taken(portal: Portal, rows: Rows, count: int | None) -> Iterator[pa.RecordBatch]:
-    """Up to `count` rows. A cursor that has failed stays so: what it would go on with is not what it has promised."""
+    """Up to `count` rows."""
     if count == 0:
         return
+    yield from _failing(portal, rows.take(count or 0))
+    if rows.ended and portal.result is not None:
+        portal.result.close()  # the query; the cursor still has its name
+
+
+def _failing(portal: Portal, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A cursor that has failed stays so: what it would go on with is not what it has promised."""
     try:
-        yield from rows.take(count or 0)
+        yield from batches
     except Exception:
         portal.close()
         raise
-    if rows.ended and portal.result is not None:
-        portal.result.close()  # the query; the cursor still has its name
 
 
 def close(session: Session, statement: CloseCursor) -> Result:

@@ -137,7 +137,7 @@ def create_view(session: Session, statement: CreateView) -> Result:
             schema=_schema(session, statement.name),
             name=statement.name.name,
             kind="view",
-            columns=_view_columns(statement, session.describe(batch)),
+            columns=_view_columns(statement, session.describe_batch(batch)),
             key=(),
             definition=statement.definition,
             created=True,

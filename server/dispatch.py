@@ -8,9 +8,6 @@ from typing import Any
 from catalog import errors
 from catalog.errors import Error
 from planner import statements
-from planner.batch import pg_compat
-from planner.parse.statement import parse_statement
-from planner.parse.tokens import split_statements
 from planner.statements import Statement
 from server import (
     alter,
@@ -29,6 +26,7 @@ from server import (
     users,
 )
 from server.context import Context
+from server.plan_cache import parse, split
 from server.portal import Names
 from server.prepared import Prepared, is_execute, places
 from server.result import Notice, Result
@@ -124,11 +122,10 @@ class Client:
         return self._session.names
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
-        pieces = split_statements(pg_compat.prepare_text(sql))
-        return [(sql[offset : offset + len(text)], offset) for text, offset in pieces]
+        return split(sql)
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
-        return Prepared(self._session, parse_statement(pg_compat.prepare_text(sql)), parameter_oids)
+        return Prepared(self._session, parse(sql), parameter_oids)
 
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
@@ -138,6 +135,9 @@ class Client:
     def transaction_status(self) -> bytes:
         """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
         return b"T" if self._session.pinned is not None or self._session.names.has_open_portals else b"I"
+
+    def idle_limit(self) -> tuple[float, Error] | None:
+        return self._session.idle_limit(self.transaction_status() != b"I")
 
     def parameters(self) -> dict[str, str]:
         return self._session.reported()

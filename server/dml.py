@@ -8,7 +8,7 @@ from catalog.lake import Cursor
 from catalog.model import Column, Relation, Watermark
 from catalog.names import quote
 from catalog.types import duckdb_type
-from planner.batch.query import Batch, plan_source, plan_write, resolve_target
+from planner.batch.query import Batch, Environment, plan_source, plan_write, resolve_target
 from planner.batch.structs import aligned
 from planner.statements import Delete, Insert, Update
 from server.result import Result
@@ -20,11 +20,15 @@ _PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DEL
 
 def plan(session: Session, statement: Insert | Update | Delete, oids: tuple[int, ...]) -> Batch:
     """DuckDB's text of a write: of an INSERT, the query of its rows."""
-    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
-    if isinstance(statement, Insert):
-        columns = target_columns(target, statement.columns)
-        return plan_source(statement.source, tuple(c.type for c in columns), session.environment, oids)
-    return plan_write(statement.tree, target, session.environment, oids)
+
+    def make(environment: Environment) -> Batch:
+        target = resolve_target(statement.table, _PRIVILEGES[type(statement)], environment)
+        if isinstance(statement, Insert):
+            columns = target_columns(target, statement.columns)
+            return plan_source(statement.source, tuple(c.type for c in columns), environment, oids)
+        return plan_write(statement.tree, target, environment, oids)
+
+    return session.plan(statement, oids, make).batch
 
 
 def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
@@ -141,7 +145,7 @@ def write(session: Session, statement: Update | Delete, oids: tuple[int, ...], v
     target = resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
     if isinstance(statement, Update):
         _check_assignments(statement, target)
-    batch = plan_write(statement.tree, target, session.environment, oids)
+    batch = plan(session, statement, oids)
     cursor = session.context.lake.cursor()
     with session.running(cursor), session.context.lake.table_transaction(cursor, target.lake_table):
         count = _scalar(cursor, batch.sql, list(values) if batch.parameters else None)

@@ -211,7 +211,7 @@ def row_description(columns: Sequence[ResultColumn], formats: Sequence[int]) -> 
     fields = [
         cstring(column.name)
         + struct.pack(
-            "!IhIhih", column.table_oid, column.attnum, column.type.oid, column.type.length, column.type.typmod, format
+            "!IhIhih", column.table_oid, column.attnum, column.type.oid, column.type.length, column.typmod, format
         )
         for column, format in zip(columns, formats, strict=True)
     ]

@@ -20,6 +20,7 @@ from server.encoding import slices
 from server.messages import Bind, spread_formats
 from server.parameters import decode_parameter
 from server.result import Prepared, Result, ResultColumn
+from server.spool import Scroll, Spool
 
 # json, unknown, name, "char": types we do not have whose binary format is their text.
 _TEXT_OIDS = frozenset({114, 705, 19, 18})
@@ -72,6 +73,10 @@ class Rows:
         self.taken = 0
         self.ended = False
 
+    def keep(self, spool: Spool) -> None:
+        """Take what is left from a spool that has been made of this result's batches."""
+        self._batches = spool.rows(1)
+
     def take(self, limit: int = 0) -> Iterator[pa.RecordBatch]:
         """Batches of `limit` rows in all, fewer when the result ends before; 0 takes everything."""
         left = limit
@@ -105,6 +110,15 @@ class Portal:
     is_cursor: bool = False
     holds: bool = False
     survives: bool = False
+    spool: Spool | None = None
+    scroll: Scroll | None = None
+
+    def hold(self) -> None:
+        """Let it outlive its transaction: its rows are kept and the query is over. Raises the query's Error."""
+        if self.spool is not None and self.result is not None and not self.survives:
+            self.spool.fill()
+            self.result.close()
+        self.survives = True
 
     @property
     def columns(self) -> tuple[ResultColumn, ...] | None:
@@ -118,6 +132,8 @@ class Portal:
         self.finished = True
         if self.result is not None:
             self.result.close()
+        if self.spool is not None:
+            self.spool.close()
 
 
 class Names:
@@ -171,10 +187,15 @@ class Names:
         self.close_portals(lambda portal: not portal.is_cursor and (portal.finished or not self.in_block))
 
     def commit(self) -> None:
+        """Raises the Error of a query that a cursor WITH HOLD has yet to read."""
+        self.in_block = False
         self.close_portals(lambda portal: not portal.holds)
         for portal in self.portals.values():
-            portal.survives = True
-        self.in_block = False
+            try:
+                portal.hold()
+            except BaseException:
+                self.close_portals(lambda portal: not portal.survives)
+                raise
 
     def rollback(self) -> None:
         self.close_portals(lambda portal: not portal.survives)

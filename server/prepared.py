@@ -14,10 +14,10 @@ from catalog.errors import Error
 from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import statements
-from planner.batch.query import plan_arguments, plan_query
+from planner.batch.query import plan_arguments
 from planner.parse.trees import locate
 from planner.statements import Statement
-from server import dml, portal, show
+from server import dml, portal, queries, show
 from server.parameters import decode_parameter
 from server.result import Result, ResultColumn
 from server.session import Session
@@ -62,8 +62,8 @@ class Prepared:
     @functools.cached_property
     def parameters(self) -> tuple[Type, ...]:
         match self.statement:
-            case statements.Query(tree) | statements.DeclareCursor(query=tree):
-                return plan_query(tree, self.session.environment, self.oids).parameters
+            case statements.Query() | statements.DeclareCursor() as query:
+                return queries.plan(self.session, query, self.oids).batch.parameters
             case statements.Insert() | statements.Update() | statements.Delete():
                 return dml.plan(self.session, self.statement, self.oids).parameters
         return ()
@@ -80,11 +80,11 @@ class Prepared:
                 return None if is_execute(target) else target.columns
         return self._own_columns
 
-    @functools.cached_property
+    @property
     def _own_columns(self) -> tuple[ResultColumn, ...] | None:
         if isinstance(self.statement, statements.Query):
             with places(self.statement):
-                return self.session.describe(plan_query(self.statement.tree, self.session.environment, self.oids))
+                return self.session.describe(queries.plan(self.session, self.statement, self.oids))
         if isinstance(self.statement, statements.Show):
             return tuple(map(ResultColumn, *show.columns_of(self.statement)))
         if type(self.statement) in _FIXED_COLUMNS:

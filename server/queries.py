@@ -8,15 +8,31 @@ from catalog.types import VARCHAR
 from planner.batch.query import Batch, check_reads, plan_query
 from planner.explain.explain import check
 from planner.explain.explain import explain as explain_lines
-from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
+from planner.statements import (
+    CreateMaterializedView,
+    CreateTable,
+    DeclareCursor,
+    Delete,
+    Explain,
+    Insert,
+    Query,
+    Update,
+)
 from server import dml
+from server.plan_cache import Plan
 from server.result import Result
 from server.session import Session, rows_result
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a query on DuckDB over the lake; the rows are those of one snapshot."""
-    return session.query(plan_query(statement.tree, session.environment, oids), values)
+    return session.run(plan(session, statement, oids), values)
+
+
+def plan(session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...]) -> Plan:
+    """The plan of a query, also a cursor's."""
+    tree = statement.tree if isinstance(statement, Query) else statement.query
+    return session.plan(statement, oids, lambda environment: plan_query(tree, environment, oids))
 
 
 def explain(session: Session, statement: Explain) -> Result:

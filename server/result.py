@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from catalog.errors import Error
 from catalog.types import Type
 
 if TYPE_CHECKING:
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A field of a RowDescription. `table_oid` and `attnum` are 0 unless it is a plain column of a relation."""
+    """A field of a RowDescription. `table_oid` and `attnum` are 0 unless it is a plain column of a relation.
+
+    `typmod` is -1 unless it is such a column, or a cast, of a type that has a precision.
+    """
 
     name: str
     type: Type
     table_oid: int = 0
     attnum: int = 0
+    typmod: int = -1
 
 
 @dataclass(frozen=True)
@@ -131,8 +136,11 @@ class ClientSession(Protocol):
     def transaction_status(self) -> bytes:
         """b"I", b"T" or b"E"."""
 
+    def idle_limit(self) -> tuple[float, Error] | None:
+        """For how many seconds to wait for the client's next message, and the FATAL error then; None: for ever."""
+
     def parameters(self) -> dict[str, str]:
-        """What ParameterStatus reports; compared after each statement, changes are sent again."""
+        """What ParameterStatus reports, the same object while nothing has changed; changes are sent again."""
 
     def cancel(self) -> None:
         """Stop the running statement; it raises Error 57014. Called from another thread."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -15,15 +15,20 @@ from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
-from catalog.types import Type, duckdb_type
+from catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
 from catalog.users import ROOT, User
+from planner.batch.origins import Origin
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.privileges import holds, permission_denied
+from planner.statements import Statement
 from planner.strategy import BackfillSettings
+from server.alarm import ALARMS
 from server.context import Context
+from server.plan_cache import Plan, Settings
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
+from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
 # Rows of a batch sent to the client at once.
@@ -55,6 +60,8 @@ class Session:
         if not holds(context.store.catalog, self.user, database, "CONNECT"):
             raise permission_denied(f'permission denied for database "{self.database}"')
         self._variables: dict[str, str] = {}
+        self._reported: dict[str, str] | None = None
+        self._reported_defaults: dict[str, str] = {}
         self._cancelled = threading.Event()
         self._cancel_reason = ""
         # Sends a notice at once, while a statement runs; set by the wire.
@@ -62,8 +69,11 @@ class Session:
         self._running: set[Cursor] = set()
         self.names = Names()
         self.pinned: Pinned | None = None
+        self.may_write: bool | None = None  # what the block has said
+        self._before_block: dict[str, str | None] = {}
         for name, value in startup.items():
-            if name.lower() in SESSION and name.lower() not in ("client_encoding",):
+            variable = SESSION.get(resolve_name(name))
+            if variable is not None and not variable.is_fixed:
                 self.set(name, value)
 
     @property
@@ -82,13 +92,36 @@ class Session:
         resolved = resolve_name(name)
         if resolved in SYSTEM:
             return self.context.parameter(resolved)
+        if resolved == "transaction_read_only":
+            return "on" if self.is_read_only else "off"
         variable = find(name, system=False)
         stored = self.context.store.catalog.parameters.get(resolved, variable.default)
         return self._variables.get(resolved, stored)
 
+    def set_local(self, name: str, value: str | None) -> None:
+        """SET LOCAL: until the block ends, which `end_block` tells."""
+        resolved = find(name, system=False).name
+        self._before_block.setdefault(resolved, self._variables.get(resolved))
+        self.set(name, value)
+
+    def end_block(self) -> None:
+        """COMMIT or ROLLBACK: what was set for the block only is as it was before."""
+        for name, value in self._before_block.items():
+            self.set(name, value)
+        self._before_block.clear()
+        self.may_write = None
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether statements may not write now: READ ONLY was said, of the block or of all that do not say."""
+        if self.may_write is not None:
+            return not self.may_write
+        return self.pinned is not None or self.get("default_transaction_read_only") == "on"
+
     def set(self, name: str, value: str | None) -> None:
         """SET; None resets to the default."""
         variable = find(name, system=False)
+        self._reported = None
         if value is None:
             self._variables.pop(variable.name, None)
         else:
@@ -96,6 +129,7 @@ class Session:
 
     def reset_all(self) -> None:
         self._variables.clear()
+        self._reported = None
 
     def flag(self, name: str) -> bool:
         return self.get(name) == "true"
@@ -106,10 +140,28 @@ class Session:
 
     @property
     def environment(self) -> Environment:
-        settings = {name: self.get(name) for name in SESSION}
-        settings |= {"database": self.database, "user": self.user.name, "schema": self.scope.schema}
+        """What statements are planned against now."""
         pinned = self.pinned or Pinned(None, self.context.store.catalog)
-        return Environment(pinned.catalog, self.scope, settings, is_system, self.user, pinned.snapshot)
+        return Environment(
+            pinned.catalog,
+            self.scope,
+            Settings(self._setting, lambda: iter((*SESSION, *_IDENTITY))),
+            is_system,
+            self.user,
+            pinned.snapshot,
+            self.context.system_views.columns,
+        )
+
+    def _setting(self, name: str) -> str:
+        if name in _IDENTITY:
+            return _IDENTITY[name](self)
+        if name not in SESSION:
+            raise KeyError(name)
+        return self.get(name)
+
+    def plan(self, statement: Statement, oids: tuple[int, ...], make: Callable[[Environment], Batch]) -> Plan:
+        """The plan of a statement, with `make` unless one is there that is as good."""
+        return self.context.plan_cache.plan(statement, oids, self.environment, make)
 
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""
@@ -117,13 +169,11 @@ class Session:
             lake = self.context.lake
             with lake.exclusive():
                 self.pinned = Pinned(lake.pin(), self.context.store.catalog)
-            self._variables["transaction_read_only"] = "on"
 
     def unpin(self) -> None:
         if self.pinned is not None:
             self.context.lake.unpin(self.pinned.snapshot)
             self.pinned = None
-            self._variables.pop("transaction_read_only", None)
 
     @property
     def backfill_settings(self) -> BackfillSettings:
@@ -138,11 +188,8 @@ class Session:
     def statement(self) -> Iterator[None]:
         """While entered, one statement runs: a cancel or the time limit stops it."""
         self._cancelled.clear()
-        limit_ms = int(self.get("statement_timeout").removesuffix("ms"))
-        timer = threading.Timer(limit_ms / 1000, self.cancel, ("statement timeout",)) if limit_ms else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
+        limit = milliseconds(self.get("statement_timeout"))
+        alarm = ALARMS.set(limit / 1000, lambda: self.cancel("statement timeout")) if limit else None
         try:
             yield
         except Error as error:
@@ -150,18 +197,34 @@ class Session:
                 self.check_cancelled()
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
+            if alarm is not None:
+                ALARMS.call_off(alarm)
+
+    def idle_limit(self, in_transaction: bool) -> tuple[float, Error] | None:
+        """For how many seconds the client may be waited for, and what it is told then."""
+        if in_transaction:
+            name, sqlstate, what = _IN_TRANSACTION
+        else:
+            name, sqlstate, what = _IDLE
+        limit = milliseconds(self.get(name))
+        error = Error(f"terminating connection due to {what} timeout", sqlstate)
+        return (limit / 1000, error) if limit else None
 
     def reported(self) -> dict[str, str]:
-        """What ParameterStatus tells the client."""
+        """What ParameterStatus tells the client; the same object while nothing has changed."""
+        defaults = self.context.store.catalog.parameters
+        if self._reported is None or self._reported_defaults is not defaults:
+            self._reported, self._reported_defaults = self._report(), defaults
+        return self._reported
+
+    def _report(self) -> dict[str, str]:
         return {
             "server_version": self.get("server_version"),
             "client_encoding": "UTF8",
             "standard_conforming_strings": "on",
             "TimeZone": self.get("timezone"),
             "application_name": self.get("application_name"),
-            "DateStyle": "ISO, MDY",
+            "DateStyle": self.get("datestyle"),
             "IntervalStyle": "postgres",
             "integer_datetimes": "on",
             "server_encoding": "UTF8",
@@ -192,8 +255,30 @@ class Session:
         """While entered, a cancel interrupts the cursor."""
         return _RunningCursor(self._running, cursor, self.check_cancelled)
 
-    def query(self, batch: Batch, values: tuple[object, ...] = (), tag: str = "SELECT", keeps: bool = False) -> Result:
-        """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes."""
+    def run(self, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
+        """Run a planned query, as `query`."""
+        if plan.rows is not None:
+            return Result("SELECT", plan.columns, iter(plan.rows), counts_rows=True)
+        result = self.query(plan.batch, values, keeps=keeps, columns=plan.columns)
+        plan.columns = result.columns
+        if plan.batch.is_constant and result.batches is not None:
+            plan.rows = tuple(result.batches)
+            result.close()
+            return self.run(plan)
+        return result
+
+    def query(
+        self,
+        batch: Batch,
+        values: tuple[object, ...] = (),
+        tag: str = "SELECT",
+        keeps: bool = False,
+        columns: tuple[ResultColumn, ...] | None = None,
+    ) -> Result:
+        """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes.
+
+        `columns` are its columns where they are known.
+        """
         if batch.reads_system:
             self.context.system_views.refresh()
         cursor = self.context.lake.cursor()
@@ -203,19 +288,25 @@ class Session:
                 if self.get("timezone") != "UTC":
                     cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
                 _execute(cursor, batch.sql, list(values) if batch.parameters else None)
-                columns = result_columns(cursor)
+                columns = columns or result_columns(cursor, batch)
                 reader = cursor.to_arrow_reader(BATCH_ROWS)
         except BaseException:
             self.context.lake.unpin(kept)
             raise
         return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
 
-    def describe(self, batch: Batch) -> tuple[ResultColumn, ...]:
+    def describe(self, plan: Plan) -> tuple[ResultColumn, ...]:
+        """The columns of a planned query, without running it."""
+        if plan.columns is None:
+            plan.columns = self.describe_batch(plan.batch)
+        return plan.columns
+
+    def describe_batch(self, batch: Batch) -> tuple[ResultColumn, ...]:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
         nulls = [None] * len(batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
-        return tuple(ResultColumn(name, duckdb_type(type_)) for name, type_, *_ in rows)
+        return _columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 
 
 def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
@@ -229,9 +320,40 @@ def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
                 raise
 
 
-def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:
+def result_columns(cursor: Cursor, batch: Batch) -> tuple[ResultColumn, ...]:
     """The columns of the query a cursor has just run."""
-    return tuple(ResultColumn(name, duckdb_type(str(type_))) for name, type_, *_ in cursor.description or ())
+    return _columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], batch.origins)
+
+
+def _columns(described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]) -> tuple[ResultColumn, ...]:
+    """Columns by DuckDB's names of their types, and what the planner knows of them."""
+    known = origins if len(origins) == len(described) else (None,) * len(described)
+    return tuple(
+        _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
+    )
+
+
+def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
+    same = origin is not None and origin.type.duckdb() == type_.duckdb()
+    if origin is not None and (same or (origin.type.is_text and type_.is_text)):
+        return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
+    if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
+        type_ = replace(type_, precision=None, scale=None)
+    return ResultColumn(name, type_)
+
+
+# What the planner is told of a session besides its variables.
+_IDENTITY: dict[str, Callable[[Session], str]] = {
+    "database": lambda session: session.database,
+    "user": lambda session: session.user.name,
+    "schema": lambda session: session.scope.schema,
+}
+
+
+_IN_TRANSACTION = (
+    "idle_in_transaction_session_timeout", errors.IDLE_IN_TRANSACTION_TIMEOUT, "idle-in-transaction"
+)  # fmt: skip
+_IDLE = ("idle_session_timeout", errors.IDLE_SESSION_TIMEOUT, "idle-session")
 
 
 class _Batches:

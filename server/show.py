@@ -98,6 +98,13 @@ def show_variable(session: Session, statement: ShowVariable) -> Result:
 
 def set_variable(session: Session, statement: SetVariable) -> Result:
     """SET, RESET of one variable, and ALTER SYSTEM SET: of a system parameter, or of a session variable's default."""
+    if statement.is_local:
+        if not session.names.in_block:
+            find(statement.name, system=False)
+            message = "SET LOCAL can only be used in transaction blocks"
+            return Result("SET_VARIABLE", notices=[Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION)])
+        session.set_local(statement.name, statement.value)
+        return Result("SET_VARIABLE")
     if not statement.system:
         session.set(statement.name, statement.value)
         return Result("SET_VARIABLE")

@@ -41,22 +41,33 @@ def transaction(session: Session, statement: Transaction) -> Result:
     match statement.action:
         case "begin":
             session.names.in_block = True
-            if statement.read_only:
-                session.pin()
+            _set_mode(session, statement.read_only)
         case "set" if session.names.in_block and statement.read_only is not None:
-            session.pin() if statement.read_only else session.unpin()
+            _set_mode(session, statement.read_only)
+        case "characteristics" if statement.read_only is not None:
+            session.set("default_transaction_read_only", "on" if statement.read_only else "off")
         case "commit":
-            session.names.commit()
-            session.unpin()
+            try:
+                session.names.commit()
+            finally:
+                session.unpin()
+                session.end_block()
         case "rollback":
             session.names.rollback()
             session.unpin()
+            session.end_block()
     return Result(statement.tag)
+
+
+def _set_mode(session: Session, read_only: bool | None) -> None:
+    if read_only is not None:
+        session.may_write = not read_only
+    session.pin() if session.is_read_only else session.unpin()
 
 
 def check_writable(session: Session, statement: Statement) -> None:
     """Raise Error 25006 for what writes in a read-only transaction."""
-    if session.pinned is None:
+    if not session.is_read_only:
         return
     match statement:
         case statements.Drop(kind=kind):

@@ -6,14 +6,31 @@ and ours where RisingWave has none.
 
 from __future__ import annotations
 
-import re
-import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog import errors
 from catalog.errors import Error
-from planner.parallelism import DEFAULT, LARGEST, normalise_backfill_parallelism, normalise_parallelism
+from planner.parallelism import DEFAULT, normalise_backfill_parallelism, normalise_parallelism
+from server.variable_kinds import (
+    INT32,
+    U32,
+    U64,
+    boolean,
+    date_style,
+    decimal,
+    decoupling,
+    duration,
+    encoding,
+    integer,
+    isolation,
+    one_of,
+    retention,
+    switch,
+    text,
+    time_zone,
+    vnodes,
+)
 
 
 @dataclass(frozen=True)
@@ -24,131 +41,161 @@ class Variable:
     default: str
     normalise: Callable[[str], str]
     description: str
+    is_fixed: bool = False  # nobody can set it
 
 
-def _boolean(text: str) -> str:
-    word = text.strip().lower()
-    if word in ("true", "tru", "tr", "t", "on", "1", "yes", "ye", "y"):
-        return "true"
-    if word in ("false", "fals", "fal", "fa", "f", "off", "of", "0", "no", "n"):
-        return "false"
-    raise ValueError("Invalid bool")
-
-
-def _text(text: str) -> str:
-    return text
-
-
-def _integer(low: int, high: int) -> Callable[[str], str]:
-    def normalise(text: str) -> str:
-        if not re.fullmatch(r"-?\d+", text.strip()):
-            raise ValueError("invalid digit found in string")
-        value = int(text)
-        if not low <= value <= high:
-            raise ValueError(f"value {value} out of range, expect {low}..{high}")
-        return str(value)
-
-    return normalise
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def normalise(text: str) -> str:
-        if text.lower() not in words:
-            raise ValueError(f"one of {', '.join(words)} expected")
-        return text.lower()
-
-    return normalise
-
-
-def _time_zone(text: str) -> str:
-    if text.upper() in ("UTC", "GMT"):
-        return "UTC"
-    if text not in zoneinfo.available_timezones():
-        raise ValueError("Not a valid timezone")
-    return text
-
-
-def _duration(text: str) -> str:
-    match = re.fullmatch(r"(\d+)\s*(ms|s|min|h|d)?", text.strip())
-    if not match:
-        raise ValueError("a duration expected, such as 30s")
-    factor = {"ms": 1, None: 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}[match[2]]
-    return f"{int(match[1]) * factor}ms"
-
-
-def _vnodes(text: str) -> str:
-    """The number of vnodes of new jobs, within RisingWave's limits (check_streaming_max_parallelism)."""
-    value = int(_integer(*_U64)(text))
-    if value <= 1:
-        raise ValueError("STREAMING_MAX_PARALLELISM must be greater than 1")
-    if value > LARGEST:
-        raise ValueError(f"STREAMING_MAX_PARALLELISM must be less than or equal to {LARGEST}")
-    return str(value)
-
-
-def _retention(text: str) -> str:
-    """RisingWave's rule: none, or ten minutes and more (src/common/src/system_param/mod.rs)."""
-    value = _integer(*_U64)(text)
-    if 0 < int(value) < 600_000:
-        raise ValueError(f"value {value} out of range, expect 0 or 600000..")
-    return value
-
-
-_INT32, _U32, _U64 = (-(2**31), 2**31 - 1), (0, 2**32 - 1), (0, 2**64 - 1)
+_NO_EFFECT = "Accepted, without effect"
+_LEVEL = one_of(
+    "debug", "debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error"
+)  # fmt: skip
 
 SESSION: dict[str, Variable] = {
     variable.name: variable
     for variable in (
-        Variable("background_ddl", "false", _boolean, "Create views in the background: the statement returns at once"),
-        Variable("enable_serverless_backfill", "false", _boolean, "Backfill new views on Spark resources of their own"),
-        Variable("streaming_use_snapshot_backfill", "true", _boolean, "Fill new views from a snapshot, then a log"),
-        Variable("streaming_use_arrangement_backfill", "true", _boolean, "Else with exchanges, not no-shuffle"),
-        Variable("backfill_rate_limit", "-1", _integer(*_INT32), "Rows a second of a backfill; -1: all, 0: pause"),
+        Variable("background_ddl", "false", boolean, "Create views in the background: the statement returns at once"),
+        Variable("enable_serverless_backfill", "false", boolean, "Backfill new views on Spark resources of their own"),
+        Variable("streaming_use_snapshot_backfill", "true", boolean, "Fill new views from a snapshot, then a log"),
+        Variable("streaming_use_arrangement_backfill", "true", boolean, "Else with exchanges, not no-shuffle"),
+        Variable("backfill_rate_limit", "-1", integer(*INT32), "Rows a second of a backfill; -1: all, 0: pause"),
         Variable("streaming_parallelism", DEFAULT, normalise_parallelism, "Parallelism of new jobs"),
         Variable("streaming_parallelism_for_materialized_view", DEFAULT, normalise_parallelism, "That of new views"),
         Variable("streaming_parallelism_for_backfill", DEFAULT, normalise_backfill_parallelism, "Theirs while created"),
-        Variable("streaming_max_parallelism", "256", _vnodes, "Highest parallelism of a new job"),
-        Variable("slow_ddl_notification_secs", "30", _integer(*_U32), "Seconds until a notice of a slow DDL"),
-        Variable("implicit_flush", "false", _boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
-        Variable("application_name", "", _text, "Name of the client program"),
-        Variable("client_encoding", "UTF8", lambda text: "UTF8", "Encoding of the client; UTF8 only"),
-        Variable("client_min_messages", "notice", _text, "Least severe message sent"),
-        Variable("datestyle", "ISO, MDY", lambda text: "ISO, MDY", "Text format of dates; ISO only"),
-        Variable("intervalstyle", "postgres", _text, "Text format of intervals"),
-        Variable("extra_float_digits", "1", _integer(-15, 3), "Floats are always printed exactly"),
-        Variable("bytea_output", "hex", _one_of("hex"), "Text format of bytea; hex only"),
-        Variable("password_encryption", "scram-sha-256", _one_of("scram-sha-256"), "What passwords are kept as"),
-        Variable("search_path", '"$user", public', _text, "Where unqualified names are looked up"),
-        Variable("server_version", "13.14.0", _text, "Version of PostgreSQL that clients see"),
-        Variable("server_version_num", "130014", _text, "The same as a number"),
-        Variable("standard_conforming_strings", "on", _text, "Backslashes in '...' are ordinary"),
-        Variable("statement_timeout", "0ms", _duration, "Longest time a statement may run; 0 is no limit"),
-        Variable("timezone", "UTC", _time_zone, "Time zone of timestamptz values"),
-        Variable("transaction_isolation", "read committed", _text, "Accepted, without effect"),
-        Variable("transaction_read_only", "off", _text, "Accepted, without effect"),
+        Variable("streaming_max_parallelism", "256", vnodes, "Highest parallelism of a new job"),
+        Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
+        Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
+        # RisingWave's that have no effect here.
+        Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
+        Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
+        *(Variable(f"{kind}_rate_limit", "-1", integer(*INT32), _NO_EFFECT) for kind in ("source", "dml", "sink")),
+        *(
+            Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, _NO_EFFECT)
+            for kind in ("table", "source", "sink", "index")
+        ),
+        Variable("sink_decouple", "default", decoupling, _NO_EFFECT),
+        Variable("query_mode", "auto", one_of("auto", "local", "distributed"), _NO_EFFECT),
+        Variable("visibility_mode", "default", one_of("default", "all", "checkpoint"), _NO_EFFECT),
+        Variable("query_epoch", "0", integer(*U64), _NO_EFFECT),
+        Variable("batch_parallelism", "0", integer(*U64), _NO_EFFECT),
+        Variable("max_split_range_gap", "8", integer(*INT32), _NO_EFFECT),
+        Variable("cdc_source_wait_streaming_start_timeout", "60", integer(*INT32), _NO_EFFECT),
+        Variable("batch_hnsw_ef_search", "40", integer(*U64), _NO_EFFECT),
+        Variable("iceberg_engine_connection", "", text, _NO_EFFECT),
+        Variable("iceberg_query_storage_mode", "iceberg", text, _NO_EFFECT),
+        *(
+            Variable(name, "", text, _NO_EFFECT)
+            for name in (
+                "streaming_join_encoding", "streaming_over_window_cache_policy", "streaming_cache_refill_policy",
+                "streaming_sync_log_store_pause_duration_ms", "streaming_sync_log_store_buffer_size",
+            )
+        ),
+        *(
+            Variable(name, "true", boolean, _NO_EFFECT)
+            for name in (
+                "streaming_use_shared_source", "enable_locality_backfill", "streaming_enable_bushy_join",
+                "streaming_asof_join_use_cache", "batch_enable_lookup_join", "batch_enable_sort_agg",
+                "batch_expr_strict_mode", "enable_join_ordering", "enable_share_plan", "enable_two_phase_agg",
+                "enable_index_selection", "enable_datafusion_engine", "datafusion_prefer_hash_join",
+            )
+        ),
+        *(
+            Variable(name, "false", boolean, _NO_EFFECT)
+            for name in (
+                "streaming_enable_delta_join", "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
+                "streaming_separate_consecutive_join", "streaming_separate_sink", "streaming_allow_jsonb_in_stream_key",
+                "streaming_unsafe_allow_unmaterialized_impure_expr", "streaming_unsafe_allow_upsert_sink_pk_mismatch",
+                "unsafe_enable_storage_retention_for_non_append_only_tables", "dml_wait_persistence",
+                "batch_enable_distributed_dml", "force_two_phase_agg", "force_split_distinct_agg",
+                "enable_mv_selection", "upsert_dml", "create_compaction_group_for_mv", "bypass_cluster_limits",
+                "disable_purify_definition",
+            )
+        ),
+        # PostgreSQL's.
+        Variable("application_name", "", text, "Name of the client program"),
+        Variable("client_encoding", "UTF8", encoding, "Encoding of the client; UTF8 only"),
+        Variable("client_min_messages", "notice", _LEVEL, "Accepted, without effect"),
+        Variable("datestyle", "ISO, MDY", date_style, "Text format of dates; ISO only"),
+        Variable("intervalstyle", "postgres", one_of("postgres"), "Text format of intervals; postgres only"),
+        Variable("extra_float_digits", "1", integer(-15, 3), "Floats are always printed exactly"),
+        Variable("bytea_output", "hex", one_of("hex"), "Text format of bytea; hex only"),
+        Variable("password_encryption", "scram-sha-256", one_of("scram-sha-256"), "What passwords are kept as"),
+        Variable("search_path", '"$user", public', text, "Where unqualified names are looked up"),
+        Variable("standard_conforming_strings", "on", one_of("on"), "Backslashes in '...' are ordinary"),
+        Variable("statement_timeout", "0ms", duration, "Longest time a statement may run; 0 is no limit"),
+        Variable("lock_timeout", "0ms", duration, _NO_EFFECT),
+        Variable("idle_in_transaction_session_timeout", "1min", duration, "Longest wait for a client in a transaction"),
+        Variable("idle_session_timeout", "0ms", duration, "Longest wait for a client outside one; 0 is no limit"),
+        Variable("timezone", "UTC", time_zone, "Time zone of timestamptz values"),
+        Variable("transaction_isolation", "read committed", isolation, _NO_EFFECT),
+        Variable("transaction_read_only", "off", switch, "Whether the transaction may not write"),
+        Variable("transaction_deferrable", "off", switch, _NO_EFFECT),
+        Variable("default_transaction_isolation", "read committed", isolation, _NO_EFFECT),
+        Variable("default_transaction_read_only", "off", switch, "Whether transactions may not write unless they say"),
+        Variable("default_transaction_deferrable", "off", switch, _NO_EFFECT),
+        Variable("row_security", "true", boolean, _NO_EFFECT),
+        Variable("synchronize_seqscans", "false", boolean, _NO_EFFECT),
+        *(
+            Variable(name, "on", switch, _NO_EFFECT)
+            for name in (
+                "synchronous_commit", "check_function_bodies", "array_nulls", "escape_string_warning", "jit", "geqo",
+                "enable_seqscan", "enable_indexscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin",
+                "enable_nestloop", "enable_sort", "enable_hashagg", "enable_material",
+            )
+        ),
+        Variable("quote_all_identifiers", "off", switch, _NO_EFFECT),
+        Variable("default_tablespace", "", text, _NO_EFFECT),
+        Variable("temp_tablespaces", "", text, _NO_EFFECT),
+        Variable("default_table_access_method", "heap", text, _NO_EFFECT),
+        Variable("xmloption", "content", one_of("content", "document"), _NO_EFFECT),
+        Variable("work_mem", "4MB", text, _NO_EFFECT),
+        Variable("maintenance_work_mem", "64MB", text, _NO_EFFECT),
+        Variable("random_page_cost", "4", decimal, _NO_EFFECT),
+        Variable("log_statement", "none", one_of("none", "ddl", "mod", "all"), _NO_EFFECT),
+        *(
+            Variable(name, value, text, description, is_fixed=True)
+            for name, value, description in (
+                ("server_version", "13.14.0", "Version of PostgreSQL that clients see"),
+                ("server_version_num", "130014", "The same as a number"),
+                ("server_encoding", "UTF8", "Encoding of what is stored"),
+                ("integer_datetimes", "on", "Times are counted in microseconds"),
+                ("max_identifier_length", "63", "What PostgreSQL cuts names to; here they may be longer"),
+                ("max_index_keys", "32", "PostgreSQL's number"),
+                ("block_size", "8192", "PostgreSQL's number"),
+                ("in_hot_standby", "off", "There is no standby"),
+                *((f"lc_{category}", "C", "Texts are compared by their bytes") for category in ("collate", "ctype")),
+            )
+        ),
+        *(Variable(f"lc_{name}", "C", text, _NO_EFFECT) for name in ("messages", "monetary", "numeric", "time")),
     )
 }  # fmt: skip
 
 SYSTEM: dict[str, Variable] = {
     variable.name: variable
     for variable in (
-        Variable("barrier_interval_ms", "1000", _integer(50, 2**31), "Least time between two barriers, in ms"),
-        Variable("max_concurrent_creating_streaming_jobs", "1", _integer(*_U32), "Jobs created at once; 0 is no limit"),
-        Variable("time_travel_retention_ms", "600000", _retention, "How long old snapshots are kept; 0: while needed"),
-        Variable("serverless_backfill_enabled", "false", _boolean, "Allow backfills on resources of their own"),
-        Variable("serverless_backfill_sku", "2c4g", _text, "Cores and GiB of a serverless node, one of the SKUs"),
-        Variable("serverless_backfill_replicas", "1", _integer(1, 1000), "Nodes of a serverless resource group"),
-        Variable("serverless_backfill_provision_timeout", "120", _integer(1, 86400), "Seconds for a group to come"),
-        Variable("serverless_backfill_linger", "0", _integer(0, 86400), "Seconds a group stays without a job"),
-        Variable("streaming_engine", "auto", _one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
-        Variable("streaming_duckdb_max_rows", "200000", _integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
-        Variable("backfill_engine", "spark", _one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
-        Variable("backfill_slice_rows", "20000000", _integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
+        Variable("barrier_interval_ms", "1000", integer(50, 2**31), "Least time between two barriers, in ms"),
+        Variable("max_concurrent_creating_streaming_jobs", "1", integer(*U32), "Jobs created at once; 0 is no limit"),
+        Variable("time_travel_retention_ms", "600000", retention, "How long old snapshots are kept; 0: while needed"),
+        Variable("serverless_backfill_enabled", "false", boolean, "Allow backfills on resources of their own"),
+        Variable("serverless_backfill_sku", "2c4g", text, "Cores and GiB of a serverless node, one of the SKUs"),
+        Variable("serverless_backfill_replicas", "1", integer(1, 1000), "Nodes of a serverless resource group"),
+        Variable("serverless_backfill_provision_timeout", "120", integer(1, 86400), "Seconds for a group to come"),
+        Variable("serverless_backfill_linger", "0", integer(0, 86400), "Seconds a group stays without a job"),
+        Variable("streaming_engine", "auto", one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
+        Variable("streaming_duckdb_max_rows", "200000", integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
+        Variable("backfill_engine", "spark", one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
+        Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
     )
 }  # fmt: skip
 
 # Alternative spellings of session variables.
-_ALIASES = {"rw_implicit_flush": "implicit_flush", "time zone": "timezone"}
+_ALIASES = {"time zone": "timezone"} | {
+    f"rw_{name}": name
+    for name in (
+        "implicit_flush", "batch_enable_lookup_join", "batch_enable_sort_agg", "streaming_enable_delta_join",
+        "streaming_enable_bushy_join", "streaming_force_filter_inside_join", "streaming_allow_jsonb_in_stream_key",
+        "enable_join_ordering", "enable_two_phase_agg", "force_two_phase_agg", "enable_share_plan",
+        "force_split_distinct_agg", "streaming_over_window_cache_policy",
+    )
+}  # fmt: skip
 
 
 def resolve_name(name: str) -> str:
@@ -168,7 +215,9 @@ def find(name: str, *, system: bool) -> Variable:
 
 
 def normalise(variable: Variable, value: str) -> str:
-    """The value as SHOW prints it. Raises Error 22023."""
+    """The value as SHOW prints it. Raises Error 22023, 55P02 for what nobody can set."""
+    if variable.is_fixed:
+        raise Error(f'parameter "{variable.name}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
     try:
         return variable.normalise(value)
     except ValueError as error:

@@ -195,11 +195,30 @@ class WireHandler(BuenaVistaHandler):
 
     def _converse(self, conversation: Conversation) -> None:
         while not self.terminating:
-            code, body = self.read_message()
+            code, body = self._next_message()
             if code == m.TERMINATE:
                 return
             conversation.handle(code, body)
         raise Disconnected
+
+    def _next_message(self) -> tuple[bytes, bytes]:
+        """The next message, or Fatal when the client has been silent for longer than it may."""
+        assert self.session is not None
+        limit = self.session.idle_limit()
+        if limit is None:
+            return self.read_message()
+        seconds, error = limit
+        self.connection.settimeout(seconds)
+        try:
+            code = self._read(1)
+        except Disconnected as gone:
+            if isinstance(gone.__cause__, TimeoutError) and not self.terminating:
+                raise Fatal(error) from gone
+            raise
+        finally:
+            with suppress(OSError):
+                self.connection.settimeout(None)
+        return self._read_body(code)
 
     def _cancel_other(self, body: bytes) -> None:
         """Cancel the statement of the client whose BackendKeyData this is; there is no answer either way."""
@@ -227,7 +246,9 @@ class WireHandler(BuenaVistaHandler):
     # The channel
 
     def read_message(self) -> tuple[bytes, bytes]:
-        code = self._read(1)
+        return self._read_body(self._read(1))
+
+    def _read_body(self, code: bytes) -> tuple[bytes, bytes]:
         (length,) = struct.unpack("!I", self._read(4))
         if length < 4:
             raise Fatal(Error(f"invalid message length {length}", PROTOCOL_VIOLATION))

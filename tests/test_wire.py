@@ -108,6 +108,9 @@ class FakeSession:
     def transaction_status(self) -> bytes:
         return b"T" if self.names.in_block else b"I"
 
+    def idle_limit(self) -> tuple[float, Error] | None:
+        return None
+
     def parameters(self) -> dict[str, str]:
         return self.settings
 

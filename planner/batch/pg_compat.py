@@ -18,6 +18,7 @@ from planner.batch.pg_names import (
     FUNCTIONS,
     HIDDEN_COLUMNS,
     KEYWORDS,
+    NOT_SETTINGS,
     RENAMED,
     SCHEMAS,
     TAKE_PATH,
@@ -31,6 +32,7 @@ from planner.batch.pg_names import (
     strings,
 )
 from planner.functions.operators import as_call
+from planner.parse.trees import PARAMETER_MARK
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 _POSTGRES = Dialect.get_or_raise("postgres")
@@ -82,7 +84,9 @@ def prepare_text(sql: str) -> str:
 
 def _readable(match: re.Match[str]) -> str:
     if match["parameter"]:
-        return "@" + match["parameter"]
+        # Behind these an @ would be part of an operator: `a<@1`.
+        follows = match.string[max(match.start() - 1, 0) : match.start()]
+        return (PARAMETER_MARK if follows in ("<", "@", "?") else "@") + match["parameter"]
     return f"::{_ACCEPTED[match['type'].lower()]}[]" if match["type"] else match[0]
 
 
@@ -192,8 +196,10 @@ def _settings(context: Context) -> exp.Expr:
 
 def _current_setting(context: Context, args: list[exp.Expr]) -> exp.Expr:
     name = args[0]
-    if name.is_string and name.name.lower() in context.settings:
-        return exp.Literal.string(context.settings[name.name.lower()])
+    if name.is_string and name.name.lower() not in NOT_SETTINGS:
+        value = context.session.get(name.name.lower())
+        if value is not None:
+            return exp.Literal.string(value)
     return call("current_setting", _settings(context), *args)
 
 
@@ -261,7 +267,18 @@ def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
     return call("vector_element", node.this, index)
 
 
+def _now(node: exp.Expr, context: Context) -> exp.Expr | None:
+    """As a call: DuckDB takes the keyword for the output that is called after it."""
+    if node.args.get("this") is not None:  # with a precision
+        return None
+    now = exp.Anonymous(this="now")
+    return exp.cast(now, _MOMENTS[type(node)]) if type(node) in _MOMENTS else now
+
+
+_MOMENTS: dict[type[exp.Expr], str] = {exp.CurrentDate: "date", exp.Localtimestamp: "timestamp"}
+
 _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
+    **dict.fromkeys((exp.CurrentTimestamp, *_MOMENTS), _now),
     exp.Identifier: _fold,
     exp.Table: _table,
     exp.Group: _group,

@@ -127,6 +127,10 @@ _INTERNAL_TYPE_NAMES: dict[str, str] = {
 }
 
 
+# What a session is, among its settings.
+NOT_SETTINGS = frozenset({"database", "user", "schema"})
+
+
 @dataclass(frozen=True)
 class Context:
     """What the rules may look at besides their node."""
@@ -138,7 +142,7 @@ class Context:
     @cached_property
     def search_path(self) -> list[str]:
         """The schemas searched for an unqualified name, the implicit one first."""
-        listed = [part.strip().strip('"') for part in self.settings.get("search_path", "").split(",")]
+        listed = [part.strip().strip('"') for part in self.session.get("search_path", "").split(",")]
         return list(dict.fromkeys(["pg_catalog", self.schema, *(part for part in listed if part not in ("", "$user"))]))
 
     @property
@@ -148,9 +152,7 @@ class Context:
     @cached_property
     def settings(self) -> dict[str, str]:
         """The session's settings by lower-case name."""
-        return {
-            name.lower(): value for name, value in self.session.items() if name not in ("database", "user", "schema")
-        }
+        return {name.lower(): value for name, value in self.session.items() if name not in NOT_SETTINGS}
 
     def is_function(self, name: str) -> bool:
         return self.is_system(FUNCTIONS, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -10,9 +10,12 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
-from catalog.types import TEXT, Type, type_of_oid
+from catalog.types import Type
 from catalog.users import User
 from planner.batch import pg_compat
+from planner.batch.origins import Origin, origins
+from planner.batch.parameters import Columns, NameTables, assigned_values, infer_parameters, parameter_number
+from planner.batch.pg_names import IMPLICIT_SCHEMAS
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
 from planner.bind import Scope, data_type, resolve, resolve_readable
@@ -21,23 +24,28 @@ from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.result_types import holds_struct
 from planner.parse.rows import is_row
-from planner.parse.trees import column_type, is_cte, name_of
+from planner.parse.trees import folded, is_cte, name_of
 from planner.privileges import check_relation, permission_denied
 from planner.statements import Name
 from planner.views import keep_arguments, reference
 
-# Types whose place a parameter takes when nothing tells more: LIMIT $1.
-_BIGINT = Type("bigint")
+SystemColumns = Callable[[str, str], Columns]
 LAKE = "lake"
 _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 
 
 @dataclass(frozen=True)
 class Batch:
-    """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …"""
+    """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
+
+    `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
+    gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive.
+    """
 
     sql: str
     parameters: tuple[Type, ...]
+    origins: tuple[Origin | None, ...] = ()
+    is_constant: bool = False
 
     @property
     def reads_system(self) -> bool:
@@ -51,7 +59,7 @@ class Environment:
 
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
     `snapshot` is the one of the lake to read, None the newest.
-    `user` is whose privileges count.
+    `user` is whose privileges count. `system_columns` has the columns of a system relation.
     """
 
     catalog: Catalog
@@ -60,16 +68,28 @@ class Environment:
     is_system: pg_compat.IsSystem
     user: User
     snapshot: int | None = None
+    system_columns: SystemColumns = lambda schema, name: {}
 
 
 def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
     check_reads(tree, environment)
+    found = origins(tree, _relations(tree, environment))
+    is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     _name_outputs(tree)
     tree = expand_windows(canonical(tree))
-    parameters = infer_parameters(tree, environment, oids)
-    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
+    parameters = infer(tree, environment, oids)
+    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters, found, is_constant)
+
+
+_CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
+
+
+def _relations(tree: exp.Expr, environment: Environment) -> dict[int, Relation]:
+    """The user relations of a statement by the id of the node that names each."""
+    found = {id(table): find_relation(name_of(table), environment) for table in base_tables(tree)}
+    return {node: relation for node, relation in found.items() if relation is not None}
 
 
 def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], environment: Environment) -> Batch:
@@ -104,16 +124,15 @@ def plan_source(
     """The rows of an INSERT; a parameter in VALUES takes its column's type."""
     check_reads(source, environment)
     source = source.copy()
-    hints = {}
+    assigned = assigned_values(source, lambda name, place: targets[place] if place < len(targets) else None)
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
         for value, type_ in zip(row.expressions, targets, strict=False):
             if isinstance(value, exp.Column) and value.sql().upper() == "DEFAULT":
                 value.replace(exp.null())
             elif is_row(value) or ((type_.name in ("bytea", "struct") or type_.dimensions) and value.is_string):
                 value.replace(exp.cast(value.copy(), data_type(type_)))
-            hints[id(value)] = type_
     source = with_row_types(source, environment.catalog, environment.scope)
-    parameters = infer_parameters(source, environment, oids, hints)
+    parameters = infer(source, environment, oids, assigned)
     return Batch(_finish(_resolve_tables(source, environment), environment, parameters), parameters)
 
 
@@ -129,9 +148,11 @@ def plan_write(
     if _reads_columns(tree):
         check_relation(environment.catalog, environment.user, target, "SELECT", name_of(tree.this).position)
     tree = tree.copy()
+    columns = {column.name: column.type for column in target.visible}
+    assigned = assigned_values(tree, lambda name, place: columns.get(name)) if isinstance(tree, exp.Update) else {}
     _cast_rows(tree, target)
     with_row_types(tree, environment.catalog, environment.scope)
-    parameters = infer_parameters(tree, environment, oids)
+    parameters = infer(tree, environment, oids, assigned)
     table = tree.this
     written = table.alias or table.name
     table.replace(_lake_table(target, written))
@@ -161,7 +182,7 @@ def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ..
             isinstance(node.expression, exp.Literal) and node.expression.name != "0"
         ):
             return _checked_division(node)
-        number = _parameter_number(node)
+        number = parameter_number(node)
         if number is None or isinstance(node.parent, exp.Cast):
             return node
         return exp.cast(node.copy(), data_type(parameters[number - 1]))
@@ -187,8 +208,7 @@ def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:
 
 def relations_read(tree: exp.Expr, environment: Environment) -> frozenset[int]:
     """The user relations that a query names: of a view's own, none."""
-    found = (find_relation(name_of(table), environment) for table in base_tables(tree))
-    return frozenset(relation.id for relation in found if relation is not None)
+    return frozenset(relation.id for relation in _relations(tree, environment).values())
 
 
 def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | None = None) -> None:
@@ -315,67 +335,44 @@ def _qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
             column.set("catalog", None)
 
 
-def _parameter_number(node: exp.Expr) -> int | None:
-    if isinstance(node, exp.Parameter) and node.this.name.isdigit():
-        return int(node.this.name)
-    return None
+def _name_tables(environment: Environment) -> NameTables:
+    """As `infer_parameters` wants it. Views are their queries; what is no relation keeps its name."""
+
+    def name_tables(tree: exp.Expr, tables: dict[str, Columns]) -> None:
+        for table in base_tables(tree):
+            try:
+                relation = find_relation(name_of(table), environment)
+            except Error:
+                continue  # told when the statement is planned
+            if relation is not None and relation.is_view:
+                subquery = reference(relation, table)
+                inner = replace(environment, scope=Scope(relation.database, relation.schema))
+                _name_tables(inner)(subquery.this, tables)
+                table.replace(subquery)
+                continue
+            columns = {c.name: c.type for c in relation.visible} if relation else _system_columns(table, environment)
+            unique = f"_{len(tables)}"
+            tables[unique] = columns
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(folded(table.this), quoted=True)))
+            table.set("this", exp.to_identifier(unique, quoted=True))
+            table.set("db", None)
+            table.set("catalog", None)
+
+    return name_tables
 
 
-def infer_parameters(
-    tree: exp.Expr, environment: Environment, oids: tuple[int, ...], hints: Mapping[int, Type] | None = None
+def _system_columns(table: exp.Table, environment: Environment) -> Columns:
+    name = name_of(table)
+    schemas = [name.schema] if name.schema else list(IMPLICIT_SCHEMAS)
+    return next((environment.system_columns(s, name.name) for s in schemas if environment.is_system(s, name.name)), {})
+
+
+def infer(
+    tree: exp.Expr, environment: Environment, oids: tuple[int, ...], assigned: Mapping[int, Type] | None = None
 ) -> tuple[Type, ...]:
-    """The types of a statement's parameters: what the client says, else what their place says, else text."""
-    found: dict[int, Type] = {}
-    for node in tree.find_all(exp.Parameter):
-        number = _parameter_number(node)
-        if number is not None and number not in found:
-            type_ = (hints or {}).get(id(node)) or _type_by_place(node, tree, environment)
-            if type_ is not None:
-                found[number] = type_
-    numbers = [n for node in tree.find_all(exp.Parameter) if (n := _parameter_number(node)) is not None]
-    count = max([len(oids), *numbers])
-    given = {index + 1: type_of_oid(oid) for index, oid in enumerate(oids)}
-    return tuple(given.get(n) or found.get(n) or TEXT for n in range(1, count + 1))
-
-
-def _type_by_place(node: exp.Parameter, tree: exp.Expr, environment: Environment) -> Type | None:
-    parent = node.parent
-    while isinstance(parent, exp.Paren | exp.Tuple | exp.Neg):
-        parent = parent.parent
-    if isinstance(parent, exp.Cast):
-        return column_type(parent.to)
-    if isinstance(parent, exp.Limit | exp.Offset):
-        return _BIGINT
-    if isinstance(parent, exp.Binary | exp.Between | exp.In):
-        for side in parent.iter_expressions():
-            match side.unnest():
-                case exp.Column() as column:
-                    return _column_type(column, tree, environment)
-                case exp.Cast(args={"to": to}):
-                    return column_type(to)
-                case exp.Literal(is_string=False) as literal:
-                    return Type("integer") if literal.is_int else Type("numeric")
-    return None
-
-
-def _column_type(column: exp.Column, tree: exp.Expr, environment: Environment) -> Type | None:
-    for table in base_tables(tree):
-        if column.table and column.table != table.alias_or_name:
-            continue
-        name = name_of(table)
-        if name.schema in pg_compat.SCHEMAS:
-            continue
-        relation = environment.catalog.find(
-            environment.scope.database, name.schema or environment.scope.schema, name.name
-        )
-        found = (
-            relation.column(column.name.lower() if not column.this.args.get("quoted") else column.name)
-            if relation
-            else None
-        )
-        if found is not None:
-            return found.type
-    return None
+    """The types of a statement's parameters (`planner.batch.parameters`)."""
+    return infer_parameters(tree, oids, assigned or {}, _name_tables(environment))
 
 
 def resolve_target(name: Name, privilege: str, environment: Environment) -> Relation:

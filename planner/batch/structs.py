@@ -34,7 +34,7 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     for number, node in nodes.items():
         node.meta[_MARK] = number
     try:
-        bound = annotated(_as_query(tree), catalog, scope).tree
+        bound = annotated(as_query(tree), catalog, scope).tree
     except Error:
         return tree
     check_structs(bound)
@@ -66,7 +66,7 @@ def _relations(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Relat
                 continue  # a CTE, or a name that is looked up again
 
 
-def _as_query(tree: exp.Expr) -> exp.Query:
+def as_query(tree: exp.Expr) -> exp.Query:
     """A query with the same expressions over the same tables."""
     if isinstance(tree, exp.Query):
         return tree

@@ -127,14 +127,15 @@ def parse_set(reader: TokenReader) -> Statement:
     reader.expect("SET")
     if reader.peek() == "TRANSACTION" or (reader.peek() == "SESSION" and reader.peek(1) == "CHARACTERISTICS"):
         return parse_set_transaction(reader)
-    if not reader.accept("SESSION"):
-        reader.accept("LOCAL")
+    is_local = not reader.accept("SESSION") and reader.accept("LOCAL")
     if reader.accept("TIME", "ZONE"):
-        return SetVariable("timezone", _set_value(reader))
+        return SetVariable("timezone", _set_value(reader), is_local=is_local)
+    if reader.accept("NAMES"):
+        return SetVariable("client_encoding", _set_value(reader), is_local=is_local)
     name = reader.dotted_word()
     if not reader.accept("TO"):
         reader.expect("=")
-    return SetVariable(name, _set_value(reader))
+    return SetVariable(name, _set_value(reader), is_local=is_local)
 
 
 def _set_value(reader: TokenReader) -> str | None:

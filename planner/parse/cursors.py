@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from catalog import errors
-from catalog.errors import Error
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank
 from planner.statements import CloseCursor, DeclareCursor, Fetch, Query, Statement
 
 
 def parse_declare(reader: TokenReader, parse: Callable[[str], Statement]) -> DeclareCursor:
-    """`DECLARE name [BINARY] [NO SCROLL] CURSOR [WITH HOLD] FOR query`; `parse` reads the query.
-
-    Raises Error 0A000 for SCROLL: rows are streamed, so that nothing is kept to go back to.
-    """
+    """`DECLARE name [BINARY] [[NO] SCROLL] CURSOR [WITH HOLD] FOR query`; `parse` reads the query."""
     reader.expect("DECLARE")
     name = reader.identifier()
-    is_binary = False
+    is_binary = scrolls = False
     while not reader.accept("CURSOR"):
-        if reader.peek() == "SCROLL":
-            raise Error(
-                "SCROLL cursors are not supported",
-                errors.FEATURE_NOT_SUPPORTED,
-                hint="A cursor only goes forward: leave SCROLL out.",
-                position=reader.offset + 1,
-            )
         if reader.accept("BINARY"):
             is_binary = True
+        elif reader.accept("SCROLL"):
+            scrolls = True
         elif not (reader.accept("NO", "SCROLL") or reader.accept("INSENSITIVE") or reader.accept("ASENSITIVE")):
             raise reader.syntax_error()
     holds = reader.accept("WITH", "HOLD")
@@ -38,7 +28,7 @@ def parse_declare(reader: TokenReader, parse: Callable[[str], Statement]) -> Dec
     query = parse(blank(reader.sql[: reader.offset]) + reader.rest)
     if not isinstance(query, Query):
         raise reader.syntax_error()
-    return DeclareCursor(name, query.tree, is_binary, holds)
+    return DeclareCursor(name, query.tree, is_binary, holds, scrolls)
 
 
 # Directions that say how many rows without a number.

@@ -56,11 +56,10 @@ def parse_release(reader: TokenReader) -> Transaction:
 
 
 def parse_set_transaction(reader: TokenReader) -> Transaction:
-    """What follows SET. What it says for the session's later transactions is accepted, without effect."""
+    """What follows SET."""
     if reader.accept("SESSION", "CHARACTERISTICS"):
         reader.expect("AS", "TRANSACTION")
-        _modes(reader)
-        return Transaction("SET")
+        return Transaction("SET", "characteristics", _modes(reader))
     reader.expect("TRANSACTION")
     if reader.peek() == "SNAPSHOT":
         raise _unsupported("SET TRANSACTION SNAPSHOT", reader)

@@ -55,13 +55,27 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
-        tree = with_rows(sqlglot.parse_one(padded, read=Sparkwave))
+        tree = with_rows(_with_parameters(sqlglot.parse_one(padded, read=Sparkwave), sql))
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:
         raise Error(str(error), errors.SYNTAX_ERROR, position=offset + 1) from error
     if isinstance(tree, exp.Command):
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
+    return tree
+
+
+# Stands for the $ of a parameter where sqlglot would read it, or an @ in its place, as part of something else.
+PARAMETER_MARK = "\ue000"
+
+
+def _with_parameters(tree: exp.Expr, sql: str) -> exp.Expr:
+    """The tree, changed in place, with what has the mark as parameters."""
+    if PARAMETER_MARK in sql:
+        for column in list(tree.find_all(exp.Column)):
+            if column.name.startswith(PARAMETER_MARK):
+                number = exp.Literal.number(column.name.removeprefix(PARAMETER_MARK))
+                column.replace(exp.Parameter(this=number))
     return tree
 
 

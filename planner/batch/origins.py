@@ -1,0 +1,156 @@
+"""Which outputs of a query are plain columns of relations, as PostgreSQL's RowDescription tells clients.
+
+A column keeps its origin through joins, subqueries and CTEs; that of a view is the view's own. Whatever else is in the
+way, a set operation, say, leaves it without one (PostgreSQL: markTargetListOrigins in parse_target.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog.errors import Error
+from catalog.model import Relation
+from catalog.types import Type
+from planner.parse.trees import column_type, folded
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A relation's column: its number counts from 1. `relation_id` 0 is of none, and the type that of a cast."""
+
+    relation_id: int
+    number: int
+    type: Type
+
+
+# What a source of rows has: the name of each column with its origin, None for that of an expression.
+_Columns = list[tuple[str, Origin | None]]
+
+
+class _Unknown(Exception):
+    """The columns cannot be told here."""
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the names in a query mean: CTEs, and relations by the id of their table's node."""
+
+    ctes: Mapping[str, _Columns]
+    relations: Mapping[int, Relation]
+
+
+def origins(tree: exp.Expr, relations: Mapping[int, Relation]) -> tuple[Origin | None, ...]:
+    """The origin of each output, none at all where they cannot be counted. `relations` are by the id of table nodes."""
+    try:
+        return tuple(origin for _, origin in _outputs(tree, _Names({}, relations)))
+    except _Unknown:
+        return ()
+
+
+def _outputs(query: exp.Expr, names: _Names) -> _Columns:
+    query = query.unnest() if isinstance(query, exp.Subquery) else query
+    with_ = query.args.get("with_")
+    for cte in with_.expressions if with_ is not None else ():
+        try:
+            columns = _renamed(_outputs(cte.this, names), cte.args["alias"])
+        except _Unknown:
+            columns = []
+        names = _Names({**names.ctes, folded(cte.args["alias"].this): columns}, names.relations)
+    if isinstance(query, exp.SetOperation):
+        return [(name, None) for name, _ in _outputs(query.this, names)]
+    if not isinstance(query, exp.Select):
+        raise _Unknown
+    sources = list(_sources(query, names))
+    found: _Columns = []
+    for item in query.expressions:
+        found += _item(item, sources)
+    return found
+
+
+def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns | None]]:
+    """The sources of FROM by their aliases; None for one whose columns cannot be told."""
+    from_ = select.args.get("from_")
+    joins = select.args.get("joins") or []
+    merges = any(join.args.get("using") or join.args.get("method") for join in joins)
+    for source in ([from_.this] if from_ is not None else []) + [join.this for join in joins]:
+        columns = _source(source, names)
+        more = source.args.get("joins") or source.args.get("laterals")
+        yield _alias_of(source), None if merges or more else columns
+
+
+def _alias_of(source: exp.Expr) -> str:
+    alias = source.args.get("alias")
+    name = alias.this if isinstance(alias, exp.TableAlias) else source.this
+    return folded(name) if isinstance(name, exp.Identifier) else ""
+
+
+def _source(source: exp.Expr, names: _Names) -> _Columns | None:
+    alias = source.args.get("alias")
+    if isinstance(source, exp.Subquery):
+        try:
+            return _renamed(_outputs(source.this, names), alias)
+        except _Unknown:
+            return None
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+        return None
+    relation = names.relations.get(id(source))
+    if relation is not None:
+        pairs = enumerate(relation.visible, start=1)
+        return _renamed([(c.name, Origin(relation.id, n, c.type)) for n, c in pairs], alias)
+    columns = names.ctes.get(folded(source.this)) if source.args.get("db") is None else None
+    return _renamed(columns, alias) if columns else None
+
+
+def _renamed(columns: _Columns, alias: exp.Expr | None) -> _Columns:
+    given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    return [(given[n] if n < len(given) else name, origin) for n, (name, origin) in enumerate(columns)]
+
+
+def _item(item: exp.Expr, sources: list[tuple[str, _Columns | None]]) -> _Columns:
+    """The outputs of one item of a select list."""
+    value = item.unalias()
+    if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
+        return _all([columns for alias, columns in sources if alias == folded(value.args["table"])])
+    if isinstance(value, exp.Star):
+        if value.args.get("except_") or value.args.get("replace"):
+            raise _Unknown
+        return _all([columns for _, columns in sources])
+    if item.is_star or isinstance(item, exp.Aliases):
+        raise _Unknown
+    alias = item.args["alias"] if isinstance(item, exp.Alias) else None
+    if not isinstance(value, exp.Column):
+        return [(folded(alias) if alias is not None else "", _cast(value))]
+    name = folded(alias if alias is not None else value.this)
+    table = folded(value.args["table"]) if value.args.get("table") is not None else None
+    for source, columns in sources:
+        if table is not None and source != table:
+            continue
+        origin = next((origin for own, origin in columns or [] if own == folded(value.this)), None)
+        if origin is not None:
+            return [(name, origin)]
+    return [(name, None)]
+
+
+def _cast(value: exp.Expr) -> Origin | None:
+    """A cast has a precision of its own."""
+    if not isinstance(value, exp.Cast):
+        return None
+    try:
+        type_ = column_type(value.to)
+    except Error:
+        return None
+    return Origin(0, 0, type_) if type_.precision is not None else None
+
+
+def _all(sources: list[_Columns | None]) -> _Columns:
+    found: _Columns = []
+    for columns in sources:
+        if columns is None:
+            raise _Unknown
+        found += columns
+    if not sources:
+        raise _Unknown
+    return found

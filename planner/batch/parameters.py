@@ -1,0 +1,332 @@
+"""The types of a statement's parameters, as PostgreSQL infers them: a parameter takes the type of its first place.
+
+PostgreSQL documentation 10.2 to 10.5: beside an operator it is assumed to be of the other side's type; among the values
+of CASE, IN, ARRAY[..] and the like of their common one; what nothing tells is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from catalog.errors import Error
+from catalog.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Type,
+    type_of_oid,
+)
+from planner.batch.arguments import argument_type
+from planner.batch.structs import as_query
+from planner.build.time_windows import prepare_from
+from planner.functions.operators import METADATA, as_call, type_of_part
+from planner.functions.result_types import Known, array_type, common
+from planner.parse.rows import is_row
+from planner.parse.trees import column_type
+
+# The types of a relation's columns by name; None for a name that is no relation.
+Columns = Mapping[str, Type]
+NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
+
+
+def parameter_number(node: exp.Expr) -> int | None:
+    """Which parameter a node is; None when it is none."""
+    if isinstance(node, exp.Parameter) and node.this.name.isdigit():
+        return int(node.this.name)
+    return None
+
+
+def infer_parameters(
+    tree: exp.Expr, oids: tuple[int, ...], assigned: Mapping[int, Type], name_tables: NameTables
+) -> tuple[Type, ...]:
+    """The types of a statement's parameters: what the client says, else what their place says, else text.
+
+    `assigned` are those of the columns that parameters are written to. `name_tables` gives the tables of a tree names
+    of their own, under which it adds the types of their columns.
+    """
+    numbers = {n for node in tree.find_all(exp.Parameter) if (n := parameter_number(node)) is not None}
+    given = {n: type_ for n, oid in enumerate(oids, start=1) if (type_ := type_of_oid(oid)) is not None}
+    found: dict[int, Type] = {}
+    # PostgreSQL reads an UPDATE's condition before its assignments, and the rows of an INSERT for their columns.
+    reads_first = isinstance(tree, exp.Update)
+    if numbers - given.keys() - (set() if reads_first else assigned.keys()):
+        for node in _typed(tree, name_tables).find_all(exp.Parameter, bfs=False):
+            number = parameter_number(node)
+            if number is not None and number not in found:
+                type_ = _type_by_place(node)
+                if type_ is not None:
+                    found[number] = _unconstrained(type_)
+    written = {n: _unconstrained(type_) for n, type_ in assigned.items()}
+    known = (written | found if reads_first else found | written) | given
+    return tuple(known.get(n, TEXT) for n in range(1, max(len(oids), *numbers, 0) + 1))
+
+
+def assigned_values(tree: exp.Expr, types: Callable[[str, int], Type | None]) -> dict[int, Type]:
+    """The types of parameters that are written as they are, given those of the columns by name or place.
+
+    `tree` is an UPDATE, whose columns have names, or what an INSERT takes its rows from.
+    """
+    found: dict[int, Type] = {}
+    for name, place, value in _written(tree):
+        number = parameter_number(value.unalias().unnest())
+        type_ = types(name, place) if number is not None else None
+        if number is not None and type_ is not None:
+            found.setdefault(number, type_)
+    return found
+
+
+def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:
+    match tree:
+        case exp.Update():
+            for assignment in tree.expressions:
+                target, value = assignment.this, assignment.expression
+                if isinstance(target, exp.Tuple) and not isinstance(value, exp.Query):
+                    pairs = zip(target.expressions, value.unnest().expressions, strict=False)
+                    yield from ((column.name, 0, item) for column, item in pairs)
+                else:
+                    yield target.name, 0, value
+        case exp.Values():
+            for row in tree.expressions:
+                yield from (("", place, value) for place, value in enumerate(row.expressions))
+        case exp.Select():
+            yield from (("", place, value) for place, value in enumerate(tree.expressions))
+        case exp.SetOperation():
+            yield from _written(tree.this)
+            yield from _written(tree.expression)
+        case exp.Subquery():
+            yield from _written(tree.this)
+
+
+def _unconstrained(type_: Type) -> Type:
+    """A parameter has no precision, and of the two types of text it is of the preferred one unless it is written."""
+    return Type(type_.name, dimensions=type_.dimensions, fields=type_.fields)
+
+
+def _typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
+    """A query with the same expressions, with their types as far as they can be told."""
+    try:
+        query = prepare_from(as_query(tree))
+        tables: dict[str, Columns] = {}
+        name_tables(query, tables)
+        types: dict[str, object] = {
+            name: {column: _data_type(type_) for column, type_ in columns.items()} for name, columns in tables.items()
+        }
+        schema = MappingSchema(types, dialect="postgres", normalize=False)
+        query = qualify(query, schema=schema, dialect="postgres", validate_qualify_columns=False)
+        return annotate_types(query, schema=schema, expression_metadata=METADATA, dialect="postgres")
+    except (SqlglotError, Error):
+        return tree  # what is wrong with it is told when it is planned
+
+
+def _data_type(type_: Type) -> exp.DataType:
+    return exp.DataType.build(type_.duckdb(), dialect="duckdb")
+
+
+def _type_by_place(node: exp.Parameter) -> Type | None:
+    child: exp.Expr = node
+    parent = node.parent
+    while isinstance(parent, exp.Paren | exp.Neg | exp.Alias):
+        child, parent = parent, parent.parent
+    if parent is None:
+        return None
+    if isinstance(parent, exp.Anonymous) and parent.name.upper() in _ANONYMOUS:
+        return _ANONYMOUS[parent.name.upper()](parent, child)
+    for kinds, rule in _RULES:
+        if isinstance(parent, kinds):
+            found = rule(parent, child)
+            return TEXT if found is not None and found.is_text else found
+    return _argument(parent, child)
+
+
+def _cast(parent: exp.Expr, child: exp.Expr) -> Known:
+    try:
+        return column_type(parent.args["to"])
+    except Error:
+        return None  # regclass and the like: its text
+
+
+def _compared(parent: exp.Expr, child: exp.Expr) -> Known:
+    other = parent.expression if child is parent.this else parent.this
+    array = _quantified(other)
+    if array is None:
+        return _literal_or_type(other)
+    if isinstance(array, exp.Query):
+        return _output_type(array, 0)
+    found = _type_of(array)
+    return found.element if found is not None and found.dimensions else None
+
+
+def _quantified(node: exp.Expr) -> exp.Expr | None:
+    """What ANY or ALL stands before."""
+    if isinstance(node, exp.Any | exp.All):
+        return node.this.unnest()
+    is_all = isinstance(node, exp.Anonymous) and node.name.upper() == "ALL"
+    return node.expressions[0].unnest() if is_all and node.expressions else None
+
+
+def _array_beside(parent: exp.Expr, child: exp.Expr) -> Known:
+    comparison = parent.parent
+    if not isinstance(comparison, exp.Binary):
+        return None
+    element = _literal_or_type(comparison.this)
+    if element is None or element.dimensions:
+        return element
+    return array_type(TEXT if element.is_text else element)
+
+
+def _listed(parent: exp.Expr, child: exp.Expr) -> Known:
+    query = parent.args.get("query")
+    if child is parent.this:
+        return _output_type(query.unnest(), 0) if query is not None else _common(parent.expressions)
+    return _literal_or_type(parent.this) or _common(parent.expressions)
+
+
+def _output_type(query: exp.Expr, place: int) -> Known:
+    selects = query.selects if isinstance(query, exp.Query) else []
+    return _type_of(selects[place]) if place < len(selects) else None
+
+
+def _added(parent: exp.Expr, child: exp.Expr) -> Known:
+    """Beside an operator: of the other side's type if there is such an operator, else the only one there is."""
+    other = _type_of(parent.expression if child is parent.this else parent.this)
+    if other is None:
+        return None
+    match parent:
+        case exp.Mul() | exp.Div() if other == INTERVAL:
+            return DOUBLE
+        case exp.Add() if other in (TIMESTAMP, TIMESTAMPTZ):
+            return INTERVAL
+        case exp.Add() if other == DATE:
+            return INTEGER
+    return other
+
+
+def _joined(parent: exp.Expr, child: exp.Expr) -> Known:
+    other = _type_of(parent.expression if child is parent.this else parent.this)
+    return other if other is not None and (other.dimensions or other.name in ("jsonb", "bytea")) else TEXT
+
+
+def _siblings(parent: exp.Expr, child: exp.Expr) -> Known:
+    return _common(parent.iter_expressions())
+
+
+def _of_case(parent: exp.Expr, child: exp.Expr) -> Known:
+    case = parent if isinstance(parent, exp.Case) else parent.parent
+    assert case is not None
+    branches = case.args.get("ifs") or []
+    if child.arg_key == "this":
+        subject = case.args.get("this")
+        if subject is None:
+            return BOOLEAN
+        return _common([subject, *(branch.this for branch in branches)])
+    default = case.args.get("default")
+    return _common([*(branch.args["true"] for branch in branches), *([default] if default is not None else [])])
+
+
+def _in_row(parent: exp.Expr, child: exp.Expr) -> Known:
+    """A row beside another: field by field."""
+    place = child.index or 0
+    comparison = parent.parent
+    while isinstance(comparison, exp.Paren):
+        comparison = comparison.parent
+    if isinstance(comparison, exp.Values):
+        return _common(row.expressions[place] for row in comparison.expressions if place < len(row.expressions))
+    if not isinstance(comparison, exp.Binary | exp.In):
+        return None
+    rows = (part.unnest() for part in comparison.iter_expressions() if part is not parent)
+    return _common(
+        row.expressions[place]
+        for row in rows
+        if (is_row(row) or isinstance(row, exp.Tuple)) and place < len(row.expressions)
+    )
+
+
+def _of_union(parent: exp.Expr, child: exp.Expr) -> Known:
+    """An output of a query takes the type of its twin in a UNION."""
+    query = parent.parent
+    place = child.index if child.arg_key == "expressions" else None
+    while isinstance(query, exp.Subquery):
+        query = query.parent
+    if place is None or not isinstance(query, exp.SetOperation):
+        return None
+    return common(tuple(_output_type(side.unnest(), place) for side in (query.this, query.expression)))
+
+
+def _argument(parent: exp.Expr, child: exp.Expr) -> Known:
+    found = as_call(parent)
+    if found is None and isinstance(parent, exp.Func):
+        name = parent.name.lower() if isinstance(parent, exp.Anonymous) else parent.sql_name().lower()
+        parts = parent.expressions if isinstance(parent, exp.Anonymous) else parent.iter_expressions()
+        found = name, list(parts)
+    if found is None:
+        return None
+    name, arguments = found
+    place = next((place for place, argument in enumerate(arguments) if argument is child), None)
+    known = tuple(_type_of(argument) for argument in arguments)
+    return argument_type(name, place, known) if place is not None else None
+
+
+def _common(parts: Iterable[exp.Expr]) -> Known:
+    """The common type of values. Literals of text count only when nothing else tells more."""
+    listed = list(parts)
+    found = common(tuple(map(_type_of, listed)))
+    return found or (TEXT if any(_is_text(part) for part in listed) else None)
+
+
+def _literal_or_type(node: exp.Expr) -> Known:
+    return TEXT if _is_text(node) else _type_of(node)
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return node.unnest().is_string
+
+
+def _type_of(node: exp.Expr) -> Known:
+    node = node.unalias().unnest()
+    if isinstance(node, exp.Subquery):
+        return _output_type(node.unnest(), 0)
+    if isinstance(node, exp.Select):
+        return _output_type(node, 0)
+    return type_of_part(node)
+
+
+def _fixed(type_: Type) -> Callable[[exp.Expr, exp.Expr], Known]:
+    return lambda parent, child: type_
+
+
+_Rule = Callable[[Any, exp.Expr], Known]
+_ANONYMOUS: dict[str, _Rule] = {"ROW": _in_row, "ALL": _array_beside}
+# The first that fits counts: comparisons are predicates, and some functions are operators.
+_RULES: tuple[tuple[tuple[type[exp.Expr], ...], _Rule], ...] = (
+    ((exp.Cast,), _cast),
+    ((exp.Any, exp.All), _array_beside),
+    ((exp.Limit, exp.Offset, exp.Fetch), _fixed(BIGINT)),
+    ((exp.Like, exp.ILike, exp.SimilarTo, exp.Escape, exp.RegexpLike, exp.RegexpILike), _fixed(TEXT)),
+    ((exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar), _fixed(TEXT)),
+    ((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ), _compared),
+    ((exp.Nullif, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), _compared),
+    ((exp.In,), _listed),
+    ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), _added),
+    ((exp.DPipe,), _joined),
+    ((exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join), _fixed(BOOLEAN)),
+    ((exp.Case, exp.If), _of_case),
+    ((exp.Between, exp.Coalesce, exp.Greatest, exp.Least, exp.Array), _siblings),
+    ((exp.GenerateSeries, exp.ExplodingGenerateSeries), _siblings),
+    ((exp.Lag, exp.Lead, exp.NthValue, exp.Ntile), _fixed(INTEGER)),
+    ((exp.GroupConcat,), _fixed(TEXT)),
+    ((exp.Tuple,), _in_row),
+    ((exp.Select,), _of_union),
+)

@@ -1,0 +1,56 @@
+"""Time limits of statements: one thread for all of them, since starting one for each takes longer than most run."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+
+class Alarms:
+    """Calls functions after a time, unless they are called off. The functions must not block."""
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[float, int, Callable[[], None]]] = []
+        self._off: set[int] = set()
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def set(self, seconds: float, ring: Callable[[], None]) -> int:
+        """The number by which to call it off."""
+        with self._changed:
+            number = next(self._numbers)
+            heapq.heappush(self._pending, (time.monotonic() + seconds, number, ring))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
+                self._thread.start()
+            if self._pending[0][1] == number:
+                self._changed.notify()
+            return number
+
+    def call_off(self, number: int) -> None:
+        """Once this has returned it does not ring any more. Not for one that was called off before."""
+        with self._changed:
+            if any(pending[1] == number for pending in self._pending):
+                self._off.add(number)
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                while self._pending and self._pending[0][1] in self._off:
+                    self._off.discard(heapq.heappop(self._pending)[1])
+                if not self._pending:
+                    self._changed.wait()
+                    continue
+                due, _, ring = self._pending[0]
+                if due > time.monotonic():
+                    self._changed.wait(due - time.monotonic())
+                    continue
+                heapq.heappop(self._pending)
+                ring()
+
+
+ALARMS = Alarms()

@@ -1,0 +1,131 @@
+"""Plans of statements, kept for as long as everything that they were made from is the same.
+
+A plan depends on its statement, on the client's types of parameters, on the environment (catalog, scope, user, pinned
+snapshot) and on the settings that were folded into its text. The catalog is compared by identity: every change of it,
+privileges included, makes another one, so a plan that is found is one that would be made again.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+
+import pyarrow as pa
+
+from planner.batch.pg_compat import prepare_text
+from planner.batch.query import Batch, Environment
+from planner.parse.statement import parse_statement
+from planner.parse.tokens import split_statements
+from planner.statements import Statement
+from server.result import ResultColumn
+
+MOST_PLANS = 512
+LONGEST_TEXT = 4096  # of a longer one the tree would take much memory, and its planning little of its time
+
+
+class Settings(Mapping[str, str]):
+    """Settings by name that remember which of them have been looked at."""
+
+    def __init__(self, get: Callable[[str], str], names: Callable[[], Iterator[str]]) -> None:
+        """`get` raises KeyError for a name that there is not."""
+        self._get, self._names = get, names
+        self.read: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        value = self.read[name] = self._get(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return self._names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._names())
+
+
+@dataclass
+class Plan:
+    """A batch and what it was made from; `columns` once they are worked out, and `rows` of a constant one."""
+
+    statement: Statement
+    environment: Environment
+    batch: Batch
+    read: Mapping[str, str]
+    columns: tuple[ResultColumn, ...] | None = None
+    rows: tuple[pa.RecordBatch, ...] | None = None
+
+    def is_valid(self, environment: Environment) -> bool:
+        """Whether it would be made again in an environment."""
+        settings = environment.settings
+        return _same(self.environment, environment) and all(
+            settings[name] == value for name, value in self.read.items()
+        )
+
+
+_COMPARED = tuple(part.name for part in fields(Environment) if part.name not in ("catalog", "settings"))
+
+
+def _same(one: Environment, other: Environment) -> bool:
+    if one.catalog is not other.catalog:
+        return False
+    return all(getattr(one, name) == getattr(other, name) for name in _COMPARED)
+
+
+class PlanCache:
+    """The plans used last, of all sessions."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def plan(
+        self,
+        statement: Statement,
+        oids: tuple[int, ...],
+        environment: Environment,
+        make: Callable[[Environment], Batch],
+    ) -> Plan:
+        """The plan of a statement, made if there is none that is valid. Raises what `make` does.
+
+        Statements are told apart by identity: `parse` gives the same one for the same text.
+        """
+        key = (id(statement), oids, environment.scope, environment.user.id)
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None:
+                self._plans.move_to_end(key)
+        if found is not None and found.statement is statement and found.is_valid(environment):
+            return found
+        settings = environment.settings
+        assert isinstance(settings, Settings)
+        settings.read = {}
+        plan = Plan(statement, environment, make(environment), dict(settings.read))
+        with self._lock:
+            self._plans[key] = plan
+            self._plans.move_to_end(key)
+            while len(self._plans) > MOST_PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+
+def split(sql: str) -> tuple[tuple[str, int], ...]:
+    """The statements of a text, each with its offset. Raises Error 42601."""
+    return _split(sql) if len(sql) <= LONGEST_TEXT else _split.__wrapped__(sql)
+
+
+def parse(sql: str) -> Statement:
+    """The statement that a text is. Nobody may change it: others get the same one. Raises Error."""
+    return _parse(sql) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql)
+
+
+@functools.lru_cache(maxsize=MOST_PLANS)
+def _split(sql: str) -> tuple[tuple[str, int], ...]:
+    pieces = split_statements(prepare_text(sql))
+    return tuple((sql[offset : offset + len(text)], offset) for text, offset in pieces)
+
+
+@functools.lru_cache(maxsize=MOST_PLANS)
+def _parse(sql: str) -> Statement:
+    return parse_statement(prepare_text(sql))

@@ -1,0 +1,142 @@
+"""What values session variables and system parameters take: from what a user wrote to what SHOW prints.
+
+Each raises ValueError with the reason for what it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Callable
+
+from planner.parallelism import LARGEST
+
+INT32, U32, U64 = (-(2**31), 2**31 - 1), (0, 2**32 - 1), (0, 2**64 - 1)
+
+
+def boolean(text: str) -> str:
+    word = text.strip().lower()
+    if word in ("true", "tru", "tr", "t", "on", "1", "yes", "ye", "y"):
+        return "true"
+    if word in ("false", "fals", "fal", "fa", "f", "off", "of", "0", "no", "n"):
+        return "false"
+    raise ValueError("Invalid bool")
+
+
+def text(text: str) -> str:
+    return text
+
+
+def integer(low: int, high: int) -> Callable[[str], str]:
+    def normalise(text: str) -> str:
+        if not re.fullmatch(r"-?\d+", text.strip()):
+            raise ValueError("invalid digit found in string")
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(f"value {value} out of range, expect {low}..{high}")
+        return str(value)
+
+    return normalise
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def normalise(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"one of {', '.join(words)} expected")
+        return text.lower()
+
+    return normalise
+
+
+def time_zone(text: str) -> str:
+    if text.upper() in ("UTC", "GMT"):
+        return "UTC"
+    if text not in zoneinfo.available_timezones():
+        raise ValueError("Not a valid timezone")
+    return text
+
+
+_MILLISECONDS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration(text: str) -> str:
+    """Milliseconds when no unit is given; shown in the largest unit that holds it whole, as PostgreSQL does."""
+    match = re.fullmatch(r"\s*(-?\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", text)
+    if match is None or (match[2] or "ms") not in _MILLISECONDS:
+        raise ValueError("a duration expected, such as 30s; units are us, ms, s, min, h and d")
+    value = round(float(match[1]) * _MILLISECONDS[match[2] or "ms"])
+    if not 0 <= value <= 2**31 - 1:
+        raise ValueError(f"{value} ms is outside the valid range (0 .. 2147483647)")
+    return duration_text(value)
+
+
+def duration_text(milliseconds: int) -> str:
+    fits = [unit for unit, factor in _MILLISECONDS.items() if unit != "us" and milliseconds % factor == 0]
+    unit = fits[-1] if milliseconds else "ms"
+    return f"{milliseconds // int(_MILLISECONDS[unit])}{unit}"
+
+
+def milliseconds(shown: str) -> int:
+    """The length of what `duration` gives."""
+    match = re.fullmatch(r"(\d+)([a-z]+)", shown)
+    assert match is not None
+    return int(match[1]) * int(_MILLISECONDS[match[2]])
+
+
+def vnodes(text: str) -> str:
+    """The number of vnodes of new jobs, within RisingWave's limits (check_streaming_max_parallelism)."""
+    value = int(integer(*U64)(text))
+    if value <= 1:
+        raise ValueError("STREAMING_MAX_PARALLELISM must be greater than 1")
+    if value > LARGEST:
+        raise ValueError(f"STREAMING_MAX_PARALLELISM must be less than or equal to {LARGEST}")
+    return str(value)
+
+
+def retention(text: str) -> str:
+    """RisingWave's rule: none, or ten minutes and more (src/common/src/system_param/mod.rs)."""
+    value = integer(*U64)(text)
+    if 0 < int(value) < 600_000:
+        raise ValueError(f"value {value} out of range, expect 0 or 600000..")
+    return value
+
+
+def switch(text: str) -> str:
+    """A boolean as PostgreSQL shows it."""
+    return "on" if boolean(text) == "true" else "off"
+
+
+def encoding(text: str) -> str:
+    """RisingWave's only one, by any of its names; SQL_ASCII asks for no conversion, which is the same."""
+    if re.sub(r"[^a-z0-9]", "", text.lower()) not in ("utf8", "unicode", "sqlascii"):
+        raise ValueError("the server speaks UTF8 only")
+    return "UTF8"
+
+
+_ORDERS = {"MDY": "MDY", "US": "MDY", "NONEURO": "MDY", "NONEUROPEAN": "MDY", "DEFAULT": "MDY", "DMY": "DMY"}
+_ORDERS |= {"EURO": "DMY", "EUROPEAN": "DMY", "YMD": "YMD"}
+
+
+def date_style(text: str) -> str:
+    """ISO, with any order of day and month: dates are neither written nor read in a style where it matters."""
+    words = [word.strip().upper() for word in text.split(",")]
+    if not {"ISO", *_ORDERS}.issuperset(words):
+        raise ValueError("only the style ISO is supported")
+    return "ISO, " + next((_ORDERS[word] for word in reversed(words) if word in _ORDERS), "MDY")
+
+
+def isolation(text: str) -> str:
+    return one_of("read committed", "read uncommitted", "repeatable read", "serializable", "default")(text)
+
+
+def decoupling(text: str) -> str:
+    """RisingWave's SinkDecouple (src/common/src/session_config/sink_decouple.rs)."""
+    words = {"true": "enable", "enable": "enable", "false": "disable", "disable": "disable", "default": "default"}
+    if text.lower() not in words:
+        raise ValueError("one of default, enable, disable expected")
+    return words[text.lower()]
+
+
+def decimal(text: str) -> str:
+    float(text)
+    return text.strip()
