@@ -95,6 +95,7 @@ def _rewritten(definition: str, schema: str, target: Target) -> str:
     assert isinstance(statement, CreateView | CreateMaterializedView)
     tokens = tokenize(definition)
     edits: list[tuple[int, int, str]] = []
+    ctes = {folded(cte.args["alias"].this) for cte in statement.query.find_all(exp.CTE)}
     columns = [column for column in statement.query.find_all(exp.Column) if column.args.get("db") is not None]
     for reference in _references(statement):
         name = reference.name
@@ -102,7 +103,8 @@ def _rewritten(definition: str, schema: str, target: Target) -> str:
         if place is None or place == (name.schema or schema, name.name):
             continue
         stop = _end_of_name(tokens, reference.start)
-        schema_ = place[0] if name.schema or place[0] != schema else None
+        # A CTE of that name would be taken for the relation.
+        schema_ = place[0] if name.schema or place[0] != schema or place[1] in ctes else None
         edits.append((reference.start, stop, Name(name.database, schema_, place[1], 0).sql))
         if place[1] != name.name and reference.names_source:
             stop = _end_of_source(tokens, stop, reference.in_function)
