@@ -343,6 +343,7 @@ def change_a_name(session: Connection, choose: random.Random) -> None:
             session.execute(f"ALTER SCHEMA {schema} RENAME TO s{next(_numbers)}")
 
 
+@pytest.mark.long
 def test_a_rename_while_a_view_is_created_and_a_crash(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     try:
