@@ -9,15 +9,17 @@ from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP, INITIAL, ROW_ID, Column, Job, Relation, row_id_column
 from catalog.names import quote_if_needed
 from catalog.store import already_exists
-from planner.batch.query import check_reads, plan_query, relations_read
-from planner.bind import resolve
+from catalog.system_views import SCHEMAS
+from planner.batch.query import Environment, check_reads, plan_query, relations_read
+from planner.bind import check_database, resolve
+from planner.definitions import settled
 from planner.explain.explain import notices
 from planner.options import ViewOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
-from planner.privileges import check, check_owner
+from planner.privileges import check, check_owner, permission_denied
 from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name
 from planner.stream import StreamPlan, plan_view
-from server.kinds import find_of_kind
+from server.kinds import check_name, find_of_kind
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
 from server.slow import watch
@@ -75,7 +77,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     is_serverless, group = _resource_type(session, options)
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
-    relation = _view_relation(session, statement, plan, upstreams)
+    relation = _view_relation(session, environment, statement, plan, upstreams)
     job = Job(
         0,
         INITIAL,
@@ -89,7 +91,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         order=plan.order,
         specific_group=group,
     )
-    backfill = session.context.jobs.create(relation, plan, job)
+    backfill = session.context.jobs.create(relation, plan, job, environment.catalog)
     check = session.check_cancelled if is_background else watch(session, "CREATE MATERIALIZED VIEW")
     try:
         session.context.jobs.wait_for(backfill, check, is_background)
@@ -103,17 +105,22 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
 
 
 def _view_relation(
-    session: Session, statement: CreateMaterializedView, plan: StreamPlan, upstreams: Iterable[int]
+    session: Session,
+    environment: Environment,
+    statement: CreateMaterializedView,
+    plan: StreamPlan,
+    upstreams: Iterable[int],
 ) -> Relation:
+    schema = _schema(session, statement.name)
     return Relation(
         id=0,
         database=session.database,
-        schema=_schema(session, statement.name),
+        schema=schema,
         name=statement.name.name,
         kind="materialized view",
         columns=plan.columns,
         key=plan.key,
-        definition=statement.definition,
+        definition=settled(statement.definition, schema, environment),
         created=False,
         owner=session.user.name,
         upstreams=tuple(sorted(upstreams)),
@@ -131,15 +138,16 @@ def create_view(session: Session, statement: CreateView) -> Result:
         batch = plan_query(statement.query, environment)
         if batch.parameters:
             raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
+        schema = _schema(session, statement.name)
         relation = Relation(
             id=store.next_id(cursor),
             database=session.database,
-            schema=_schema(session, statement.name),
+            schema=schema,
             name=statement.name.name,
             kind="view",
             columns=_view_columns(statement, session.describe_batch(batch)),
             key=(),
-            definition=statement.definition,
+            definition=settled(statement.definition, schema, environment),
             created=True,
             owner=session.user.name,
             upstreams=tuple(sorted(relations_read(statement.query, environment))),
@@ -222,13 +230,14 @@ def drop(session: Session, statement: Drop) -> Result:
             if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
                 raise
             notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
-    dropped = _with_dependents(session, targets, statement.cascade)
-    _refuse_creating([relation for relation in dropped if relation not in targets])
+    dropped = with_dependents(session, targets, statement.cascade)
+    refuse_creating([relation for relation in dropped if relation not in targets])
     session.context.jobs.drop(dropped)
     return Result(tag, notices=notices_)
 
 
-def _with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
+def with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
+    """Relations, and what depends on them. Raises Error 2BP01 for any such without `cascade`."""
     catalog = session.context.store.catalog
     found = {relation.id: relation for relation in targets}
     pending = list(targets)
@@ -247,7 +256,7 @@ def _with_dependents(session: Session, targets: list[Relation], cascade: bool) -
     return list(found.values())
 
 
-def _refuse_creating(dependents: list[Relation]) -> None:
+def refuse_creating(dependents: list[Relation]) -> None:
     """CASCADE cancels no job, as in RisingWave. Raises Error 55006."""
     creating = [relation for relation in dependents if not relation.created]
     if creating:
@@ -260,11 +269,18 @@ def _refuse_creating(dependents: list[Relation]) -> None:
 
 
 def _schema(session: Session, name: Name) -> str:
-    """The schema a new relation goes to. Raises Error 3F000, or 42501 without the privilege CREATE on it."""
-    schema = name.schema or session.scope.schema
+    """The schema a new relation goes to. Raises Error 3F000, 42939, 0A000, or 42501 without the privilege CREATE."""
+    check_database(name, session.database)
+    schema = name.schema or next(iter(session.scope.path), None)
+    if schema is None:
+        message = "no schema has been selected to create in"
+        raise Error(message, errors.INVALID_SCHEMA_NAME, position=name.position)
     catalog = session.context.store.catalog
+    if schema in SCHEMAS:
+        raise permission_denied(f'permission denied to create "{schema}.{name.name}"', name.position)
     if (session.database, schema) not in catalog.schemas:
         raise Error(f"schema not found: {schema}", errors.INVALID_SCHEMA_NAME, position=name.position)
+    check_name(name.name, name.position)
     check(catalog, session.user, catalog.securables[session.database, schema], "CREATE", name.position)
     return schema
 

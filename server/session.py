@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from catalog import errors
+from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
-from catalog.names import DEFAULT_DATABASE, literal
+from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from catalog.system_views import is_system
 from catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
 from catalog.users import ROOT, User
@@ -136,7 +136,16 @@ class Session:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.database)
+        """The user's database and the schemas of `search_path` that there are and into which the user may look."""
+        catalog = self.pinned.catalog if self.pinned else self.context.store.catalog
+        user = self.user
+
+        def counts(schema: str) -> bool:
+            found = catalog.securables.get((self.database, schema))
+            return schema in system_views.SCHEMAS if found is None else holds(catalog, user, found, "USAGE")
+
+        names = (user.name if name == "$user" else name for name in parse_search_path(self.get("search_path")))
+        return Scope(self.database, tuple(dict.fromkeys(name for name in names if counts(name))))
 
     @property
     def environment(self) -> Environment:
@@ -346,7 +355,6 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
 _IDENTITY: dict[str, Callable[[Session], str]] = {
     "database": lambda session: session.database,
     "user": lambda session: session.user.name,
-    "schema": lambda session: session.scope.schema,
 }
 
 

@@ -9,6 +9,7 @@ import re
 import zoneinfo
 from collections.abc import Callable
 
+from catalog.names import parse_search_path, quote_if_needed
 from planner.parallelism import LARGEST
 
 INT32, U32, U64 = (-(2**31), 2**31 - 1), (0, 2**32 - 1), (0, 2**64 - 1)
@@ -46,6 +47,11 @@ def one_of(*words: str) -> Callable[[str], str]:
         return text.lower()
 
     return normalise
+
+
+def schemas(text: str) -> str:
+    """A list of schemas as PostgreSQL prints it."""
+    return ", ".join(map(quote_if_needed, parse_search_path(text)))
 
 
 def time_zone(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -15,10 +15,10 @@ from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.origins import Origin, origins
 from planner.batch.parameters import Columns, NameTables, assigned_values, infer_parameters, parameter_number
-from planner.batch.pg_names import IMPLICIT_SCHEMAS
+from planner.batch.pg_names import system_schema
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
-from planner.bind import Scope, data_type, resolve, resolve_readable
+from planner.bind import Scope, check_database, data_type, find, resolve, resolve_readable, scope_of
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
@@ -155,6 +155,7 @@ def plan_write(
     parameters = infer(tree, environment, oids, assigned)
     table = tree.this
     written = table.alias or table.name
+    _qualify_columns(tree, table)
     table.replace(_lake_table(target, written))
     return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
 
@@ -175,7 +176,8 @@ def _cast_rows(tree: exp.Update | exp.Delete, target: Relation) -> None:
 
 
 def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
-    rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings)
+    path = environment.scope.path
+    rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings, path)
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (
@@ -227,8 +229,7 @@ def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | No
             continue
         check_relation(catalog, user, relation, "SELECT", name.position)
         if relation.is_view:
-            scope = Scope(relation.database, relation.schema)
-            inner = replace(environment, scope=scope, user=catalog.users[relation.owner])
+            inner = replace(environment, scope=scope_of(relation), user=catalog.users[relation.owner])
             check_reads(reference(relation, table.copy()).this, inner)
 
 
@@ -263,21 +264,19 @@ def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """The query of a view, its own names resolved where the view is."""
     subquery = reference(view, table)
-    _resolve_tables(subquery.this, replace(environment, scope=Scope(view.database, view.schema)))
+    _resolve_tables(subquery.this, replace(environment, scope=scope_of(view)))
     return subquery
 
 
 def find_relation(name: Name, environment: Environment) -> Relation | None:
     """The user relation a name means; None for a system view. Raises Error 42P01."""
-    schema = name.schema
-    if schema in pg_compat.SCHEMAS:
-        if not environment.is_system(schema, name.name):
+    check_database(name, environment.scope.database)
+    if name.schema in pg_compat.SCHEMAS:
+        if not environment.is_system(name.schema, name.name):
             raise Error(f"table or source not found: {name}", errors.UNDEFINED_TABLE, position=name.position)
         return None
-    if (
-        schema is None
-        and environment.catalog.find(environment.scope.database, environment.scope.schema, name.name) is None
-    ) and any(environment.is_system(system, name.name) for system in ("pg_catalog", "rw_catalog")):
+    is_named = name.schema is not None or find(environment.catalog, environment.scope, name) is not None
+    if not is_named and system_schema(name.name, environment.scope.path, environment.is_system):
         return None
     relation = resolve_readable(environment.catalog, environment.scope, name)
     failed_job(environment.catalog, relation)
@@ -317,8 +316,8 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
 
 def _lake_table(relation: Relation, alias: str | None) -> exp.Table:
     table = exp.Table(
-        this=exp.to_identifier(relation.name, quoted=True),
-        db=exp.to_identifier(f"{relation.database}.{relation.schema}", quoted=True),
+        this=exp.to_identifier(relation.lake_table.name, quoted=True),
+        db=exp.to_identifier(relation.lake_table.schema, quoted=True),
         catalog=exp.to_identifier(LAKE),
     )
     table.meta[_RESOLVED] = True
@@ -328,11 +327,17 @@ def _lake_table(relation: Relation, alias: str | None) -> exp.Table:
 
 
 def _qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
-    """`schema.table.column` becomes `table.column`, since the table now has just its alias."""
+    """`database.schema.table.column` becomes `table.column`, since the table now has just its alias."""
     for column in tree.find_all(exp.Column):
-        if column.args.get("db") is not None and column.table == table.name and column.db == table.db:
+        if column.args.get("db") is not None and _same(column, table, ("table", "db"), ("this", "db")):
             column.set("db", None)
             column.set("catalog", None)
+
+
+def _same(column: exp.Column, table: exp.Table, of_column: Iterable[str], of_table: Iterable[str]) -> bool:
+    """Whether a column's qualifiers spell a table's."""
+    parts = [(column.args.get(one), table.args.get(other)) for one, other in zip(of_column, of_table, strict=True)]
+    return all(one is not None and other is not None and folded(one) == folded(other) for one, other in parts)
 
 
 def _name_tables(environment: Environment) -> NameTables:
@@ -346,8 +351,7 @@ def _name_tables(environment: Environment) -> NameTables:
                 continue  # told when the statement is planned
             if relation is not None and relation.is_view:
                 subquery = reference(relation, table)
-                inner = replace(environment, scope=Scope(relation.database, relation.schema))
-                _name_tables(inner)(subquery.this, tables)
+                _name_tables(replace(environment, scope=scope_of(relation)))(subquery.this, tables)
                 table.replace(subquery)
                 continue
             columns = {c.name: c.type for c in relation.visible} if relation else _system_columns(table, environment)
@@ -364,8 +368,8 @@ def _name_tables(environment: Environment) -> NameTables:
 
 def _system_columns(table: exp.Table, environment: Environment) -> Columns:
     name = name_of(table)
-    schemas = [name.schema] if name.schema else list(IMPLICIT_SCHEMAS)
-    return next((environment.system_columns(s, name.name) for s in schemas if environment.is_system(s, name.name)), {})
+    schema = name.schema or system_schema(name.name, environment.scope.path, environment.is_system)
+    return environment.system_columns(schema, name.name) if schema else {}
 
 
 def infer(

@@ -140,8 +140,8 @@ class TokenReader:
         return int(text)
 
     def string(self) -> str:
-        """A quoted string's text."""
-        if self.at_end or self._tokens[self._index].token_type != TokenType.STRING:
+        """A quoted string's text, in dollar quotes too."""
+        if self.at_end or self._tokens[self._index].token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
             raise self.syntax_error()
         self._index += 1
         return self._tokens[self._index - 1].text
@@ -153,12 +153,12 @@ class TokenReader:
         sign = "-" if self.accept("-") else ""
         token = self._tokens[self._index]
         self._index += 1
-        if token.token_type == TokenType.STRING:
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             return token.text
         if not (token.text[:1].isalnum() or token.text[:1] == "_"):
             self._index -= 1
             raise self.syntax_error()
-        return sign + (token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower())
+        return sign + token.text.lower()
 
     def comma_separated(self, item: Callable[[], T]) -> tuple[T, ...]:
         items = [item()]
