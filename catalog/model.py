@@ -16,12 +16,13 @@ ROW_ID = "_row_id"
 
 @dataclass(frozen=True)
 class Column:
-    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out."""
+    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out. `default` is an expression of SQL."""
 
     name: str
     type: Type
     is_hidden: bool = False
     not_null: bool = False
+    default: str | None = None
 
 
 @dataclass(frozen=True)

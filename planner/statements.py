@@ -74,6 +74,19 @@ class Option:
 
 
 @dataclass(frozen=True)
+class CreateTableAs:
+    """CREATE TABLE … AS: `columns` rename the first of the query's; `with_data` is whether its rows are stored."""
+
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query | exp.Values
+    if_not_exists: bool
+    append_only: bool = False
+    with_data: bool = True
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True)
 class CreateMaterializedView:
     name: Name
     columns: tuple[str, ...]
@@ -103,23 +116,41 @@ class Drop:
 
 @dataclass(frozen=True)
 class Insert:
-    """`columns` is empty when the statement names none."""
+    """`columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
+
+    `alias` is what RETURNING may call the table.
+    """
 
     table: Name
     columns: tuple[str, ...]
-    source: exp.Expr
+    source: exp.Expr | None
+    alias: str | None = None
+    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True)
 class Update:
     table: Name
     tree: exp.Update
+    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True)
 class Delete:
     table: Name
     tree: exp.Delete
+    returning: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Merge:
+    table: Name
+    tree: exp.Merge
+
+
+@dataclass(frozen=True)
+class Truncate:
+    tables: tuple[Name, ...]
 
 
 @dataclass(frozen=True)
@@ -327,7 +358,7 @@ class ExplainOptions:
 
 @dataclass(frozen=True)
 class Explain:
-    statement: Query | CreateTable | CreateMaterializedView | Insert | Update | Delete
+    statement: Query | CreateTable | CreateMaterializedView | Insert | Update | Delete | Merge
     options: ExplainOptions = ExplainOptions()
 
 
@@ -350,7 +381,7 @@ class Prepare:
 
     name: str
     types: tuple[Type, ...]
-    statement: Query | Insert | Update | Delete
+    statement: Query | Insert | Update | Delete | Merge
 
 
 @dataclass(frozen=True)
@@ -405,12 +436,15 @@ Statement = (
     Empty
     | Query
     | CreateTable
+    | CreateTableAs
     | CreateMaterializedView
     | CreateView
     | Drop
     | Insert
     | Update
     | Delete
+    | Merge
+    | Truncate
     | Copy
     | Show
     | ShowCreate

@@ -59,8 +59,10 @@ def _execute(session: Session, statement: statements.Execute) -> Result:
 HANDLERS: dict[type, Handler] = {
     statements.Query: queries.select,
     statements.Insert: dml.insert,
-    statements.Update: dml.write,
-    statements.Delete: dml.write,
+    statements.Update: dml.change,
+    statements.Delete: dml.change,
+    statements.Merge: dml.change,
+    statements.Truncate: _plain(dml.truncate),
     statements.Copy: _plain(copy_handlers.copy),
     statements.Explain: _plain(queries.explain),
     statements.CreateTable: _plain(ddl.create_table),

@@ -8,7 +8,7 @@ from catalog.types import VARCHAR
 from planner.batch.query import Batch, check_reads, plan_query
 from planner.explain.explain import check
 from planner.explain.explain import explain as explain_lines
-from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Query, Update
+from planner.statements import CreateMaterializedView, CreateTable, Delete, Explain, Insert, Merge, Query, Update
 from server import dml
 from server.result import Result
 from server.session import Session, rows_result
@@ -42,11 +42,11 @@ def explain(session: Session, statement: Explain) -> Result:
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 
 
-def _batch(session: Session, target: Query | Insert | Update | Delete) -> Batch:
+def _batch(session: Session, target: Query | Insert | Update | Delete | Merge) -> Batch:
     match target:
         case Query(tree):
             return plan_query(tree, session.environment)
-        case Insert() | Update() | Delete():
+        case Insert() | Update() | Delete() | Merge():
             return dml.plan(session, target, ())
 
 

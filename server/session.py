@@ -196,25 +196,33 @@ class Session:
         """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes."""
         if batch.reads_system:
             self.context.system_views.refresh()
-        cursor = self.context.lake.cursor()
+        cursor = self.cursor()
         kept = self.context.lake.pin() if keeps else None
         try:
             with self.running(cursor):
-                if self.get("timezone") != "UTC":
-                    cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
                 _execute(cursor, batch.sql, list(values) if batch.parameters else None)
-                columns = result_columns(cursor)
-                reader = cursor.to_arrow_reader(BATCH_ROWS)
+                return self.stream(cursor, tag, kept)
         except BaseException:
             self.context.lake.unpin(kept)
             raise
+
+    def cursor(self) -> Cursor:
+        """A connection to DuckDB in this session's time zone."""
+        cursor = self.context.lake.cursor()
+        if self.get("timezone") != "UTC":
+            cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
+        return cursor
+
+    def stream(self, cursor: Cursor, tag: str, kept: int | None = None) -> Result:
+        """The rows of the query that a cursor has just run; `kept` is a snapshot to let go of at their end."""
+        columns, reader = result_columns(cursor), cursor.to_arrow_reader(BATCH_ROWS)
         return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
 
     def describe(self, batch: Batch) -> tuple[ResultColumn, ...]:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
-        nulls = [None] * len(batch.parameters)
-        rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
+        nulls = (None,) * len(batch.parameters)
+        rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, nulls)).fetchall()
         return tuple(ResultColumn(name, duckdb_type(type_)) for name, type_, *_ in rows)
 
 
@@ -227,6 +235,14 @@ def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
         except DuckDBError as error:
             if last or not is_passing(error):
                 raise
+
+
+def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, object] | None:
+    """The values of the parameters that a text has, which may be some of a statement's, by name."""
+    if not values:
+        return None
+    used = cursor.extract_statements(sql)[0].named_parameters
+    return {name: values[int(name) - 1] for name in used} or None
 
 
 def result_columns(cursor: Cursor) -> tuple[ResultColumn, ...]:

@@ -18,6 +18,8 @@ _WRITES: dict[type, str] = {
     statements.Insert: "INSERT",
     statements.Update: "UPDATE",
     statements.Delete: "DELETE",
+    statements.Merge: "MERGE",
+    statements.Truncate: "TRUNCATE TABLE",
     statements.CreateTable: "CREATE TABLE",
     statements.CreateView: "CREATE VIEW",
     statements.CreateMaterializedView: "CREATE MATERIALIZED VIEW",
