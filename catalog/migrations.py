@@ -105,4 +105,6 @@ MIGRATIONS: tuple[str, ...] = (
     SELECT id, 'public', 'CONNECT', owner, false FROM lake.sparkwave.databases
     UNION ALL SELECT id, 'public', 'USAGE', owner, false FROM lake.sparkwave.schemas
     """,
+    # The SQL of what a column is that is given no value.
+    "ALTER TABLE lake.sparkwave.columns ADD COLUMN column_default VARCHAR",
 )

@@ -12,6 +12,8 @@ from catalog.types import BIGINT, Type
 from catalog.users import ROOT, Grant, Securable, User
 
 ROW_ID = "_row_id"
+# Names that no column of a user's table may have.
+RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
 
 
 @dataclass(frozen=True)

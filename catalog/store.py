@@ -15,7 +15,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
-from catalog.names import DEFAULT_SCHEMA, lake_schema, quote, system_table
+from catalog.names import DEFAULT_SCHEMA, LakeTable, lake_schema, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
 from catalog.user_store import forget_grants, load_grants, load_users, put_grants
@@ -120,19 +120,24 @@ class Store:
         if not new:
             return
         found: dict[int, list[Column]] = {id_: [] for id_ in new}
-        for relation_id, name, type_, is_hidden, not_null in self._cursor.execute(
-            f"SELECT relation_id, name, type, is_hidden, not_null FROM {system_table('columns')} "
+        for relation_id, name, type_, is_hidden, not_null, default in self._cursor.execute(
+            f"SELECT relation_id, name, type, is_hidden, not_null, column_default FROM {system_table('columns')} "
             f"WHERE relation_id IN ({', '.join(map(str, new))}) ORDER BY relation_id, position"
         ).fetchall():
-            found[relation_id].append(Column(name, parse_type(type_), is_hidden, not_null))
+            found[relation_id].append(Column(name, parse_type(type_), is_hidden, not_null, default))
         self._columns |= {id_: tuple(columns) for id_, columns in found.items()}
 
     @contextlib.contextmanager
-    def change(self, relations: bool = True) -> Iterator[Cursor]:
-        """A transaction of catalog changes, of `relations` too or of jobs alone; `catalog` has them when it ends."""
+    def change(
+        self, relations: bool = True, cursor: Cursor | None = None, writes: Iterable[LakeTable] = ()
+    ) -> Iterator[Cursor]:
+        """A transaction of catalog changes, of `relations` too or of jobs alone; `catalog` has them when it ends.
+
+        It is on `cursor`, where one is given; `writes` as in `Lake.transaction`.
+        """
         with self.lake.exclusive():
-            with self.lake.transaction(self.lake.cursor()) as cursor:
-                yield cursor
+            with self.lake.transaction(cursor or self.lake.cursor(), writes) as opened:
+                yield opened
             self.reload(relations)
 
     def next_id(self, cursor: Cursor) -> int:
@@ -204,9 +209,17 @@ class Store:
         if relation.created:
             cursor.execute(f"UPDATE {system_table('relations')} SET created_at = now() WHERE id = ?", [relation.id])
         cursor.executemany(
-            f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                [relation.id, position, column.name, str(column.type), column.is_hidden, column.not_null]
+                [
+                    relation.id,
+                    position,
+                    column.name,
+                    str(column.type),
+                    column.is_hidden,
+                    column.not_null,
+                    column.default,
+                ]
                 for position, column in enumerate(relation.columns, start=1)
             ],
         )

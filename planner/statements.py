@@ -46,6 +46,7 @@ class ColumnDefinition:
     name: str
     type: Type
     not_null: bool = False
+    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class CreateTableAs:
 
     name: Name
     columns: tuple[str, ...]
-    query: exp.Query | exp.Values
+    query: exp.Query
     if_not_exists: bool
     append_only: bool = False
     with_data: bool = True

@@ -12,10 +12,10 @@ from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.types import VARCHAR, Type
 from planner.batch.query import find_relation, plan_query, select_columns
-from planner.batch.write import INSERTED, resolve_target
+from planner.batch.write import resolve_target
 from planner.statements import Copy
 from server.copy import binary_copy, csv_copy, text_copy
-from server.dml import create_staging, store_staged, target_columns
+from server.dml import create_staging, fill_staging, store_staged, target_columns
 from server.parameters import decode_parameter
 from server.result import CopyOptions, Result, ResultColumn
 from server.session import Session
@@ -42,7 +42,7 @@ def copy(session: Session, statement: Copy) -> Result:
             message = f'COPY into column "{column.name}" of type {column.type} is not supported'
             raise Error(message, FEATURE_NOT_SUPPORTED, hint="INSERT its rows.", position=statement.table.position)
     cursor = session.context.lake.cursor()
-    create_staging(session, cursor, target)
+    create_staging(cursor, target)
     wire_columns = tuple(ResultColumn(column.name, column.type) for column in columns)
     return Result("COPY", copy_in=_TableSink(wire_columns, options, session, cursor, target, columns))
 
@@ -59,13 +59,13 @@ class _TableSink:
     targets: tuple[Column, ...]
 
     def write(self, batch: pa.RecordBatch) -> None:
-        names = ", ".join(quote(column.name) for column in self.targets)
         arrays = batch.columns if self.options.is_binary else map(_lists, batch.columns, self.targets)
         renamed = pa.RecordBatch.from_arrays(list(arrays), names=[column.name for column in self.targets])
         values = ", ".join(map(self._value, self.targets))
         self.cursor.register("copied_rows", renamed)
         try:
-            self.cursor.execute(f"INSERT INTO {INSERTED} ({names}) SELECT {values} FROM copied_rows")
+            rows = f"SELECT {values} FROM copied_rows"
+            self.cursor.execute(fill_staging(self.session, self.target, self.targets, rows))
         except DuckDBError as error:
             raise self._name_column(translate(error), renamed) from error
         finally:

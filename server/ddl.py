@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import DEFAULT_GROUP, INITIAL, ROW_ID, Column, Job, Relation, row_id_column
+from catalog.model import DEFAULT_GROUP, INITIAL, RESERVED_COLUMNS, ROW_ID, Column, Job, Relation, row_id_column
 from catalog.names import quote_if_needed
 from catalog.store import already_exists
 from planner.batch.query import check_reads, plan_query, relations_read
+from planner.batch.write import default_text
 from planner.bind import resolve
 from planner.explain.explain import notices
 from planner.options import ViewOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
 from planner.privileges import check, check_owner
-from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name
+from planner.statements import CreateMaterializedView, CreateTable, CreateTableAs, CreateView, Drop, Name
 from planner.stream import StreamPlan, plan_view
+from server.dml import stage_query, store_new
 from server.kinds import find_of_kind
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
@@ -33,7 +36,10 @@ def create_table(session: Session, statement: CreateTable) -> Result:
     existing = _existing(session, statement.name, "table", statement.if_not_exists)
     if existing is not None:
         return Result("CREATE_TABLE", notices=[existing])
-    columns = tuple(Column(c.name, c.type, not_null=c.not_null) for c in statement.columns)
+    columns = tuple(Column(c.name, c.type, not_null=c.not_null, default=c.default) for c in statement.columns)
+    for column in columns:
+        if column.default is not None:  # try whether it is one of the type
+            session.cursor().execute(f"SELECT {default_text(column, session.environment)}")
     key = statement.primary_key
     store = session.context.store
     with store.change() as cursor:
@@ -53,6 +59,58 @@ def create_table(session: Session, statement: CreateTable) -> Result:
         )
         store.create_relation(cursor, relation)
     return Result("CREATE_TABLE")
+
+
+def create_table_as(session: Session, statement: CreateTableAs) -> Result:
+    """A table with the rows of a query. The query runs first; then one transaction has the table and its rows."""
+    existing = _existing(session, statement.name, "table", statement.if_not_exists)
+    if existing is not None:
+        return Result("CREATE_TABLE", notices=[existing])
+    batch = plan_query(statement.query, session.environment)
+    if batch.parameters:
+        raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
+    columns = _table_columns(statement, session.describe(batch))
+    relation = Relation(
+        id=0,
+        database=session.database,
+        schema=_schema(session, statement.name),
+        name=statement.name.name,
+        kind="table",
+        columns=(*columns, row_id_column()),
+        key=(ROW_ID,),
+        definition=_definition(statement, columns),
+        created=True,
+        owner=session.user.name,
+        append_only=statement.append_only,
+    )
+    store, cursor = session.context.store, session.cursor()
+    with session.running(cursor):
+        stage_query(session, cursor, relation, batch, statement.with_data)
+        with store.change(cursor=cursor, writes=[relation.lake_table]):
+            relation = replace(relation, id=store.next_id(cursor))
+            store.create_relation(cursor, relation)
+            count = store_new(cursor, relation)
+    return Result(f"INSERT 0 {count}")
+
+
+def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
+    """The outputs of a query as columns of a table, the first under the names given. Raises Error 42601, 42701."""
+    if len(statement.columns) > len(outputs):
+        raise Error("too many column names were specified", errors.SYNTAX_ERROR, position=statement.name.position)
+    names = [*statement.columns, *(output.name for output in outputs[len(statement.columns) :])]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise Error(f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN)
+        if name in RESERVED_COLUMNS:
+            message = f'column name "{name}" conflicts with a system column name'
+            raise Error(message, errors.INVALID_COLUMN_DEFINITION)
+    return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))
+
+
+def _definition(statement: CreateTableAs, columns: tuple[Column, ...]) -> str:
+    """The CREATE TABLE that would make the same table."""
+    listed = ", ".join(f"{quote_if_needed(column.name)} {column.type}" for column in columns)
+    return f"CREATE TABLE {statement.name.sql} ({listed})" + (" APPEND ONLY" if statement.append_only else "")
 
 
 def create_materialized_view(session: Session, statement: CreateMaterializedView) -> Result:

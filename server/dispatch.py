@@ -66,6 +66,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Copy: _plain(copy_handlers.copy),
     statements.Explain: _plain(queries.explain),
     statements.CreateTable: _plain(ddl.create_table),
+    statements.CreateTableAs: _plain(ddl.create_table_as),
     statements.CreateMaterializedView: _plain(ddl.create_materialized_view),
     statements.CreateView: _plain(ddl.create_view),
     statements.Drop: _plain(ddl.drop),

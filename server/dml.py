@@ -85,11 +85,10 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
             raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
         if statement.columns and width < len(columns):
             raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
-        create_staging(session, cursor, target)
-        names = ", ".join(quote(column.name) for column in columns[:width])
+        create_staging(cursor, target)
         sources = tuple(duckdb_type(type_) for _, type_, *_ in described)
         rows = aligned(batch.sql, sources, tuple(column.type for column in columns))
-        cursor.execute(f"INSERT INTO {INSERTED} ({names}) {rows}", given)
+        cursor.execute(fill_staging(session, target, columns[:width], rows), given)
         names_returned = _keep_returned(session, cursor, statement, target, batch, values)
         count = store_staged(session, cursor, target)
         return _result(session, cursor, f"INSERT 0 {count}", names_returned)
@@ -131,7 +130,7 @@ def _apply(session: Session, cursor: Cursor, target: Relation, planned: Change) 
         on = f'stored.rowid = changed."{ROW}"'
         cursor.execute(f"UPDATE {target.lake_name} AS stored SET {listed} FROM ({rows}) AS changed WHERE {on}")
     if numbers := planned.numbers("INSERT"):
-        create_staging(session, cursor, target)
+        create_staging(cursor, target)
         names = ", ".join(quote(column.name) for column in target.visible)
         cursor.execute(f'INSERT INTO {INSERTED} SELECT {names} FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
         _check_not_null(cursor, target)
@@ -202,13 +201,20 @@ def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ..
     return tuple(by_name[name] for name in names) if names else target.visible
 
 
-def create_staging(session: Session, cursor: Cursor, target: Relation) -> None:
-    """An empty temporary table with the target's columns and their defaults; the cursor's own."""
-    listed = []
-    for column in target.visible:
-        default = f" DEFAULT ({default_text(column, session.environment)})" if column.default is not None else ""
-        listed.append(f"{quote(column.name)} {column.type.duckdb()}{default}")
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({', '.join(listed)})")
+def create_staging(cursor: Cursor, target: Relation) -> None:
+    """An empty temporary table with the target's columns; the cursor's own."""
+    columns = ", ".join(f"{quote(column.name)} {column.type.duckdb()}" for column in target.visible)
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({columns})")
+
+
+def fill_staging(session: Session, target: Relation, columns: tuple[Column, ...], rows: str) -> str:
+    """The INSERT of a query's rows into the staged ones; the other columns have their defaults."""
+    others = [column for column in target.visible if column.default is not None and column not in columns]
+    names = ", ".join(quote(column.name) for column in (*columns, *others))
+    if others:
+        defaults = ", ".join(default_text(column, session.environment) for column in others)
+        rows = f"SELECT *, {defaults} FROM ({rows}) AS given"
+    return f"INSERT INTO {INSERTED} ({names}) {rows}"
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
@@ -231,6 +237,19 @@ def _store(cursor: Cursor, target: Relation) -> None:
         _merge(cursor, target)
     else:
         cursor.execute(f"INSERT INTO {target.lake_name} FROM {INSERTED}")
+
+
+def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
+    """Run a query whose rows a table that is yet to be made will have."""
+    if batch.reads_system:
+        session.context.system_views.refresh()
+    create_staging(cursor, target)
+    cursor.execute(f"INSERT INTO {INSERTED} {batch.sql}" if with_rows else f"EXPLAIN {batch.sql}")
+
+
+def store_new(cursor: Cursor, target: Relation) -> int:
+    """Write the staged rows into a table that the open transaction has made. Returns how many."""
+    return _scalar(cursor, f"INSERT INTO {target.lake_name} FROM {INSERTED}")
 
 
 def _drop_late(cursor: Cursor, target: Relation, watermark: Watermark) -> None:

@@ -21,6 +21,7 @@ _WRITES: dict[type, str] = {
     statements.Merge: "MERGE",
     statements.Truncate: "TRUNCATE TABLE",
     statements.CreateTable: "CREATE TABLE",
+    statements.CreateTableAs: "CREATE TABLE AS",
     statements.CreateView: "CREATE VIEW",
     statements.CreateMaterializedView: "CREATE MATERIALIZED VIEW",
     statements.CreateDatabase: "CREATE DATABASE",

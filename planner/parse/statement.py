@@ -39,7 +39,7 @@ from planner.parse.transactions import (
     parse_savepoint,
     parse_start,
 )
-from planner.parse.trees import parse_tree
+from planner.parse.trees import parse_tree, query_of
 from planner.parse.user import parse_create_user, parse_drop_user
 from planner.parse.write import parse_truncate, parse_write, write_of
 from planner.statements import (
@@ -120,10 +120,7 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     text = reader.sql[: emits.start()] if emits else reader.sql
     query = parse_tree(text, offset)
     if isinstance(query, exp.Values):
-        width = len(query.expressions[0].expressions)
-        names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
-        query.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names))
-        query = exp.select("*").from_(query)
+        query = query_of(query)
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
     _refuse_duplicates(options)
