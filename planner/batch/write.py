@@ -80,6 +80,8 @@ def plan_insert(
     """The rows of an INSERT; a parameter in VALUES takes its column's type."""
     source = statement.source or exp.select(*(default_of(column) for column in columns))
     check_reads(source, environment)
+    if statement.returning:
+        check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
     source = source.copy()
     hints = {}
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
@@ -240,13 +242,20 @@ def _pairs(item: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
         return
     listed = places.expressions if isinstance(places, exp.Tuple) else [places.this]
     query = value.this if isinstance(value, exp.Subquery) else None
-    if query is not None and not (isinstance(query, exp.Select) and not query.is_star and not query.args.get("group")):
-        raise unsupported("this query in SET", value)
-    values = query.expressions if query else value.expressions or [value.unnest()]
+    if query is not None and query.is_star:
+        raise unsupported("SELECT * in SET", value)
+    values = query.selects if query else value.expressions or [value.unnest()]
     if len(values) != len(listed):
         raise Error("number of columns does not match number of values", errors.SYNTAX_ERROR)
-    for place, single in zip(listed, values, strict=True):
-        yield place, query.select(single, append=False).subquery() if query else single
+    for number, (place, single) in enumerate(zip(listed, values, strict=True)):
+        yield place, _output(query, number) if query else single
+
+
+def _output(query: exp.Query, number: int) -> exp.Expr:
+    """The value of one output of a query."""
+    names = [_identifier(f"?{place}") for place in range(len(query.selects))]
+    rows = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=_identifier("?values"), columns=names))
+    return exp.select(exp.Column(this=names[number].copy())).from_(rows).subquery()
 
 
 def as_column(value: exp.Expr, column: Column) -> exp.Expr:
