@@ -15,7 +15,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
-from catalog.names import DEFAULT_SCHEMA, LakeTable, lake_schema, quote, system_table
+from catalog.names import DEFAULT_SCHEMA, lake_schema, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
 from catalog.user_store import forget_grants, load_grants, load_users, put_grants
@@ -128,15 +128,13 @@ class Store:
         self._columns |= {id_: tuple(columns) for id_, columns in found.items()}
 
     @contextlib.contextmanager
-    def change(
-        self, relations: bool = True, cursor: Cursor | None = None, writes: Iterable[LakeTable] = ()
-    ) -> Iterator[Cursor]:
+    def change(self, relations: bool = True, cursor: Cursor | None = None) -> Iterator[Cursor]:
         """A transaction of catalog changes, of `relations` too or of jobs alone; `catalog` has them when it ends.
 
-        It is on `cursor`, where one is given; `writes` as in `Lake.transaction`.
+        It is on `cursor`, where one is given.
         """
         with self.lake.exclusive():
-            with self.lake.transaction(cursor or self.lake.cursor(), writes) as opened:
+            with self.lake.transaction(cursor or self.lake.cursor()) as opened:
                 yield opened
             self.reload(relations)
 

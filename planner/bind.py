@@ -16,6 +16,7 @@ from sqlglot.schema import MappingSchema
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
+from catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
 from catalog.types import Type
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
@@ -25,15 +26,26 @@ from planner.parse.trees import name_of, position_of
 from planner.statements import Name
 from planner.views import reference
 
-__all__ = ["BoundQuery", "Scope", "bind", "data_type", "resolve", "resolve_readable", "type_of"]
+__all__ = ["BoundQuery", "Scope", "bind", "data_type", "find", "resolve", "resolve_readable", "type_of"]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where unqualified names are looked up."""
+    """Where unqualified names are looked up; first of all in `temporary`, the session's schema of temporary tables."""
 
     database: str
     schema: str = "public"
+    temporary: str | None = None
+
+
+def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
+    """The relation a name means, if there is one: of temporary ones, those of the session."""
+    schemas = [scope.temporary, scope.schema] if name.schema is None else [name.schema]
+    if name.schema == TEMPORARY_SCHEMA:
+        schemas = [scope.temporary]
+    own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
+    found = (catalog.find(scope.database, schema, name.name) for schema in own)
+    return next((relation for relation in found if relation is not None), None)
 
 
 def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or source") -> Relation:
@@ -44,7 +56,7 @@ def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or so
             errors.FEATURE_NOT_SUPPORTED,
             position=name.position,
         )
-    relation = catalog.find(scope.database, name.schema or scope.schema, name.name)
+    relation = find(catalog, scope, name)
     if relation is None:
         raise not_found(kind, str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
     return relation

@@ -58,6 +58,7 @@ class CreateTable:
     definition: str
     append_only: bool = False
     watermark: Watermark | None = None
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,23 @@
-"""CREATE and DROP."""
+"""CREATE of views, and DROP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import DEFAULT_GROUP, INITIAL, RESERVED_COLUMNS, ROW_ID, Column, Job, Relation, row_id_column
+from catalog.model import DEFAULT_GROUP, INITIAL, Column, Job, Relation
 from catalog.names import quote_if_needed
-from catalog.store import already_exists
 from planner.batch.query import check_reads, plan_query, relations_read
-from planner.batch.write import default_text
 from planner.bind import resolve
 from planner.explain.explain import notices
 from planner.options import ViewOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
-from planner.privileges import check, check_owner
-from planner.statements import CreateMaterializedView, CreateTable, CreateTableAs, CreateView, Drop, Name
+from planner.privileges import check_owner
+from planner.statements import CreateMaterializedView, CreateView, Drop
 from planner.stream import StreamPlan, plan_view
-from server.dml import stage_query, store_new
 from server.kinds import find_of_kind
+from server.placing import existing_notice, refuse_temporary, target_schema
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
 from server.slow import watch
@@ -31,94 +28,12 @@ DISABLED = (
 )
 
 
-def create_table(session: Session, statement: CreateTable) -> Result:
-    """A table; without a primary key its rows are told apart by the lake's row id."""
-    existing = _existing(session, statement.name, "table", statement.if_not_exists)
-    if existing is not None:
-        return Result("CREATE_TABLE", notices=[existing])
-    columns = tuple(Column(c.name, c.type, not_null=c.not_null, default=c.default) for c in statement.columns)
-    for column in columns:
-        if column.default is not None:  # try whether it is one of the type
-            session.cursor().execute(f"SELECT {default_text(column, session.environment)}")
-    key = statement.primary_key
-    store = session.context.store
-    with store.change() as cursor:
-        relation = Relation(
-            id=store.next_id(cursor),
-            database=session.database,
-            schema=_schema(session, statement.name),
-            name=statement.name.name,
-            kind="table",
-            columns=columns if key else (*columns, row_id_column()),
-            key=key or (ROW_ID,),
-            definition=statement.definition,
-            created=True,
-            owner=session.user.name,
-            append_only=statement.append_only,
-            watermark=statement.watermark,
-        )
-        store.create_relation(cursor, relation)
-    return Result("CREATE_TABLE")
-
-
-def create_table_as(session: Session, statement: CreateTableAs) -> Result:
-    """A table with the rows of a query. The query runs first; then one transaction has the table and its rows."""
-    existing = _existing(session, statement.name, "table", statement.if_not_exists)
-    if existing is not None:
-        return Result("CREATE_TABLE", notices=[existing])
-    batch = plan_query(statement.query, session.environment)
-    if batch.parameters:
-        raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
-    columns = _table_columns(statement, session.describe(batch))
-    relation = Relation(
-        id=0,
-        database=session.database,
-        schema=_schema(session, statement.name),
-        name=statement.name.name,
-        kind="table",
-        columns=(*columns, row_id_column()),
-        key=(ROW_ID,),
-        definition=_definition(statement, columns),
-        created=True,
-        owner=session.user.name,
-        append_only=statement.append_only,
-    )
-    store, cursor = session.context.store, session.cursor()
-    with session.running(cursor):
-        stage_query(session, cursor, relation, batch, statement.with_data)
-        with store.change(cursor=cursor, writes=[relation.lake_table]):
-            relation = replace(relation, id=store.next_id(cursor))
-            store.create_relation(cursor, relation)
-            count = store_new(cursor, relation)
-    return Result(f"INSERT 0 {count}")
-
-
-def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
-    """The outputs of a query as columns of a table, the first under the names given. Raises Error 42601, 42701."""
-    if len(statement.columns) > len(outputs):
-        raise Error("too many column names were specified", errors.SYNTAX_ERROR, position=statement.name.position)
-    names = [*statement.columns, *(output.name for output in outputs[len(statement.columns) :])]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise Error(f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN)
-        if name in RESERVED_COLUMNS:
-            message = f'column name "{name}" conflicts with a system column name'
-            raise Error(message, errors.INVALID_COLUMN_DEFINITION)
-    return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))
-
-
-def _definition(statement: CreateTableAs, columns: tuple[Column, ...]) -> str:
-    """The CREATE TABLE that would make the same table."""
-    listed = ", ".join(f"{quote_if_needed(column.name)} {column.type}" for column in columns)
-    return f"CREATE TABLE {statement.name.sql} ({listed})" + (" APPEND ONLY" if statement.append_only else "")
-
-
 def create_materialized_view(session: Session, statement: CreateMaterializedView) -> Result:
     """Plan the view, start its job, and wait for it unless `background_ddl` is on.
 
     A plan error, a wrong option or a disabled feature is found before anything is reserved or provisioned.
     """
-    existing = _existing(session, statement.name, "materialized view", statement.if_not_exists)
+    existing = existing_notice(session, statement)
     if existing is not None:
         if not session.flag("background_ddl"):
             found = resolve(session.context.store.catalog, session.scope, statement.name)
@@ -133,6 +48,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     is_serverless, group = _resource_type(session, options)
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
+    refuse_temporary(session, upstreams)
     relation = _view_relation(session, statement, plan, upstreams)
     job = Job(
         0,
@@ -166,7 +82,7 @@ def _view_relation(
     return Relation(
         id=0,
         database=session.database,
-        schema=_schema(session, statement.name),
+        schema=target_schema(session, statement),
         name=statement.name.name,
         kind="materialized view",
         columns=plan.columns,
@@ -180,7 +96,7 @@ def _view_relation(
 
 def create_view(session: Session, statement: CreateView) -> Result:
     """A view: a query under a name, with the columns it has now."""
-    existing = _existing(session, statement.name, "view", statement.if_not_exists)
+    existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_VIEW", notices=[existing])
     store = session.context.store
@@ -189,10 +105,12 @@ def create_view(session: Session, statement: CreateView) -> Result:
         batch = plan_query(statement.query, environment)
         if batch.parameters:
             raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
+        upstreams = relations_read(statement.query, environment)
+        refuse_temporary(session, upstreams)
         relation = Relation(
             id=store.next_id(cursor),
             database=session.database,
-            schema=_schema(session, statement.name),
+            schema=target_schema(session, statement),
             name=statement.name.name,
             kind="view",
             columns=_view_columns(statement, session.describe(batch)),
@@ -200,7 +118,7 @@ def create_view(session: Session, statement: CreateView) -> Result:
             definition=statement.definition,
             created=True,
             owner=session.user.name,
-            upstreams=tuple(sorted(relations_read(statement.query, environment))),
+            upstreams=tuple(sorted(upstreams)),
         )
         store.create_relation(cursor, relation)
     return Result("CREATE_VIEW")
@@ -315,25 +233,3 @@ def _refuse_creating(dependents: list[Relation]) -> None:
             detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
             hint=f"CANCEL JOBS {', '.join(str(r.id) for r in creating)}",
         )
-
-
-def _schema(session: Session, name: Name) -> str:
-    """The schema a new relation goes to. Raises Error 3F000, or 42501 without the privilege CREATE on it."""
-    schema = name.schema or session.scope.schema
-    catalog = session.context.store.catalog
-    if (session.database, schema) not in catalog.schemas:
-        raise Error(f"schema not found: {schema}", errors.INVALID_SCHEMA_NAME, position=name.position)
-    check(catalog, session.user, catalog.securables[session.database, schema], "CREATE", name.position)
-    return schema
-
-
-def _existing(session: Session, name: Name, kind: str, if_not_exists: bool) -> Notice | None:
-    """A notice when the name is taken and that is allowed. Raises Error 42710 when it is not."""
-    found = session.context.store.catalog.find(session.database, _schema(session, name), name.name)
-    if found is None:
-        return None
-    if if_not_exists:
-        return Notice(f'relation "{name.name}" already exists, skipping')
-    error = already_exists(found)
-    error.position = name.position
-    raise error

@@ -25,6 +25,7 @@ from server import (
     queries,
     result,
     show,
+    tables,
     transactions,
     users,
 )
@@ -65,8 +66,8 @@ HANDLERS: dict[type, Handler] = {
     statements.Truncate: _plain(dml.truncate),
     statements.Copy: _plain(copy_handlers.copy),
     statements.Explain: _plain(queries.explain),
-    statements.CreateTable: _plain(ddl.create_table),
-    statements.CreateTableAs: _plain(ddl.create_table_as),
+    statements.CreateTable: _plain(tables.create_table),
+    statements.CreateTableAs: _plain(tables.create_table_as),
     statements.CreateMaterializedView: _plain(ddl.create_materialized_view),
     statements.CreateView: _plain(ddl.create_view),
     statements.Drop: _plain(ddl.drop),

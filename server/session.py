@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal
 from catalog.system_views import is_system
+from catalog.temporary import drop_temporary_schemas
 from catalog.types import Type, duckdb_type
 from catalog.users import ROOT, User
 from planner.batch.query import Batch, Environment
@@ -25,6 +27,8 @@ from server.context import Context
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
+
+logger = logging.getLogger(__name__)
 
 # Rows of a batch sent to the client at once.
 BATCH_ROWS = 16_384
@@ -62,6 +66,7 @@ class Session:
         self._running: set[Cursor] = set()
         self.names = Names()
         self.pinned: Pinned | None = None
+        self.temporary_schema: str | None = None
         for name, value in startup.items():
             if name.lower() in SESSION and name.lower() not in ("client_encoding",):
                 self.set(name, value)
@@ -102,7 +107,7 @@ class Session:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.database)
+        return Scope(self.database, temporary=self.temporary_schema)
 
     @property
     def environment(self) -> Environment:
@@ -185,6 +190,18 @@ class Session:
     def close(self) -> None:
         self.cancel()
         self.unpin()
+        try:
+            self.drop_temporary()
+        except Exception:  # the next start drops them
+            logger.warning("temporary tables are left", exc_info=True)
+
+    def drop_temporary(self) -> None:
+        """Drop the temporary tables."""
+        schema, self.temporary_schema = self.temporary_schema, None
+        if schema is not None:
+            store = self.context.store
+            with self.context.coordinator.barrier_lock, store.change() as cursor:
+                drop_temporary_schemas(store, cursor, [(self.database, schema)])
 
     # Running DuckDB.
 

@@ -21,6 +21,7 @@ def made(module_server: Server) -> None:
     """A table with a key, one without, each with a view over it, and one to read from."""
     with module_server.connect() as connection:
         connection.execute("ALTER SYSTEM SET backfill_engine = auto")
+        connection.execute("ALTER SYSTEM SET barrier_interval_ms = 50")
         connection.execute("CREATE TABLE stock (id int PRIMARY KEY, name varchar, n int)")
         connection.execute("CREATE TABLE bare (id int, name varchar, n int)")
         connection.execute("CREATE TABLE news (id int, n int)")

@@ -15,7 +15,7 @@ from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
-from planner.bind import Scope, data_type, resolve_readable
+from planner.bind import Scope, data_type, find, resolve_readable
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
@@ -206,10 +206,9 @@ def find_relation(name: Name, environment: Environment) -> Relation | None:
         if not environment.is_system(schema, name.name):
             raise Error(f"table or source not found: {name}", errors.UNDEFINED_TABLE, position=name.position)
         return None
-    if (
-        schema is None
-        and environment.catalog.find(environment.scope.database, environment.scope.schema, name.name) is None
-    ) and any(environment.is_system(system, name.name) for system in ("pg_catalog", "rw_catalog")):
+    if (schema is None and find(environment.catalog, environment.scope, name) is None) and any(
+        environment.is_system(system, name.name) for system in ("pg_catalog", "rw_catalog")
+    ):
         return None
     relation = resolve_readable(environment.catalog, environment.scope, name)
     failed_job(environment.catalog, relation)
@@ -325,9 +324,7 @@ def _column_type(column: exp.Column, tree: exp.Expr, environment: Environment) -
         name = name_of(table)
         if name.schema in pg_compat.SCHEMAS:
             continue
-        relation = environment.catalog.find(
-            environment.scope.database, name.schema or environment.scope.schema, name.name
-        )
+        relation = find(environment.catalog, environment.scope, name)
         found = (
             relation.column(column.name.lower() if not column.this.args.get("quoted") else column.name)
             if relation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -90,6 +91,10 @@ def _create(reader: TokenReader) -> Statement:
         return _create_view(reader)
     if reader.accept("TABLE"):
         return parse_create_table(reader)
+    if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "TABLE":
+        reader.identifier()
+        reader.expect("TABLE")
+        return replace(parse_create_table(reader), is_temporary=True)
     if reader.accept("DATABASE"):
         return parse_create_database(reader)
     if reader.peek() in ("USER", "ROLE"):

@@ -41,6 +41,9 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
         raise Error(message, errors.SYNTAX_ERROR, position=name.position)
     if not isinstance(tree, exp.Create) or not isinstance(schema, exp.Schema):
         raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
+    on_commit = tree.find(exp.OnCommitProperty)
+    if on_commit is not None and on_commit.args.get("delete"):
+        raise Error("ON COMMIT DELETE ROWS is not supported", errors.FEATURE_NOT_SUPPORTED, position=name.position)
     columns: list[ColumnDefinition] = []
     key: list[str] = []
     for part in schema.expressions:
