@@ -23,7 +23,7 @@ import duckdb
 from catalog import errors
 from catalog.errors import Error
 from catalog.migrations import MIGRATIONS
-from catalog.names import LakeTable, literal
+from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
 
 METADATA = "__ducklake_metadata_lake"
 FILE_SIZE = "64MB"
@@ -178,6 +178,14 @@ class Lake:
             [f"{self.data_path}/", table.schema, table.name],
         ).fetchone()
         return Path(row[0] + row[1] if row[2] else row[1]) if row else None
+
+    def schemas(self, cursor: Cursor) -> list[str]:
+        """The committed schemas that hold relations of users."""
+        rows = cursor.execute(
+            f"SELECT schema_name FROM {METADATA}.ducklake_schema "
+            f"WHERE end_snapshot IS NULL AND schema_name NOT IN ('main', '{SYSTEM_SCHEMA}')"
+        ).fetchall()
+        return [name for (name,) in rows]
 
     def oldest_write_s(self) -> float:
         """For how long the longest table transaction has been open: DuckLake looks for conflicts from then on."""

@@ -105,6 +105,14 @@ MIGRATIONS: tuple[str, ...] = (
     SELECT id, 'public', 'CONNECT', owner, false FROM lake.sparkwave.databases
     UNION ALL SELECT id, 'public', 'USAGE', owner, false FROM lake.sparkwave.schemas
     """,
+    # A relation may be renamed and moved; its lake table keeps the name it was made with.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN lake_schema VARCHAR;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN lake_name VARCHAR;
+    UPDATE lake.sparkwave.relations SET lake_schema = database || '.' || schema, lake_name = name;
+    -- Of a database, a schema or a relation, or of a column of one.
+    CREATE TABLE lake.sparkwave.comments (object_id BIGINT, column_name VARCHAR, text VARCHAR)
+    """,
     # The SQL of what a column is that is given no value.
     "ALTER TABLE lake.sparkwave.columns ADD COLUMN column_default VARCHAR",
 )

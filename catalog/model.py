@@ -42,6 +42,8 @@ class Relation:
     `upstreams` are the relations its query names, and for a materialized view those it reads through views as well.
     `key` names the stream key: the columns by which a change finds its row. For a table without a primary key it
     is `_row_id`, which is not stored: it is the lake's row id (bigint), kept through updates and compaction.
+    `made_as` is its lake table, which keeps that name whatever the relation is called later, so that old snapshots and
+    change feeds find it; None before it is made.
     """
 
     id: int
@@ -58,6 +60,7 @@ class Relation:
     append_only: bool = False
     watermark: Watermark | None = None
     owner: str = ROOT
+    made_as: LakeTable | None = None
 
     @property
     def securable(self) -> Securable:
@@ -65,7 +68,7 @@ class Relation:
 
     @property
     def lake_table(self) -> LakeTable:
-        return LakeTable(lake_schema(self.database, self.schema), self.name)
+        return self.made_as or LakeTable(lake_schema(self.database, self.schema), self.name)
 
     @property
     def lake_name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 DEFAULT_DATABASE = "dev"
 DEFAULT_SCHEMA = "public"
@@ -12,6 +13,18 @@ SYSTEM_SCHEMA = "sparkwave"
 TEMPORARY_SCHEMA = "pg_temp"
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
+_LISTED = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*""")
+# PostgreSQL's reserved words (its documentation, appendix C), which have to be quoted as names.
+_RESERVED_WORDS = (
+    "all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation "
+    "column concurrently constraint create cross current_catalog current_date current_role current_schema current_time "
+    "current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze "
+    "from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like "
+    "limit localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary "
+    "references returning right select session_user similar some symmetric table tablesample then to trailing true "
+    "union unique user using variadic verbose when where window with"
+)
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def is_temporary_schema(schema: str) -> bool:
@@ -25,8 +38,20 @@ def quote(name: str) -> str:
 
 
 def quote_if_needed(name: str) -> str:
-    """As Postgres prints an identifier: bare when it is lower case and plain."""
-    return name if _PLAIN.fullmatch(name) else quote(name)
+    """As Postgres prints an identifier: bare when it is lower case, plain and no reserved word."""
+    return name if _PLAIN.fullmatch(name) and name not in _RESERVED else quote(name)
+
+
+@lru_cache(maxsize=1000)
+def parse_search_path(text: str) -> tuple[str, ...]:
+    """The schemas in a value of `search_path`: names with commas between them, folded unless quoted.
+
+    Raises ValueError for what is no such list.
+    """
+    names = _LISTED.findall(text)
+    if text.strip() and not re.fullmatch(rf"{_LISTED.pattern}(,{_LISTED.pattern})*", text):
+        raise ValueError("List syntax is invalid.")
+    return tuple(q.replace('""', '"') if q else bare.lower() for q, bare in names if q or bare)
 
 
 def literal(text: str) -> str:
@@ -35,8 +60,8 @@ def literal(text: str) -> str:
 
 
 def lake_schema(database: str, schema: str) -> str:
-    """The lake schema that holds `database.schema`."""
-    return f"{database}.{schema}"
+    """The lake schema in which relations of `database.schema` are made; DuckDB tells no upper from lower case."""
+    return f"{database}.{schema}".lower()
 
 
 @dataclass(frozen=True)

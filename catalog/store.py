@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from catalog import errors
+from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
-from catalog.names import DEFAULT_SCHEMA, lake_schema, quote, system_table
+from catalog.names import DEFAULT_SCHEMA, LakeTable, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
 from catalog.user_store import forget_grants, load_grants, load_users, put_grants
@@ -71,16 +73,16 @@ class Store:
     def _load(self) -> Catalog:
         rows = self._cursor.execute(
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
-            "append_only, watermark_column, watermark_delay_us, owner "
+            "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
         relations = tuple(
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
                      tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
-                     owner)
+                     owner, LakeTable(lake_schema_, lake_name))
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
-                column, delay, owner in rows
+                column, delay, owner, lake_schema_, lake_name in rows
         )  # fmt: skip
         schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {system_table('schemas')}").fetchall()
         databases = self._cursor.execute(
@@ -154,16 +156,22 @@ class Store:
             f"INSERT INTO {system_table('schemas')} VALUES (?, ?, '{DEFAULT_SCHEMA}', ?)", [schema, name, owner]
         )
         put_grants(cursor, (), (Grant(database, PUBLIC, "CONNECT", owner), Grant(schema, PUBLIC, "USAGE", owner)))
-        cursor.execute(f"CREATE SCHEMA lake.{quote(lake_schema(name, DEFAULT_SCHEMA))}")
 
     def drop_database(self, cursor: Cursor, name: str) -> None:
         """Remove a database and its schemas, which are empty."""
-        forget_grants(cursor, (s.id for key, s in self.catalog.securables.items() if key[0] == name))
-        for database, schema in self.catalog.schemas:
-            if database == name:
-                cursor.execute(f"DROP SCHEMA lake.{quote(lake_schema(database, schema))}")
+        gone = [s.id for key, s in self.catalog.securables.items() if key[0] == name]
+        forget_grants(cursor, gone)
+        forget_comments(cursor, gone)
         cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ?", [name])
         cursor.execute(f"DELETE FROM {system_table('databases')} WHERE name = ?", [name])
+        self.drop_lake_schemas(cursor)
+
+    def drop_lake_schemas(self, cursor: Cursor, dropped: Collection[int] = ()) -> None:
+        """Drop the lake schemas that nothing is in but relations, by id, that this transaction has dropped."""
+        used = {r.lake_table.schema for r in self.catalog.relations if r.id not in dropped and not r.is_view}
+        for schema in self.lake.schemas(cursor):
+            if schema not in used:
+                cursor.execute(f"DROP SCHEMA lake.{quote(schema)}")
 
     def set_database_group(self, cursor: Cursor, name: str, resource_group: str) -> None:
         """Move a database to a resource group, and with it its jobs that name none and have no group of their own."""
@@ -177,16 +185,22 @@ class Store:
             [resource_group, name],
         )
 
-    def create_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Add a relation and, unless it is a view, its empty lake table. Raises Error 42710 when the name is taken."""
+    def create_relation(self, cursor: Cursor, relation: Relation) -> Relation:
+        """Add a relation and, unless it is a view, its empty lake table. Raises Error 42710 for a taken name, 3F000.
+
+        Returns it with the lake table that it is made as.
+        """
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
         if taken is not None:
             raise already_exists(taken)
+        if (relation.database, relation.schema) not in self.catalog.schemas:
+            raise Error(f'schema "{relation.schema}" does not exist', errors.INVALID_SCHEMA_NAME)
+        relation = replace(relation, made_as=self._free_lake_table(relation))
         cursor.execute(
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
-            "created_at, append_only, watermark_column, watermark_delay_us) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?)",
+            "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -202,6 +216,8 @@ class Store:
                 relation.append_only,
                 relation.watermark.column if relation.watermark else None,
                 relation.watermark.delay_us if relation.watermark else None,
+                relation.lake_table.schema,
+                relation.lake_table.name,
             ],
         )
         if relation.created:
@@ -224,7 +240,19 @@ class Store:
         if not relation.is_view:
             # What a view's query makes certain needs no constraint.
             stored = relation.stored if relation.is_table else [replace(c, not_null=False) for c in relation.stored]
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS lake.{quote(relation.lake_table.schema)}")
             self.create_table(cursor, relation.lake_name, tuple(stored))
+        return relation
+
+    def _free_lake_table(self, relation: Relation) -> LakeTable:
+        """The relation's own name, with its id behind if a lake table has it: of another that was called so once."""
+        own = relation.lake_table
+        # Of two spellings of one name the first is the lake's.
+        spelled = {schema.lower(): schema for schema in self.lake.schemas(self._cursor)}
+        own = replace(own, schema=spelled.get(own.schema, own.schema))
+        taken = {(t.schema, t.name.lower()) for t in (r.lake_table for r in self.catalog.relations)}
+        names = chain((own.name, f"{own.name}_{relation.id}"), (f"{own.name}_{relation.id}_{n}" for n in count()))
+        return replace(own, name=next(name for name in names if (own.schema, name.lower()) not in taken))
 
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
         """A lake table without a relation of its own, for the state of an operator."""
@@ -254,6 +282,7 @@ class Store:
             ("finished_slices", "job_id"),
             ("positions", "job_id"),
             ("grants", "object_id"),
+            ("comments", "object_id"),
         ):
             cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog.lake import Cursor
-from catalog.names import TEMPORARY_SCHEMA, is_temporary_schema, lake_schema, quote, system_table
+from catalog.names import TEMPORARY_SCHEMA, is_temporary_schema, system_table
 from catalog.store import Store
 
 
@@ -14,18 +14,19 @@ def create_temporary_schema(store: Store, cursor: Cursor, database: str, owner: 
     id_ = store.next_id(cursor)
     name = f"{TEMPORARY_SCHEMA}_{id_}"
     cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", [id_, database, name, owner])
-    cursor.execute(f"CREATE SCHEMA lake.{quote(lake_schema(database, name))}")
     return name
 
 
 def drop_temporary_schemas(store: Store, cursor: Cursor, schemas: Iterable[tuple[str, str]]) -> None:
     """Drop schemas, as pairs with their databases, and all that is in them."""
+    dropped = []
     for database, schema in schemas:
         for relation in store.catalog.relations:
             if (relation.database, relation.schema) == (database, schema):
                 store.drop_relation(cursor, relation)
+                dropped.append(relation.id)
         cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ? AND name = ?", [database, schema])
-        cursor.execute(f"DROP SCHEMA lake.{quote(lake_schema(database, schema))}")
+    store.drop_lake_schemas(cursor, dropped)
 
 
 def forget_temporary_schemas(store: Store) -> None:

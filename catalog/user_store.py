@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from catalog.lake import Cursor
 from catalog.names import system_table
-from catalog.users import Grant, User
+from catalog.users import Grant, Securable, User
 
 _OWNED = ("databases", "schemas", "relations")
 
@@ -66,6 +66,22 @@ def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant])
             f"INSERT INTO {system_table('grants')} VALUES (?, ?, ?, ?, ?)",
             [grant.object_id, grant.grantee, grant.privilege, grant.grantor, grant.is_grantable],
         )
+
+
+def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
+    """What the owner of a thing has granted its new owner grants; what that one held before it needs no more."""
+    grants = system_table("grants")
+    cursor.execute(f"DELETE FROM {grants} WHERE object_id = ? AND grantee = ?", [thing.id, owner])
+    cursor.execute(
+        f"UPDATE {grants} SET grantor = ? WHERE object_id = ? AND grantor = ?", [owner, thing.id, thing.owner]
+    )
+    # Of what both had granted alike there would be two rows.
+    kept = cursor.execute(
+        f"SELECT grantee, privilege, grantor, bool_or(is_grantable) FROM {grants} WHERE object_id = ? GROUP BY ALL",
+        [thing.id],
+    ).fetchall()
+    cursor.execute(f"DELETE FROM {grants} WHERE object_id = ?", [thing.id])
+    put_grants(cursor, (), (Grant(thing.id, *row) for row in kept))
 
 
 def forget_grants(cursor: Cursor, object_ids: Iterable[int]) -> None:

@@ -44,4 +44,4 @@ class Feeds:
 
     @staticmethod
     def _key(relation: Relation) -> tuple[str, str]:
-        return relation.lake_table.schema, relation.name
+        return relation.lake_table.schema, relation.lake_table.name

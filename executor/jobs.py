@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Lake
-from catalog.model import CREATING, INITIAL, Column, Job, Relation
+from catalog.lake import Cursor, Lake
+from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.store import Store
 from executor.advance import internal_name
 from executor.backfill import Admission, BackfillJob
@@ -122,17 +122,21 @@ class Jobs:
                     shutil.rmtree(path, ignore_errors=True)
         self._lake.delete_orphaned_files()
 
-    def create(self, relation: Relation, plan: StreamPlan, job: Job) -> BackfillJob:
+    def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:
         """Reserve the name and start the job once it has a permit. `relation` and `job` have no id yet.
 
-        Raises Error 42710 for a taken name, 55000 when what the plan reads has been dropped since.
+        Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more.
         """
         with self._store.change() as cursor:
-            if not set(relation.upstreams) <= set(self._store.catalog.by_id):
-                raise Error("a relation that the query reads has just been dropped", errors.NOT_IN_PREREQUISITE_STATE)
+            if any(self._store.catalog.by_id.get(id_) != catalog.by_id[id_] for id_ in relation.upstreams):
+                raise Error(
+                    "a relation that the query reads has just been dropped or altered",
+                    errors.NOT_IN_PREREQUISITE_STATE,
+                    hint="Try again.",
+                )
             job_id = self._store.next_id(cursor)
             relation, job = replace(relation, id=job_id), replace(job, id=job_id)
-            self._store.create_relation(cursor, relation)
+            relation = self._store.create_relation(cursor, relation)
             self._store.add_job(cursor, job)
             for state in plan.states:
                 if not state.in_view:
@@ -227,16 +231,31 @@ class Jobs:
                 raise Error(f"Cancelled: timeout after {limit_s * 1000:.0f}ms", errors.QUERY_CANCELED)
             time.sleep(WAIT_POLL_SECONDS)
 
-    def drop(self, relations: list[Relation]) -> None:
-        """Drop relations, dependents last created first; creating ones are cancelled."""
+    def drop(self, relations: list[Relation], also: Callable[[Cursor], None] = lambda cursor: None) -> None:
+        """Drop relations, dependents last created first; creating ones are cancelled.
+
+        `also` is done in the same transaction, after that. Raises what it raises, and Error 55000
+        when something that is to stay has come to depend on them.
+        """
         self.cancel(tuple(relation.id for relation in relations if not relation.created))
         with self._coordinator.barrier_lock, self._store.change() as cursor:
+            self._check_unused({relation.id for relation in relations})
             for relation in sorted(relations, key=lambda r: -r.id):
                 # A cancelled job is gone by now; one that finished first is not.
                 if relation.id in self._store.catalog.by_id:
                     self._store.drop_relation(cursor, relation)
+            also(cursor)
         for relation in relations:
             self._plans.forget(relation.id)
+
+    def _check_unused(self, ids: set[int]) -> None:
+        new = [d for id_ in ids for d in self._store.catalog.dependents(id_) if d.id not in ids]
+        if new:
+            raise Error(
+                f"{new[0].kind} {new[0].qualified_name} has just come to depend on what is to be dropped",
+                errors.NOT_IN_PREREQUISITE_STATE,
+                hint="Try again.",
+            )
 
     def close(self) -> None:
         """Stop all jobs where they are; they resume when the server starts again."""

@@ -73,7 +73,7 @@ def _locate(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, str
         f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
         "WHERE s.schema_name = ? AND t.table_name = ? AND s.end_snapshot IS NULL "
         "AND t.begin_snapshot <= ? AND (t.end_snapshot IS NULL OR t.end_snapshot > ?)",
-        [relation.lake_table.schema, relation.name, snapshot, snapshot],
+        [relation.lake_table.schema, relation.lake_table.name, snapshot, snapshot],
     ).fetchone()
     assert row is not None, f"{relation.qualified_name} is not in snapshot {snapshot}"
     table_id, schema_path, path, is_relative = row

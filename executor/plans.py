@@ -6,14 +6,14 @@ import threading
 
 from catalog.model import Catalog, Relation
 from executor.advance import View
-from planner.bind import Scope
+from planner.bind import scope_of
 from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView
 from planner.stream import StreamPlan, plan_view
 
 
 class Plans:
-    """Caches views by relation id. A definition never changes, so neither does a plan."""
+    """Caches views by relation id. What a definition says never changes, so neither does a plan."""
 
     def __init__(self) -> None:
         self._plans: dict[int, StreamPlan] = {}
@@ -35,5 +35,4 @@ def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
     """Plan a stored definition again. Plans are never stored, so a newer planner takes effect at a restart."""
     statement = parse_statement(relation.definition)
     assert isinstance(statement, CreateMaterializedView)
-    scope = Scope(relation.database, relation.schema)
-    return plan_view(statement, catalog, scope)
+    return plan_view(statement, catalog, scope_of(relation))

@@ -16,7 +16,7 @@ from sqlglot.schema import MappingSchema
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
-from catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
+from catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
 from catalog.types import Type
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
@@ -26,36 +26,63 @@ from planner.parse.trees import name_of, position_of
 from planner.statements import Name
 from planner.views import reference
 
-__all__ = ["BoundQuery", "Scope", "bind", "data_type", "find", "resolve", "resolve_readable", "type_of"]
+__all__ = [
+    "BoundQuery",
+    "Scope",
+    "bind",
+    "check_database",
+    "data_type",
+    "find",
+    "resolve",
+    "resolve_readable",
+    "scope_of",
+    "type_of",
+]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where unqualified names are looked up; first of all in `temporary`, the session's schema of temporary tables."""
+    """Where unqualified names are looked up: in these schemas, one after the other.
+
+    `temporary` is the session's schema of temporary tables, which is the first in the path if it has one.
+    """
 
     database: str
-    schema: str = "public"
+    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     temporary: str | None = None
 
 
+def scope_of(relation: Relation) -> Scope:
+    """Where the names in a relation's stored definition are looked up."""
+    return Scope(relation.database, (relation.schema,))
+
+
 def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
-    """The relation a name means, if there is one: of temporary ones, those of the session."""
-    schemas = [scope.temporary, scope.schema] if name.schema is None else [name.schema]
+    """The relation a name means, if there is one: of temporary ones the session's.
+
+    Raises Error 0A000 for another database's.
+    """
+    check_database(name, scope.database)
+    schemas: tuple[str | None, ...] = (name.schema,) if name.schema else scope.path
     if name.schema == TEMPORARY_SCHEMA:
-        schemas = [scope.temporary]
+        schemas = (scope.temporary,)
     own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
     found = (catalog.find(scope.database, schema, name.name) for schema in own)
     return next((relation for relation in found if relation is not None), None)
 
 
-def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or source") -> Relation:
-    """The relation a name means. Raises Error 3D000 for another database, 42P01 if there is none."""
-    if name.database and name.database != scope.database:
+def check_database(name: Name, database: str) -> None:
+    """Raise Error 0A000 for a name in another database than the session's."""
+    if name.database and name.database != database:
         raise Error(
             f'cross-database references are not implemented: "{name}"',
             errors.FEATURE_NOT_SUPPORTED,
             position=name.position,
         )
+
+
+def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or source") -> Relation:
+    """The relation a name means. Raises Error 0A000 for another database's, 42P01 if there is none."""
     relation = find(catalog, scope, name)
     if relation is None:
         raise not_found(kind, str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
@@ -169,7 +196,7 @@ def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dic
         relation = resolve_readable(catalog, scope, name_of(table))
         if relation.is_view:
             subquery = reference(relation, table)
-            _resolve_tables(subquery.this, catalog, Scope(relation.database, relation.schema), tables)
+            _resolve_tables(subquery.this, catalog, scope_of(relation), tables)
             table.replace(subquery)
             continue
         unique = f"r{relation.id}"

@@ -42,6 +42,14 @@ def permission_denied(message: str, position: int | None = None) -> Error:
     return Error(message, errors.INSUFFICIENT_PRIVILEGE, position=position)
 
 
+def find_owner(catalog: Catalog, me: User, name: str, position: int | None = None) -> User:
+    """Who is to own something. Raises Error 42704, or 42501 for another than `me`, which only a superuser may name."""
+    owner = find_user(catalog, name, position)
+    if owner.id != me.id and not me.is_super:
+        raise permission_denied(f'must be member of role "{name}"', position)
+    return owner
+
+
 def find_user(catalog: Catalog, name: str, position: int | None = None) -> User:
     """Raises Error 42704 when there is none of that name."""
     if name not in catalog.users:

@@ -258,6 +258,81 @@ class AlterDatabase:
     position: int
 
 
+@dataclass(frozen=True)
+class CreateSchema:
+    """The name may have the schema's database in front, which is then `name.schema`. `owner` is with its position."""
+
+    name: Name
+    owner: tuple[str, int] | None
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
+class DropSchema:
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True)
+class RenameSchema:
+    name: Name
+    new_name: str
+    new_position: int
+
+
+@dataclass(frozen=True)
+class RenameRelation:
+    """ALTER {TABLE | VIEW | MATERIALIZED VIEW} … RENAME TO; `kind` as in `Relation.kind`, "table" for any."""
+
+    kind: str
+    name: Name
+    new_name: str
+    new_position: int
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class MoveRelation:
+    """ALTER {TABLE | VIEW | MATERIALIZED VIEW} … SET SCHEMA."""
+
+    kind: str
+    name: Name
+    schema: str
+    schema_position: int
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class SwapRelations:
+    """ALTER {TABLE | VIEW | MATERIALIZED VIEW} … SWAP WITH: each gets the other's name."""
+
+    kind: str
+    name: Name
+    other: Name
+
+
+@dataclass(frozen=True)
+class AlterOwner:
+    """ALTER … OWNER TO of a schema or a relation."""
+
+    kind: str
+    name: Name
+    owner: str
+    owner_position: int
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Comment:
+    """COMMENT ON; `column` is with its position, `text` None removes the comment."""
+
+    kind: str  # "table" for any relation, "view", "materialized view", "column", "schema" or "database"
+    name: Name
+    column: tuple[str, int] | None
+    text: str | None
+
+
 class Password(str):
     """Clear text that must not get into a log."""
 
@@ -459,6 +534,14 @@ Statement = (
     | CreateDatabase
     | DropDatabase
     | AlterDatabase
+    | CreateSchema
+    | DropSchema
+    | RenameSchema
+    | RenameRelation
+    | MoveRelation
+    | SwapRelations
+    | AlterOwner
+    | Comment
     | CreateUser
     | AlterUser
     | RenameUser

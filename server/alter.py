@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from catalog import errors
-from catalog.errors import Error, not_found
+from catalog.errors import Error
 from catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job
-from planner.bind import resolve
 from planner.privileges import check_owner
 from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
 from planner.strategy import NO_SHUFFLE, SNAPSHOT
+from server.kinds import find_to_alter
 from server.result import Notice, Result
 from server.session import Session
 
@@ -82,17 +82,9 @@ def _change(session: Session, name: Name, changed: Callable[[Job], Job], is_defe
 
 def _job(session: Session, name: Name) -> Job:
     """The job of the view a name means. Raises Error 42704, 42809 or 42501."""
-    catalog = session.context.store.catalog
-    try:
-        relation = resolve(catalog, session.scope, name)
-    except Error as error:
-        if error.sqlstate != errors.UNDEFINED_TABLE:
-            raise
-        raise not_found(_KIND, str(name), position=name.position) from error
-    if relation.kind != _KIND:
-        raise Error(f'"{name}" is not a {_KIND}', errors.WRONG_OBJECT_TYPE, position=name.position)
+    relation = find_to_alter(session, name, _KIND)
     check_owner(session.user, relation.securable, name.position)
-    return catalog.job_by_id[relation.id]
+    return session.context.store.catalog.job_by_id[relation.id]
 
 
 def _is_creating(job: Job) -> bool:

@@ -8,8 +8,9 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP, INITIAL, Column, Job, Relation
 from catalog.names import quote_if_needed
-from planner.batch.query import check_reads, plan_query, relations_read
+from planner.batch.query import Environment, check_reads, plan_query, relations_read
 from planner.bind import resolve
+from planner.definitions import settled
 from planner.explain.explain import notices
 from planner.options import ViewOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
@@ -49,7 +50,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
     refuse_temporary(session, upstreams)
-    relation = _view_relation(session, statement, plan, upstreams)
+    relation = _view_relation(session, environment, statement, plan, upstreams)
     job = Job(
         0,
         INITIAL,
@@ -63,7 +64,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
         order=plan.order,
         specific_group=group,
     )
-    backfill = session.context.jobs.create(relation, plan, job)
+    backfill = session.context.jobs.create(relation, plan, job, environment.catalog)
     check = session.check_cancelled if is_background else watch(session, "CREATE MATERIALIZED VIEW")
     try:
         session.context.jobs.wait_for(backfill, check, is_background)
@@ -77,17 +78,22 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
 
 
 def _view_relation(
-    session: Session, statement: CreateMaterializedView, plan: StreamPlan, upstreams: Iterable[int]
+    session: Session,
+    environment: Environment,
+    statement: CreateMaterializedView,
+    plan: StreamPlan,
+    upstreams: Iterable[int],
 ) -> Relation:
+    schema = target_schema(session, statement)
     return Relation(
         id=0,
         database=session.database,
-        schema=target_schema(session, statement),
+        schema=schema,
         name=statement.name.name,
         kind="materialized view",
         columns=plan.columns,
         key=plan.key,
-        definition=statement.definition,
+        definition=settled(statement.definition, schema, environment),
         created=False,
         owner=session.user.name,
         upstreams=tuple(sorted(upstreams)),
@@ -107,15 +113,16 @@ def create_view(session: Session, statement: CreateView) -> Result:
             raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
         upstreams = relations_read(statement.query, environment)
         refuse_temporary(session, upstreams)
+        schema = target_schema(session, statement)
         relation = Relation(
             id=store.next_id(cursor),
             database=session.database,
-            schema=target_schema(session, statement),
+            schema=schema,
             name=statement.name.name,
             kind="view",
             columns=_view_columns(statement, session.describe(batch)),
             key=(),
-            definition=statement.definition,
+            definition=settled(statement.definition, schema, environment),
             created=True,
             owner=session.user.name,
             upstreams=tuple(sorted(upstreams)),
@@ -198,13 +205,14 @@ def drop(session: Session, statement: Drop) -> Result:
             if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
                 raise
             notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
-    dropped = _with_dependents(session, targets, statement.cascade)
-    _refuse_creating([relation for relation in dropped if relation not in targets])
+    dropped = with_dependents(session, targets, statement.cascade)
+    refuse_creating([relation for relation in dropped if relation not in targets])
     session.context.jobs.drop(dropped)
     return Result(tag, notices=notices_)
 
 
-def _with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
+def with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
+    """Relations, and what depends on them. Raises Error 2BP01 for any such without `cascade`."""
     catalog = session.context.store.catalog
     found = {relation.id: relation for relation in targets}
     pending = list(targets)
@@ -223,7 +231,7 @@ def _with_dependents(session: Session, targets: list[Relation], cascade: bool) -
     return list(found.values())
 
 
-def _refuse_creating(dependents: list[Relation]) -> None:
+def refuse_creating(dependents: list[Relation]) -> None:
     """CASCADE cancels no job, as in RisingWave. Raises Error 55006."""
     creating = [relation for relation in dependents if not relation.created]
     if creating:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Relation
+from catalog.system_views import is_system
+from planner.batch.pg_names import is_reserved
 from planner.bind import resolve
 from planner.statements import Name
 from server.session import Session
@@ -12,13 +14,31 @@ from server.session import Session
 
 def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
     """The relation. Raises, in RisingWave's words (reference §8.3), Error 42704 if there is none, 42809 for another."""
-    try:
-        relation = resolve(session.context.store.catalog, session.scope, name, kind)
-    except Error as error:
-        if error.sqlstate != errors.UNDEFINED_TABLE:
-            raise
-        raise not_found(kind, str(name), position=name.position) from error
+    relation = _find(session, name, kind)
     if relation.kind != kind:
         right = relation.kind
         raise Error(f"Use `DROP {right.upper()}` to drop a {right}.", errors.WRONG_OBJECT_TYPE, position=name.position)
     return relation
+
+
+def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
+    """As `find_of_kind`, for ALTER and COMMENT, whose TABLE is any relation as in Postgres."""
+    relation = _find(session, name, kind)
+    if kind not in ("table", relation.kind):
+        raise Error(f'"{name}" is not a {kind}', errors.WRONG_OBJECT_TYPE, position=name.position)
+    return relation
+
+
+def _find(session: Session, name: Name, kind: str) -> Relation:
+    try:
+        return resolve(session.context.store.catalog, session.scope, name, kind)
+    except Error as error:
+        if error.sqlstate != errors.UNDEFINED_TABLE:
+            raise
+        raise not_found(kind, str(name), position=name.position) from error
+
+
+def check_name(name: str, position: int) -> None:
+    """Raise Error 42939 for the name of a system relation that is found without a schema: it would hide the new one."""
+    if is_reserved(name, is_system):
+        raise Error(f'relation name "{name}" is reserved', errors.RESERVED_NAME, position=position)

@@ -10,9 +10,12 @@ from catalog.lake import Cursor
 from catalog.model import Relation
 from catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
 from catalog.store import already_exists
+from catalog.system_views import SCHEMAS
 from catalog.temporary import create_temporary_schema
-from planner.privileges import check
+from planner.bind import check_database
+from planner.privileges import check, permission_denied
 from planner.statements import CreateMaterializedView, CreateTable, CreateTableAs, CreateView
+from server.kinds import check_name
 from server.result import Notice
 from server.session import Session
 
@@ -35,17 +38,24 @@ def _is_temporary(statement: Creation) -> bool:
 def target_schema(session: Session, statement: Creation) -> str:
     """The schema a new relation goes to; `pg_temp` where the session has made none for its temporary tables yet.
 
-    Raises Error 3F000, 42501 without the privilege CREATE on it, 42P16 for one of temporary tables.
+    Raises Error 3F000, 42939, 0A000, 42501 without the privilege CREATE on it, 42P16 for one of temporary tables.
     """
     if _is_temporary(statement):
         return session.temporary_schema or TEMPORARY_SCHEMA
-    schema, position = statement.name.schema or session.scope.schema, statement.name.position
+    name, position = statement.name, statement.name.position
+    check_database(name, session.database)
+    schema = name.schema or next((s for s in session.scope.path if not is_temporary_schema(s)), None)
+    if schema is None:
+        raise Error("no schema has been selected to create in", errors.INVALID_SCHEMA_NAME, position=position)
     catalog = session.context.store.catalog
+    if schema in SCHEMAS:
+        raise permission_denied(f'permission denied to create "{schema}.{name.name}"', position)
     if is_temporary_schema(schema):
         message = "cannot create relations in temporary schemas of other sessions"
         raise Error(message, errors.INVALID_TABLE_DEFINITION, position=position)
     if (session.database, schema) not in catalog.schemas:
         raise Error(f"schema not found: {schema}", errors.INVALID_SCHEMA_NAME, position=position)
+    check_name(name.name, position)
     check(catalog, session.user, catalog.securables[session.database, schema], "CREATE", position)
     return schema
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from catalog import errors
+from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
-from catalog.names import DEFAULT_DATABASE, literal
+from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
 from catalog.types import Type, duckdb_type
@@ -107,12 +107,26 @@ class Session:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.database, temporary=self.temporary_schema)
+        """The user's database and the schemas of `search_path` that there are and into which the user may look.
+
+        First of all comes the session's own schema of temporary tables, if it has made some.
+        """
+        catalog = self.pinned.catalog if self.pinned else self.context.store.catalog
+        user = self.user
+
+        def counts(schema: str) -> bool:
+            found = catalog.securables.get((self.database, schema))
+            return schema in system_views.SCHEMAS if found is None else holds(catalog, user, found, "USAGE")
+
+        names = (user.name if name == "$user" else name for name in parse_search_path(self.get("search_path")))
+        own = (self.temporary_schema,) if self.temporary_schema is not None else ()
+        path = tuple(dict.fromkeys((*own, *(name for name in names if counts(name)))))
+        return Scope(self.database, path, self.temporary_schema)
 
     @property
     def environment(self) -> Environment:
         settings = {name: self.get(name) for name in SESSION}
-        settings |= {"database": self.database, "user": self.user.name, "schema": self.scope.schema}
+        settings |= {"database": self.database, "user": self.user.name}
         pinned = self.pinned or Pinned(None, self.context.store.catalog)
         return Environment(pinned.catalog, self.scope, settings, is_system, self.user, pinned.snapshot)
 

@@ -51,9 +51,13 @@ def _rows(session: Session, statement: Show) -> list[tuple[object, ...]]:
     match statement.what:
         case "TABLES" | "VIEWS" | "MATERIALIZED VIEWS":
             kind = statement.what.removesuffix("S").lower()
-            wanted = statement.schema or session.scope.schema
-            found = [r for r in catalog.relations if r.kind == kind and r.created and r.schema == wanted]
-            return [(relation.qualified_name,) for relation in sorted(found, key=lambda r: r.name)]
+            wanted = [statement.schema] if statement.schema else session.scope.path
+            found = [r for r in catalog.relations if r.kind == kind and r.created and r.database == session.database]
+            return [
+                (relation.qualified_name,)
+                for schema in wanted
+                for relation in sorted((r for r in found if r.schema == schema), key=lambda r: r.name)
+            ]
         case "DATABASES":
             return [(database,) for database in sorted(catalog.databases)]
         case "SCHEMAS":

@@ -76,7 +76,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
         with store.change(cursor=cursor):
             schema = made_schema(session, cursor, statement)
             relation = replace(relation, id=store.next_id(cursor), schema=schema)
-            store.create_relation(cursor, relation)
+            relation = store.create_relation(cursor, relation)
             count = store_new(cursor, relation)
         take_temporary(session, relation)
     return Result(f"INSERT 0 {count}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.names import parse_search_path, quote_if_needed
 from planner.parallelism import DEFAULT, LARGEST, normalise_backfill_parallelism, normalise_parallelism
 
 
@@ -37,6 +38,11 @@ def _boolean(text: str) -> str:
 
 def _text(text: str) -> str:
     return text
+
+
+def _schemas(text: str) -> str:
+    """A list of schemas as PostgreSQL prints it."""
+    return ", ".join(map(quote_if_needed, parse_search_path(text)))
 
 
 def _integer(low: int, high: int) -> Callable[[str], str]:
@@ -118,7 +124,7 @@ SESSION: dict[str, Variable] = {
         Variable("extra_float_digits", "1", _integer(-15, 3), "Floats are always printed exactly"),
         Variable("bytea_output", "hex", _one_of("hex"), "Text format of bytea; hex only"),
         Variable("password_encryption", "scram-sha-256", _one_of("scram-sha-256"), "What passwords are kept as"),
-        Variable("search_path", '"$user", public', _text, "Where unqualified names are looked up"),
+        Variable("search_path", '"$user", public', _schemas, "Where unqualified names are looked up"),
         Variable("server_version", "13.14.0", _text, "Version of PostgreSQL that clients see"),
         Variable("server_version_num", "130014", _text, "The same as a number"),
         Variable("standard_conforming_strings", "on", _text, "Backslashes in '...' are ordinary"),

@@ -10,6 +10,7 @@ from catalog import lake
 from catalog.lake import Lake
 from catalog.migrations import MIGRATIONS
 from catalog.model import INITIAL, Column, Job, Relation, Watermark
+from catalog.names import LakeTable
 from catalog.store import Store
 from catalog.types import parse_type
 
@@ -33,6 +34,7 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pyte
             store = Store(opened)
             [relation] = [r for r in store.catalog.relations if r.id == 2000]
             assert (relation.name, relation.append_only, relation.watermark) == ("t", False, None)
+            assert relation.made_as == LakeTable("dev.public", "t")
         finally:
             opened.close()
 

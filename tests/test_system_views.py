@@ -35,6 +35,7 @@ INSERT INTO lake.sparkwave.relations
      now(), now()),
     (16421, 'dev', 's2', 'u', 'table', 'CREATE TABLE s2.u (a INT)', ['_row_id'], [], true, 'postgres', now(), now()),
     (16430, 'other', 'public', 't', 'table', 'CREATE TABLE t (a INT)', ['_row_id'], [], true, 'root', now(), now());
+UPDATE lake.sparkwave.relations SET lake_schema = database || '.' || schema, lake_name = name;
 INSERT INTO lake.sparkwave.columns VALUES
     (16388, 1, 'id', 'integer', false, false), (16388, 2, 'name', 'character varying', false, false),
     (16388, 3, 'amt', 'numeric(10,2)', false, false), (16388, 4, 'tags', 'integer[]', false, false),

@@ -17,7 +17,7 @@ CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM
 -- With the relations that are being created, which are visible in rw_materialized_views alone.
 CREATE OR REPLACE TABLE pgc._all_relations AS
 SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
-       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only
+       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only, r.lake_schema, r.lake_name
 FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
 LEFT JOIN pgc._roles o ON o.name = r.owner;
@@ -80,6 +80,17 @@ FROM pgc._relations r
 JOIN pgc._columns c ON c.relation_id = r.id AND list_contains(r.key, c.name)
 GROUP BY ALL
 HAVING NOT bool_or(c.is_hidden);
+
+-- Comments: `__class` is what the thing is a row of (pg_class, pg_namespace, pg_database), `__column` 0 if it is no column.
+CREATE OR REPLACE TABLE pgf._comment AS
+SELECT o.id AS __oid, o.class AS __class, coalesce(k.attnum, 0)::INTEGER AS __column, o.database AS __database,
+       c.text AS __text
+FROM lake.sparkwave.comments c
+JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._relations
+      UNION ALL SELECT id, 2615, database FROM pgc._namespaces
+      UNION ALL SELECT id, 1262, NULL FROM pgc._databases) o ON o.id = c.object_id
+LEFT JOIN pgc._columns k ON k.relation_id = c.object_id AND k.name = c.column_name
+WHERE c.column_name IS NULL OR k.attnum IS NOT NULL;
 
 -- Lookup tables of the functions, with columns no caller has (see base.sql).
 CREATE OR REPLACE TABLE pgf._namespace AS

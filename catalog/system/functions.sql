@@ -70,10 +70,17 @@ CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o) AS
     (o, pretty) AS (SELECT 'PRIMARY KEY (' || __list || ')' FROM pgf._index WHERE __constraint_oid = o);
 CREATE OR REPLACE MACRO pgf.pg_get_expr(e, o) AS e::VARCHAR, (e, o, pretty) AS e::VARCHAR;
 
--- There are no comments, functions, rules, triggers, partitions, sequences or extended statistics to describe.
-CREATE OR REPLACE MACRO pgf.obj_description(o) AS NULL::VARCHAR, (o, c) AS NULL::VARCHAR;
-CREATE OR REPLACE MACRO pgf.shobj_description(o, c) AS NULL::VARCHAR;
-CREATE OR REPLACE MACRO pgf.col_description(o, n) AS NULL::VARCHAR;
+-- Comments, of a class as PostgreSQL's catalogs are called.
+CREATE OR REPLACE MACRO pgf.obj_description(o) AS
+    (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __column = 0 AND __class <> 1262),
+    (o, c) AS (SELECT any_value(__text) FROM pgf._comment
+               WHERE __oid = o AND __column = 0 AND __class = CASE c WHEN 'pg_class' THEN 1259 WHEN 'pg_namespace' THEN 2615 END);
+CREATE OR REPLACE MACRO pgf.shobj_description(o, c) AS
+    (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __class = CASE c WHEN 'pg_database' THEN 1262 END);
+CREATE OR REPLACE MACRO pgf.col_description(o, n) AS
+    (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __class = 1259 AND n <> 0 AND __column = n);
+
+-- There are no functions, rules, triggers, partitions, sequences or extended statistics to describe.
 CREATE OR REPLACE MACRO pgf.pg_get_functiondef(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_function_result(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS NULL::VARCHAR;
@@ -150,9 +157,9 @@ CREATE OR REPLACE VIEW pgf._size AS
 SELECT r.id AS __oid, s.record_count AS __rows, s.file_size_bytes AS __bytes
 FROM pgc._relations r
 JOIN __ducklake_metadata_lake.ducklake_schema n
-    ON n.schema_name = r.database || '.' || r.schema AND n.end_snapshot IS NULL
+    ON n.schema_name = r.lake_schema AND n.end_snapshot IS NULL
 JOIN __ducklake_metadata_lake.ducklake_table t
-    ON t.schema_id = n.schema_id AND t.table_name = r.name AND t.end_snapshot IS NULL
+    ON t.schema_id = n.schema_id AND t.table_name = r.lake_name AND t.end_snapshot IS NULL
 JOIN __ducklake_metadata_lake.ducklake_table_stats s ON s.table_id = t.table_id;
 CREATE OR REPLACE MACRO pgf.pg_table_size(o) AS
     coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT;

@@ -45,12 +45,6 @@ CREATE OR REPLACE TABLE pgc.pg_stats (
     n_distinct DOUBLE, most_common_vals VARCHAR[], most_common_freqs DOUBLE[], histogram_bounds VARCHAR[],
     correlation DOUBLE
 );
-CREATE OR REPLACE TABLE pgc.pg_description (
-    objoid UINTEGER, classoid UINTEGER, objsubid INTEGER, description VARCHAR
-);
-CREATE OR REPLACE TABLE pgc.pg_shdescription (
-    objoid UINTEGER, classoid UINTEGER, description VARCHAR
-);
 CREATE OR REPLACE TABLE pgc.pg_seclabel (
     objoid UINTEGER, classoid UINTEGER, objsubid INTEGER, provider VARCHAR, label VARCHAR
 );

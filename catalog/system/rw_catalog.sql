@@ -351,3 +351,7 @@ CREATE OR REPLACE TABLE rwc.rw_internal_tables (
     initialized_at TIMESTAMPTZ, created_at TIMESTAMPTZ, initialized_at_cluster_version VARCHAR,
     created_at_cluster_version VARCHAR
 );
+
+-- Comments.
+CREATE OR REPLACE VIEW rwc.rw_description AS
+SELECT objoid::INTEGER AS objoid, classoid::INTEGER AS classoid, objsubid, description FROM pgc.pg_description;

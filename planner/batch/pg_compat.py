@@ -37,16 +37,19 @@ VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 _POSTGRES = Dialect.get_or_raise("postgres")
 
 
-def rewrite(tree: exp.Expr, is_system: IsSystem, session: Mapping[str, str]) -> exp.Expr:
+def rewrite(
+    tree: exp.Expr, is_system: IsSystem, session: Mapping[str, str], path: tuple[str, ...] = ("public",)
+) -> exp.Expr:
     """The tree (of sqlglot's `postgres` dialect) with PostgreSQL's catalog in DuckDB's terms; user tables stay.
 
     `is_system(schema, name)` tells system relations and, for the schema "pgf", our functions. `session` has
-    "database", "user", "schema" and settings by name. The result is a new tree, to be written in dialect `duckdb`;
-    columns keep the names that PostgreSQL would give them.
+    "database", "user" and settings by name, `path` the schemas that names are looked up in. The result is a new tree,
+    to be written in dialect `duckdb`; columns keep the names that PostgreSQL would give them.
     """
     root = tree.copy()
     nodes = list(root.walk())
-    context = Context(is_system, session, frozenset(n.alias.lower() for n in nodes if isinstance(n, exp.CTE)))
+    ctes = frozenset(n.alias.lower() for n in nodes if isinstance(n, exp.CTE))
+    context = Context(is_system, session, path, ctes)
     items = [item for node in nodes if isinstance(node, exp.Select) for item in node.expressions]
     names = [(item.parent, item.index, output_name(item)) for item in items if not _has_name(item)]
     # The walk is breadth first from the root, so this is leaves first.
@@ -200,14 +203,18 @@ def _current_setting(context: Context, args: list[exp.Expr]) -> exp.Expr:
 
 def _current_schemas(context: Context, args: list[exp.Expr]) -> exp.Expr:
     implicit = not args or args[0] == exp.true()
-    return strings(context.search_path if implicit else context.search_path[1:])
+    return strings(context.search_path if implicit else list(context.path))
+
+
+def _current_schema(context: Context, args: list[exp.Expr]) -> exp.Expr:
+    return exp.Literal.string(context.path[0]) if context.path else exp.cast(exp.null(), "VARCHAR", dialect="duckdb")
 
 
 _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
     "version": lambda context, args: exp.Literal.string(context.session.get("version", VERSION)),
     "current_database": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
     "current_catalog": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
-    "current_schema": lambda context, args: exp.Literal.string(context.schema),
+    "current_schema": _current_schema,
     "current_schemas": _current_schemas,
     "current_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
     "session_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -139,24 +139,18 @@ class Context:
 
     is_system: IsSystem
     session: Mapping[str, str]
+    path: tuple[str, ...]  # the schemas of `search_path` that there are
     ctes: frozenset[str]
 
     @cached_property
     def search_path(self) -> list[str]:
-        """The schemas searched for an unqualified name, the implicit one first."""
-        listed = [part.strip().strip('"') for part in self.settings.get("search_path", "").split(",")]
-        return list(dict.fromkeys(["pg_catalog", self.schema, *(part for part in listed if part not in ("", "$user"))]))
-
-    @property
-    def schema(self) -> str:
-        return self.session.get("schema", "public")
+        """The schemas searched for an unqualified name, with the one that PostgreSQL has on every path."""
+        return list(self.path if "pg_catalog" in self.path else ("pg_catalog", *self.path))
 
     @cached_property
     def settings(self) -> dict[str, str]:
         """The session's settings by lower-case name."""
-        return {
-            name.lower(): value for name, value in self.session.items() if name not in ("database", "user", "schema")
-        }
+        return {name.lower(): value for name, value in self.session.items() if name not in ("database", "user")}
 
     def is_function(self, name: str) -> bool:
         return self.is_system(FUNCTIONS, name)
@@ -168,7 +162,21 @@ class Context:
             return schema if self.is_system(schema, name) else None
         if name in self.ctes:
             return None
-        return next((schema for schema in IMPLICIT_SCHEMAS if self.is_system(schema, name)), None)
+        return system_schema(name, self.path, self.is_system)
+
+
+def system_schema(name: str, path: Iterable[str], is_system: IsSystem) -> str | None:
+    """The system schema in which an unqualified name is found; None for a user's relation, or nothing.
+
+    To be asked where the user has none of that name, who may not call one as what is on every path (`is_reserved`).
+    """
+    schemas = (*IMPLICIT_SCHEMAS, *(schema for schema in path if schema in SCHEMAS))
+    return next((schema for schema in schemas if is_system(schema, name)), None)
+
+
+def is_reserved(name: str, is_system: IsSystem) -> bool:
+    """Whether a system relation is found by this name alone."""
+    return system_schema(name, (), is_system) is not None
 
 
 def output_name(item: exp.Expr) -> str:

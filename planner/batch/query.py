@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -13,13 +13,14 @@ from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
 from catalog.users import User
 from planner.batch import pg_compat
+from planner.batch.pg_names import system_schema
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
-from planner.bind import Scope, data_type, find, resolve_readable
+from planner.bind import Scope, check_database, data_type, find, resolve_readable, scope_of
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
-from planner.parse.trees import column_type, is_cte, name_of
+from planner.parse.trees import column_type, folded, is_cte, name_of
 from planner.privileges import check_relation, permission_denied
 from planner.statements import Name
 from planner.views import keep_arguments, reference
@@ -107,7 +108,8 @@ def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
 
 def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
     """DuckDB's text of a tree whose tables are resolved."""
-    rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings)
+    path = environment.scope.path
+    rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings, path)
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (
@@ -160,8 +162,7 @@ def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | No
             continue
         check_relation(catalog, user, relation, "SELECT", name.position)
         if relation.is_view:
-            scope = Scope(relation.database, relation.schema)
-            inner = replace(environment, scope=scope, user=catalog.users[relation.owner])
+            inner = replace(environment, scope=scope_of(relation), user=catalog.users[relation.owner])
             check_reads(reference(relation, table.copy()).this, inner)
 
 
@@ -185,7 +186,7 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for table in base_tables(tree):
         relation = find_relation(name_of(table), environment)
         if relation is not None:
-            _qualify_columns(tree, table)
+            qualify_columns(tree, table)
             table.replace(
                 _inlined(relation, table, environment) if relation.is_view else _readable(relation, table, environment)
             )
@@ -195,20 +196,19 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """The query of a view, its own names resolved where the view is."""
     subquery = reference(view, table)
-    resolve_tables(subquery.this, replace(environment, scope=Scope(view.database, view.schema)))
+    resolve_tables(subquery.this, replace(environment, scope=scope_of(view)))
     return subquery
 
 
 def find_relation(name: Name, environment: Environment) -> Relation | None:
     """The user relation a name means; None for a system view. Raises Error 42P01."""
-    schema = name.schema
-    if schema in pg_compat.SCHEMAS:
-        if not environment.is_system(schema, name.name):
+    check_database(name, environment.scope.database)
+    if name.schema in pg_compat.SCHEMAS:
+        if not environment.is_system(name.schema, name.name):
             raise Error(f"table or source not found: {name}", errors.UNDEFINED_TABLE, position=name.position)
         return None
-    if (schema is None and find(environment.catalog, environment.scope, name) is None) and any(
-        environment.is_system(system, name.name) for system in ("pg_catalog", "rw_catalog")
-    ):
+    is_named = name.schema is not None or find(environment.catalog, environment.scope, name) is not None
+    if not is_named and system_schema(name.name, environment.scope.path, environment.is_system):
         return None
     relation = resolve_readable(environment.catalog, environment.scope, name)
     failed_job(environment.catalog, relation)
@@ -249,8 +249,8 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
 def lake_table(relation: Relation, alias: str | None) -> exp.Table:
     """A relation's table in the lake, under an alias if one is given."""
     table = exp.Table(
-        this=exp.to_identifier(relation.name, quoted=True),
-        db=exp.to_identifier(f"{relation.database}.{relation.schema}", quoted=True),
+        this=exp.to_identifier(relation.lake_table.name, quoted=True),
+        db=exp.to_identifier(relation.lake_table.schema, quoted=True),
         catalog=exp.to_identifier(LAKE),
     )
     table.meta[_RESOLVED] = True
@@ -266,12 +266,18 @@ def staged_table(name: str) -> exp.Table:
     return table
 
 
-def _qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
-    """`schema.table.column` becomes `table.column`, since the table now has just its alias."""
+def qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
+    """`database.schema.table.column` becomes `table.column`, since the table now has just its alias."""
     for column in tree.find_all(exp.Column):
-        if column.args.get("db") is not None and column.table == table.name and column.db == table.db:
+        if column.args.get("db") is not None and _same(column, table, ("table", "db"), ("this", "db")):
             column.set("db", None)
             column.set("catalog", None)
+
+
+def _same(column: exp.Column, table: exp.Table, of_column: Iterable[str], of_table: Iterable[str]) -> bool:
+    """Whether a column's qualifiers spell a table's."""
+    parts = [(column.args.get(one), table.args.get(other)) for one, other in zip(of_column, of_table, strict=True)]
+    return all(one is not None and other is not None and folded(one) == folded(other) for one, other in parts)
 
 
 def _parameter_number(node: exp.Expr) -> int | None:

@@ -23,6 +23,7 @@ from planner.batch.query import (
     infer_parameters,
     lake_table,
     plan_query,
+    qualify_columns,
     resolve_tables,
     staged_table,
 )
@@ -115,6 +116,7 @@ def plan_change(
     if values:
         tree.set("expressions", [exp.EQ(this=_identifier(name), expression=value) for name, value in values.items()])
     parameters = infer_parameters(tree, environment, oids)
+    qualify_columns(tree, tree.this)
     tree.this.replace(lake_table(target, alias_of(tree.this)))
     batch = Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters)
     return Change(batch, True, whens, assigned)
@@ -146,6 +148,7 @@ def _changed_rows(
 def staged_batch(query: exp.Select, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
     """A query over the `marked` table and others."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
+    qualify_columns(query, table)
     table.replace(lake_table(target, alias_of(table)))
     return Batch(finish(resolve_tables(query, environment), environment, parameters), parameters)
 

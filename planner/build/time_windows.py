@@ -21,6 +21,7 @@ _UNITS: dict[str, int] = {
     "DAY": 86_400_000_000,
     "WEEK": 7 * 86_400_000_000,
 }
+WINDOWS = ("TUMBLE", "HOP")
 # Functions of our own in `planner.functions`: the start of the window of some µs that a time falls into, and a time
 # some µs later.
 TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
@@ -29,7 +30,7 @@ TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
 def expand_windows(tree: exp.Expr) -> exp.Expr:
     """Put the query that it stands for in place of every TUMBLE and HOP, in the tree itself."""
     for table in list(tree.find_all(exp.Table)):
-        if isinstance(table.this, exp.Anonymous) and table.this.name.upper() in ("TUMBLE", "HOP"):
+        if isinstance(table.this, exp.Anonymous) and table.this.name.upper() in WINDOWS:
             windowed = _windowed(table, table.this)
             for argument in ("joins", "laterals"):
                 windowed.set(argument, table.args.get(argument))

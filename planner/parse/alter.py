@@ -16,16 +16,20 @@ from planner.parallelism import (
     normalise_backfill_parallelism,
     normalise_parallelism,
 )
+from planner.parse.naming import Naming, parse_naming
 from planner.parse.tokens import TokenReader
 from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
 
-AlterView = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup
+AlterView = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup | Naming
 
 
 def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
     """From the view's name on."""
+    if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     position = reader.offset + 1
+    if (naming := parse_naming(reader, "materialized view", name, if_exists)) is not None:
+        return naming
     if reader.accept("RESET", "RESOURCE_GROUP"):
         reset = AlterResourceGroup(name, None, reader.accept("DEFERRED"))
         reader.finish()
@@ -34,7 +38,8 @@ def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
         raise Error(
             "this ALTER MATERIALIZED VIEW is not supported",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM and RESOURCE_GROUP are.",
+            hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP and SCHEMA, RENAME TO, "
+            "OWNER TO and SWAP WITH are.",
             position=position,
         )
     setting = _SETTINGS[reader.identifier().upper()]

@@ -6,8 +6,11 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.names import quote_if_needed
 from planner.parse.alter import parse_alter_materialized_view
 from planner.parse.database import parse_alter_database
+from planner.parse.naming import parse_alter_relation
+from planner.parse.schema import parse_alter_schema
 from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree
@@ -131,10 +134,26 @@ def parse_set(reader: TokenReader) -> Statement:
         reader.accept("LOCAL")
     if reader.accept("TIME", "ZONE"):
         return SetVariable("timezone", _set_value(reader))
+    if reader.accept("SCHEMA"):
+        return SetVariable("search_path", _set_schemas(reader))
+    return _assignment(reader)
+
+
+def _assignment(reader: TokenReader, system: bool = False) -> SetVariable:
+    """`name {TO | =} {value, … | DEFAULT}`."""
     name = reader.dotted_word()
     if not reader.accept("TO"):
         reader.expect("=")
-    return SetVariable(name, _set_value(reader))
+    return SetVariable(name, _set_schemas(reader) if name == "search_path" else _set_value(reader), system)
+
+
+def _set_schemas(reader: TokenReader) -> str | None:
+    """The value of `search_path`: each item, quoted in whatever way, is the name of one schema."""
+    if reader.peek() == "DEFAULT":
+        return _set_value(reader)
+    values = reader.comma_separated(reader.value)
+    reader.finish()
+    return ", ".join(map(quote_if_needed, values))
 
 
 def _set_value(reader: TokenReader) -> str | None:
@@ -156,6 +175,12 @@ def parse_alter(reader: TokenReader) -> Statement:
     reader.expect("ALTER")
     if reader.accept("MATERIALIZED", "VIEW"):
         return parse_alter_materialized_view(reader)
+    if reader.accept("TABLE"):
+        return parse_alter_relation(reader, "table")
+    if reader.accept("VIEW"):
+        return parse_alter_relation(reader, "view")
+    if reader.accept("SCHEMA"):
+        return parse_alter_schema(reader)
     if reader.accept("DATABASE"):
         return parse_alter_database(reader)
     if reader.accept("USER") or reader.accept("ROLE"):
@@ -171,10 +196,7 @@ def parse_alter(reader: TokenReader) -> Statement:
             position=reader.offset + 1,
         )
     reader.expect("SET")
-    name = reader.dotted_word()
-    if not reader.accept("TO"):
-        reader.expect("=")
-    return SetVariable(name, _set_value(reader), system=True)
+    return _assignment(reader, system=True)
 
 
 _WAITED = ("TABLE", "MATERIALIZED VIEW", "SINK", "INDEX")

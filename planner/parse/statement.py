@@ -28,8 +28,10 @@ from planner.parse.control import (
 from planner.parse.cursors import parse_close, parse_declare, parse_fetch
 from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
+from planner.parse.naming import parse_comment
 from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.privileges import parse_grant, parse_revoke
+from planner.parse.schema import parse_create_schema, parse_drop_schema
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.transactions import (
@@ -49,6 +51,7 @@ from planner.statements import (
     DeclareCursor,
     Drop,
     DropDatabase,
+    DropSchema,
     DropUser,
     Empty,
     Explain,
@@ -95,6 +98,8 @@ def _create(reader: TokenReader) -> Statement:
         reader.identifier()
         reader.expect("TABLE")
         return replace(parse_create_table(reader), is_temporary=True)
+    if reader.accept("SCHEMA"):
+        return parse_create_schema(reader)
     if reader.accept("DATABASE"):
         return parse_create_database(reader)
     if reader.peek() in ("USER", "ROLE"):
@@ -103,7 +108,7 @@ def _create(reader: TokenReader) -> Statement:
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, CREATE VIEW, CREATE MATERIALIZED VIEW, CREATE DATABASE and CREATE USER are.",
+        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -188,8 +193,10 @@ def _refuse_duplicates(options: tuple[Option, ...]) -> None:
         seen.add(option.name)
 
 
-def _drop(reader: TokenReader) -> Drop | DropDatabase | DropUser:
+def _drop(reader: TokenReader) -> Drop | DropSchema | DropDatabase | DropUser:
     reader.expect("DROP")
+    if reader.accept("SCHEMA"):
+        return parse_drop_schema(reader)
     if reader.accept("DATABASE"):
         return parse_drop_database(reader)
     if reader.accept("USER") or reader.accept("ROLE"):
@@ -243,6 +250,7 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "ALTER": parse_alter,
     "GRANT": parse_grant,
     "REVOKE": parse_revoke,
+    "COMMENT": parse_comment,
     "FLUSH": parse_flush,
     "RECOVER": parse_recover,
     "WAIT": parse_wait,

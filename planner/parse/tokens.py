@@ -140,8 +140,8 @@ class TokenReader:
         return int(text)
 
     def string(self) -> str:
-        """A quoted string's text."""
-        if self.at_end or self._tokens[self._index].token_type != TokenType.STRING:
+        """A quoted string's text, in dollar quotes too."""
+        if self.at_end or self._tokens[self._index].token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
             raise self.syntax_error()
         self._index += 1
         return self._tokens[self._index - 1].text

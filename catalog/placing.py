@@ -1,0 +1,55 @@
+"""Where relations are and whose: schemas, and what a rename, a move or another owner changes in the catalog.
+
+Nothing is written to the lake but Sparkwave's own relations: a lake table keeps the name it was made with. What writes
+takes the cursor of an open lake transaction, as the methods of `catalog.store` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from catalog.comments import forget_comments
+from catalog.lake import Cursor
+from catalog.model import Relation
+from catalog.names import system_table
+from catalog.store import Store
+from catalog.user_store import forget_grants, move_grants
+from catalog.users import Securable
+
+# The relations of the catalog that hold what can have an owner, by `Securable.kind`.
+_OWNED = {"database": "databases", "schema": "schemas"}
+
+
+def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner: str) -> None:
+    """Add a schema, into which nobody but its owner may look yet."""
+    values = [store.next_id(cursor), database, name, owner]
+    cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", values)
+
+
+def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collection[int]) -> None:
+    """Remove a schema whose relations, with the ids `dropped`, this transaction has dropped."""
+    forget_grants(cursor, (schema.id,))
+    forget_comments(cursor, (schema.id,))
+    cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE id = ?", [schema.id])
+    store.drop_lake_schemas(cursor, dropped)
+
+
+def rename_schema(cursor: Cursor, schema: Securable, name: str) -> None:
+    """Rename a schema; its relations are to be placed in it."""
+    cursor.execute(f"UPDATE {system_table('schemas')} SET name = ? WHERE id = ?", [name, schema.id])
+
+
+def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
+    """Store the names, schemas and definitions of relations."""
+    for relation in relations:
+        cursor.execute(
+            f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ? WHERE id = ?",
+            [relation.schema, relation.name, relation.definition, relation.id],
+        )
+
+
+def set_owner(cursor: Cursor, thing: Securable, owner: str) -> None:
+    """Give a thing another owner, who takes the old one's place as grantor."""
+    table = system_table(_OWNED.get(thing.kind, "relations"))
+    cursor.execute(f"UPDATE {table} SET owner = ? WHERE id = ?", [owner, thing.id])
+    move_grants(cursor, thing, owner)

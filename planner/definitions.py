@@ -1,0 +1,186 @@
+"""Stored definitions, in which names are text: they follow what is renamed or moved.
+
+In a definition a name without a schema is looked up in the schema of what it defines. As in RisingWave (src/meta/src/
+controller/rename.rs) a relation that is called otherwise gets its former name as an alias where it has none, so that
+the columns of the query, and what is made of them, keep their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from catalog.model import Catalog, Relation
+from catalog.names import quote_if_needed
+from planner.batch.pg_names import system_schema
+from planner.batch.query import Environment
+from planner.bind import find, scope_of
+from planner.build.time_windows import WINDOWS
+from planner.parse.statement import parse_statement
+from planner.parse.tokens import TokenReader, tokenize
+from planner.parse.trees import folded, is_cte, name_of
+from planner.statements import CreateMaterializedView, CreateView, Name
+
+Place = tuple[str, str]  # schema and name of a relation
+Target = Callable[[Name], Place | None]  # where what a name means will be; None to leave the name alone
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """A name in FROM or in an option, and where it starts. `names_source` is whether columns are called after it."""
+
+    name: Name
+    start: int
+    names_source: bool
+    in_function: bool = False
+
+
+def settled(definition: str, schema: str, environment: Environment) -> str:
+    """The definition of a view to be made in a schema: names found elsewhere on the search path get their schema."""
+
+    def target(name: Name) -> Place | None:
+        relation = find(environment.catalog, environment.scope, name)
+        if relation is not None:
+            return relation.schema, relation.name
+        if name.schema is not None:
+            return None
+        system = system_schema(name.name, environment.scope.path, environment.is_system)
+        return (system, name.name) if system in environment.scope.path else None
+
+    return _rewritten(definition, schema, target)
+
+
+def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
+    """The relations that change when those with these ids go to other places: themselves, and what names them."""
+    found = []
+    for relation in catalog.relations:
+        if relation.id in places or not places.keys().isdisjoint(relation.upstreams):
+            found.append(_placed(relation, catalog, places))
+    return found
+
+
+def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -> Relation:
+    schema, name = places.get(relation.id, (relation.schema, relation.name))
+
+    def target(mentioned: Name) -> Place | None:
+        meant = find(catalog, scope_of(relation), mentioned)
+        return None if meant is None else places.get(meant.id, (meant.schema, meant.name))
+
+    definition = relation.definition
+    if not relation.is_table:
+        definition = _rewritten(definition, schema, target)
+    return replace(relation, schema=schema, name=name, definition=_with_head(definition, schema, name))
+
+
+def _with_head(definition: str, schema: str, name: str) -> str:
+    """The definition under another name, which has a schema if it had one."""
+    reader = TokenReader(definition)
+    reader.expect("CREATE")
+    reader.accept("MATERIALIZED")
+    reader.identifier()  # TABLE or VIEW
+    reader.accept("IF", "NOT", "EXISTS")
+    start = reader.offset
+    written = reader.name()
+    stop = _end_of_name(tokenize(definition), start)
+    schema_ = schema if written.schema else None
+    return definition[:start] + Name(written.database, schema_, name, 0).sql + definition[stop:]
+
+
+def _rewritten(definition: str, schema: str, target: Target) -> str:
+    """The definition of a view that will be in a schema, with every name as it has to be there."""
+    statement = parse_statement(definition)
+    assert isinstance(statement, CreateView | CreateMaterializedView)
+    tokens = tokenize(definition)
+    edits: list[tuple[int, int, str]] = []
+    ctes = {folded(cte.args["alias"].this) for cte in statement.query.find_all(exp.CTE)}
+    columns = [column for column in statement.query.find_all(exp.Column) if column.args.get("db") is not None]
+    for reference in _references(statement):
+        name = reference.name
+        place = target(name)
+        if place is None or place == (name.schema or schema, name.name):
+            continue
+        stop = _end_of_name(tokens, reference.start)
+        # A CTE of that name would be taken for the relation.
+        schema_ = place[0] if name.schema or place[0] != schema or place[1] in ctes else None
+        edits.append((reference.start, stop, Name(name.database, schema_, place[1], 0).sql))
+        if place[1] != name.name and reference.names_source:
+            stop = _end_of_source(tokens, stop, reference.in_function)
+            if not _is_table_command(tokens, reference.start):
+                edits.append((stop, stop, f" AS {quote_if_needed(name.name)}"))
+        edits += [_bare(column) for column in columns if _is_of(column, name)]
+    for start, stop, text in sorted(set(edits), reverse=True):
+        definition = definition[:start] + text + definition[stop:]
+    return definition
+
+
+def _references(statement: CreateView | CreateMaterializedView) -> Iterator[_Reference]:
+    for option in statement.options if isinstance(statement, CreateMaterializedView) else ():
+        for name in (name for edge in option.edges for name in edge):
+            yield _Reference(name, name.position - 1, names_source=False)
+    for table in statement.query.find_all(exp.Table):
+        source = _windowed(table) if isinstance(table.this, exp.Anonymous) else table
+        if source is not None and isinstance(source.this, exp.Identifier) and not is_cte(source):
+            name = name_of(source)
+            yield _Reference(name, name.position - 1, not table.alias, in_function=source is not table)
+
+
+def _windowed(table: exp.Table) -> exp.Table | None:
+    """The relation in the first argument of a TUMBLE or HOP, as the table that it will be."""
+    arguments = table.this.expressions
+    if table.this.name.upper() not in WINDOWS or not arguments or not isinstance(arguments[0], exp.Column):
+        return None
+    name, schema, database = (arguments[0].args.get(part) for part in ("this", "table", "db"))
+    source = exp.Table(
+        this=name.copy() if name is not None else None,
+        db=schema.copy() if schema is not None else None,
+        catalog=database.copy() if database is not None else None,
+    )
+    source.parent = table
+    return source
+
+
+def _is_of(column: exp.Column, name: Name) -> bool:
+    """Whether a column is written with the schema and name of a relation."""
+    written = folded(column.args["db"]), folded(column.args["table"])
+    return written == (name.schema, name.name)
+
+
+def _bare(column: exp.Column) -> tuple[int, int, str]:
+    """The edit that leaves of a column's qualifiers the relation's name."""
+    first = column.args.get("catalog") or column.args["db"]
+    return first.meta["start"], column.args["table"].meta["start"], ""
+
+
+def _index_at(tokens: list[Token], start: int) -> int:
+    return next(index for index, token in enumerate(tokens) if token.start == start)
+
+
+def _end_of_name(tokens: list[Token], start: int) -> int:
+    """Where the possibly qualified name ends that starts there."""
+    index = _index_at(tokens, start)
+    while index + 2 < len(tokens) and tokens[index + 1].text == ".":
+        index += 2
+    return tokens[index].end + 1
+
+
+def _end_of_source(tokens: list[Token], stop: int, in_function: bool) -> int:
+    """Where an alias goes: behind the call of the function, or FOR SYSTEM_TIME AS OF PROCTIME(), if there is one."""
+    following = [token for token in tokens if token.start >= stop]
+    words = " ".join(token.text.upper() for token in following[:3])
+    if not in_function and not words.startswith("FOR SYSTEM_TIME"):
+        return stop
+    depth = 1 if in_function else 0
+    for token in following:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == ")" and depth == 0:
+            return token.end + 1
+    raise AssertionError("the parser has read its end")
+
+
+def _is_table_command(tokens: list[Token], start: int) -> bool:
+    """Whether a reference is that of `TABLE name`, which has no place for an alias and whose columns need none."""
+    index = _index_at(tokens, start)
+    return index > 0 and tokens[index - 1].text.upper() == "TABLE"

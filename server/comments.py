@@ -1,0 +1,44 @@
+"""COMMENT ON: what is said of a thing, for pg_description."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.comments import put_comment
+from catalog.errors import Error
+from catalog.users import Securable
+from planner.privileges import check_owner
+from planner.statements import Comment
+from server.kinds import find_to_alter
+from server.result import Result
+from server.schemas import find_schema
+from server.session import Session
+
+
+def comment(session: Session, statement: Comment) -> Result:
+    """Store a comment, or remove it. Raises Error 42704, 42809, 42703, 3F000, 3D000 or 42501."""
+    store = session.context.store
+    with store.change() as cursor:
+        thing = _thing(session, statement)
+        column = statement.column[0] if statement.column else None
+        put_comment(cursor, thing.id, column, statement.text)
+    return Result("COMMENT")
+
+
+def _thing(session: Session, statement: Comment) -> Securable:
+    name = statement.name
+    if statement.kind == "schema":
+        return find_schema(session, name)
+    if statement.kind == "database":
+        found = session.context.store.catalog.securables.get((name.name,))
+        if found is None or name.schema:
+            message = f'database "{name}" does not exist'
+            raise Error(message, errors.INVALID_CATALOG_NAME, position=name.position)
+    else:
+        relation = find_to_alter(session, name, "table" if statement.column else statement.kind)
+        if statement.column and statement.column[0] not in [column.name for column in relation.visible]:
+            column, position = statement.column
+            message = f'column "{column}" of relation "{relation.name}" does not exist'
+            raise Error(message, errors.UNDEFINED_COLUMN, position=position)
+        found = relation.securable
+    check_owner(session.user, found, name.position)
+    return found

@@ -1,0 +1,141 @@
+"""ALTER … RENAME TO, SET SCHEMA and SWAP WITH: what a relation is called and where it is.
+
+They change the catalog alone, in one transaction with the definitions of what names the relation. What reads and
+writes its rows, running jobs too, knows it by its id and its lake table, which stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import Cursor
+from catalog.model import Catalog, Relation
+from catalog.placing import place
+from catalog.store import already_exists
+from executor.plans import plan_definition
+from planner.definitions import Place, placed
+from planner.privileges import check, check_owner
+from planner.statements import AlterOwner, MoveRelation, Name, RenameRelation, SwapRelations
+from server.kinds import check_name, find_to_alter
+from server.result import Notice, Result
+from server.session import Session
+
+
+def rename_relation(session: Session, statement: RenameRelation) -> Result:
+    """Raises Error 42704, 42809, 42501, 42939, or 42710 for a name that is taken."""
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_altered(session, statement)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
+        check_name(statement.new_name, statement.new_position)
+        schema = store.catalog.securables[relation.database, relation.schema]
+        check(store.catalog, session.user, schema, "CREATE", statement.name.position)
+        _check_free(store.catalog, relation, relation.schema, statement.new_name, statement.new_position)
+        store_places(session, cursor, {relation.id: (relation.schema, statement.new_name)})
+    return altered(statement.kind)
+
+
+def move_relation(session: Session, statement: MoveRelation) -> Result:
+    """Raises Error 42704, 42809, 42501, 3F000, or 42710 for a name that is taken there."""
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_altered(session, statement)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
+        name, position = statement.schema, statement.schema_position
+        schema = store.catalog.securables.get((session.database, name))
+        if schema is None:
+            raise Error(f'schema "{name}" does not exist', errors.INVALID_SCHEMA_NAME, position=position)
+        check(store.catalog, session.user, schema, "CREATE", position)
+        if name != relation.schema:
+            _check_free(store.catalog, relation, name, relation.name, position)
+            store_places(session, cursor, {relation.id: (name, relation.name)})
+    return altered(statement.kind)
+
+
+def swap_relations(session: Session, statement: SwapRelations) -> Result:
+    """Two relations of a kind get each other's names; who reads one goes on reading that one.
+
+    Raises Error 42704, 42809 also for two kinds, 42501, or 55000 for a view that is still being created.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        one, other = (_owned(session, name, statement.kind) for name in (statement.name, statement.other))
+        if one.kind != other.kind:
+            raise Error(
+                f"cannot swap between {one.name} and {other.name}: type mismatch",
+                errors.WRONG_OBJECT_TYPE,
+                detail=f"{one.name} is a {one.kind}, {other.name} is a {other.kind}.",
+                position=statement.other.position,
+            )
+        for relation, name in ((one, statement.name), (other, statement.other)):
+            if not relation.created:
+                raise Error(
+                    f'materialized view "{name}" is still being created',
+                    errors.NOT_IN_PREREQUISITE_STATE,
+                    hint=f"WAIT MATERIALIZED VIEW {name} waits for it.",
+                    position=name.position,
+                )
+        if one.id == other.id:
+            message = f"cannot swap {one.name} with itself"
+            raise Error(message, errors.INVALID_PARAMETER_VALUE, position=statement.other.position)
+        store_places(session, cursor, {one.id: (other.schema, other.name), other.id: (one.schema, one.name)})
+    return altered(statement.kind)
+
+
+def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) -> None:
+    """Store where relations, by id, are from now on, and the definitions that name them.
+
+    Raises Error XX000, before anything is stored, when a view would not be what it is.
+    """
+    catalog = session.context.store.catalog
+    changed = placed(catalog, places)
+    by_id = {relation.id: relation for relation in changed}
+    after = replace(catalog, relations=tuple(by_id.get(r.id, r) for r in catalog.relations))
+    for relation in changed:
+        if relation.kind == "materialized view":
+            _check_plan(relation, after)
+    place(cursor, changed)
+
+
+def _check_plan(relation: Relation, catalog: Catalog) -> None:
+    plan = plan_definition(relation, catalog)
+    if (plan.columns, plan.key) != (relation.columns, relation.key) or not {
+        scan.relation.id for scan in plan.scans
+    } <= set(relation.upstreams):
+        raise Error(
+            f"{relation.kind} {relation.qualified_name} would not be the same under the new names",
+            detail=relation.definition,
+        )
+
+
+def find_altered(session: Session, statement: RenameRelation | MoveRelation | AlterOwner) -> Relation | Notice:
+    """The relation to alter, or what to say of one that need not exist."""
+    try:
+        return _owned(session, statement.name, statement.kind)
+    except Error as error:
+        if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+            raise
+        return Notice(f'relation "{statement.name}" does not exist, skipping')
+
+
+def _owned(session: Session, name: Name, kind: str) -> Relation:
+    relation = find_to_alter(session, name, kind)
+    check_owner(session.user, relation.securable, name.position)
+    return relation
+
+
+def _check_free(catalog: Catalog, relation: Relation, schema: str, name: str, position: int) -> None:
+    taken = catalog.find(relation.database, schema, name)
+    if taken is not None:
+        error = already_exists(taken)
+        error.position = position
+        raise error
+
+
+def altered(kind: str, *notices: Notice) -> Result:
+    return Result(f"ALTER_{kind.upper().replace(' ', '_')}", notices=list(notices))

@@ -1,0 +1,127 @@
+"""CREATE, DROP and ALTER SCHEMA."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import Cursor
+from catalog.model import Catalog
+from catalog.placing import create_schema as add_schema
+from catalog.placing import drop_schema as remove_schema
+from catalog.placing import rename_schema as put_schema_name
+from catalog.system_views import SCHEMAS
+from catalog.users import Securable
+from planner.privileges import check, check_owner, find_owner
+from planner.statements import CreateSchema, DropSchema, Name, RenameSchema
+from server.ddl import refuse_creating, with_dependents
+from server.naming import store_places
+from server.result import Notice, Result
+from server.session import Session
+
+
+def create_schema(session: Session, statement: CreateSchema) -> Result:
+    """A schema in the session's database. Raises Error 42P06, 42939, 42704 or 42501."""
+    store = session.context.store
+    with store.change() as cursor:
+        catalog, me = store.catalog, session.user
+        name = _own(session, statement.name)
+        check(catalog, me, catalog.securables[session.database,], "CREATE", statement.name.position)
+        owner = find_owner(catalog, me, *statement.owner) if statement.owner else me
+        if statement.if_not_exists and _exists(catalog, session.database, name):
+            notice = Notice(f'schema "{name}" already exists, skipping', sqlstate=errors.DUPLICATE_SCHEMA)
+            return Result("CREATE_SCHEMA", notices=[notice])
+        _check_name(catalog, session.database, name, statement.name.position)
+        add_schema(store, cursor, session.database, name, owner.name)
+    return Result("CREATE_SCHEMA")
+
+
+def drop_schema(session: Session, statement: DropSchema) -> Result:
+    """Drop schemas: empty ones, or with all that is in them or depends on that. Raises Error 3F000, 42501 or 2BP01."""
+    store = session.context.store
+    notices: list[Notice] = []
+    schemas: list[Securable] = []
+    for name in statement.names:
+        try:
+            schemas.append(find_schema(session, name))
+        except Error as error:
+            if not statement.if_exists or error.sqlstate != errors.INVALID_SCHEMA_NAME:
+                raise
+            notices.append(Notice(f'schema "{name.name}" does not exist, skipping'))
+    names = {schema.name for schema in schemas}
+    inside = [r for r in store.catalog.relations if r.database == session.database and r.schema in names]
+    if inside and not statement.cascade:
+        raise Error(
+            "schema is not empty",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(f"{r.kind} {r.qualified_name} is in it" for r in inside),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+            position=statement.names[0].position,
+        )
+    dropped = with_dependents(session, inside, cascade=True)
+    refuse_creating(dropped)
+    ids = {relation.id for relation in dropped}
+
+    def remove(cursor: Cursor) -> None:
+        now = (r for r in store.catalog.relations if r.database == session.database and r.schema in names)
+        if any(relation.id not in ids for relation in now):
+            message = "something has just been made in what is to be dropped"
+            raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
+        for schema in schemas:
+            remove_schema(store, cursor, schema, ids)
+
+    session.context.jobs.drop(dropped, remove)
+    return Result("DROP_SCHEMA", notices=notices)
+
+
+def rename_schema(session: Session, statement: RenameSchema) -> Result:
+    """Rename a schema. Raises Error 3F000, 42P06, 42939 or 42501."""
+    store = session.context.store
+    with store.change() as cursor:
+        catalog = store.catalog
+        schema = find_schema(session, statement.name)
+        check(catalog, session.user, catalog.securables[session.database,], "CREATE", statement.name.position)
+        _check_name(catalog, session.database, statement.new_name, statement.new_position)
+        put_schema_name(cursor, schema, statement.new_name)
+        inside = [r for r in catalog.relations if (r.database, r.schema) == (session.database, schema.name)]
+        store_places(session, cursor, {r.id: (statement.new_name, r.name) for r in inside})
+    return Result("ALTER_SCHEMA")
+
+
+def find_schema(session: Session, name: Name) -> Securable:
+    """The schema of this name, which is the user's to change. Raises Error 3F000, 42501, 0A000 or 2BP01."""
+    own = _own(session, name)
+    if own in SCHEMAS:
+        message = f"schema {own} is required by the database system"
+        raise Error(message, errors.DEPENDENT_OBJECTS_STILL_EXIST, position=name.position)
+    found = session.context.store.catalog.securables.get((session.database, own))
+    if found is None:
+        raise Error(f'schema "{own}" does not exist', errors.INVALID_SCHEMA_NAME, position=name.position)
+    check_owner(session.user, found, name.position)
+    return found
+
+
+def _own(session: Session, name: Name) -> str:
+    """The schema's name alone. Raises Error 0A000 when another database is in front, 42601 for more than that."""
+    if name.database:
+        message = f"improper qualified name (too many dotted names): {name}"
+        raise Error(message, errors.SYNTAX_ERROR, position=name.position)
+    if name.schema and name.schema != session.database:
+        message = f'cross-database references are not implemented: "{name}"'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
+    return name.name
+
+
+def _exists(catalog: Catalog, database: str, name: str) -> bool:
+    return name in SCHEMAS or (database, name) in catalog.schemas
+
+
+def _check_name(catalog: Catalog, database: str, name: str, position: int) -> None:
+    if _exists(catalog, database, name):
+        raise Error(f'schema "{name}" already exists', errors.DUPLICATE_SCHEMA, position=position)
+    if name.startswith("pg_"):
+        raise Error(
+            f'unacceptable schema name "{name}"',
+            errors.RESERVED_NAME,
+            detail='The prefix "pg_" is reserved for system schemas.',
+            position=position,
+        )
