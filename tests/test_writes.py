@@ -199,6 +199,21 @@ def test_returning_is_described_without_running(tables: Connection) -> None:
     check_views(tables)
 
 
+def test_parameters_of_what_returns_take_their_columns_types(tables: Connection) -> None:
+    for sql, types in (
+        (b"INSERT INTO stock VALUES ($1, $2, $3) RETURNING id, $4::date", [23, 1043, 23, 1082]),
+        (b"INSERT INTO stock (name, id) SELECT $1, $2::bigint RETURNING n = $3", [25, 20, 23]),
+        (b"DELETE FROM stock WHERE n > $1 RETURNING name = $2", [23, 1043]),
+        (b"MERGE INTO stock USING news AS s ON s.id = stock.id AND s.n < $1 WHEN MATCHED THEN UPDATE SET name = $2",
+         [23, 25]),
+    ):  # fmt: skip
+        tables.pgconn.prepare(b"typed", sql)
+        described = tables.pgconn.describe_prepared(b"typed")
+        assert described.status == pq.ExecStatus.COMMAND_OK, sql
+        assert [described.param_type(number) for number in range(described.nparams)] == types, sql
+        tables.execute("DEALLOCATE typed")
+
+
 def test_names_of_what_is_returned(tables: Connection) -> None:
     done = tables.execute("UPDATE bare SET n = 1 FROM news WHERE news.id = bare.id RETURNING *, upper(name), 1, id = 2"
                           .replace("id = 2", "bare.id = 2"))  # fmt: skip

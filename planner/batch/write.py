@@ -6,7 +6,7 @@ of the rows to change, whose result is staged, and then the changes by the lake'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -94,7 +94,7 @@ def plan_insert(
                 value.replace(exp.cast(value.copy(), data_type(type_)))
             hints[id(value)] = type_
     source = with_row_types(source, environment.catalog, environment.scope)
-    parameters = infer_parameters(_together(source, statement, target), environment, oids, hints)
+    parameters = _parameters(source, statement, target, environment, oids, hints)
     return Batch(finish(resolve_tables(source, environment), environment, parameters), parameters)
 
 
@@ -111,7 +111,7 @@ def plan_change(
     whens, assigned = (tree.key.upper(),), tuple(values)
     if statement.returning or other_tables(tree):
         query = _changed_rows(statement, tree, target, values)
-        parameters = infer_parameters(_together(query, statement, target), environment, oids)
+        parameters = _parameters(query, statement, target, environment, oids)
         return Change(staged_batch(query, target, environment, parameters), False, whens, assigned)
     if values:
         tree.set("expressions", [exp.EQ(this=_identifier(name), expression=value) for name, value in values.items()])
@@ -195,9 +195,22 @@ def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: R
         query.append("joins", exp.Join(this=source, method="POSITIONAL"))
 
 
-def _together(query: exp.Expr, statement: Insert | Update | Delete, target: Relation) -> exp.Expr:
-    """A tree of all that has a statement's parameters."""
-    return exp.Tuple(expressions=[query.copy(), _returning(statement, target)]) if statement.returning else query
+def _parameters(
+    query: exp.Expr,
+    statement: Insert | Update | Delete,
+    target: Relation,
+    environment: Environment,
+    oids: tuple[int, ...],
+    hints: Mapping[int, Type] | None = None,
+) -> tuple[Type, ...]:
+    """The types of the parameters in a query and RETURNING together."""
+    if not statement.returning:
+        return infer_parameters(query, environment, oids, hints)
+    both = exp.Tuple(expressions=[query, _returning(statement, target)])
+    try:
+        return infer_parameters(both, environment, oids, hints)
+    finally:
+        query.pop()
 
 
 def _alias(statement: Insert | Update | Delete, target: Relation) -> str:
