@@ -193,7 +193,8 @@ class Store:
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
         if taken is not None:
             raise already_exists(taken)
-        if (relation.database, relation.schema) not in self.catalog.schemas:
+        is_there = (relation.database, relation.schema) in self.catalog.schemas
+        if not is_there and not relation.is_temporary:  # such a schema may be made by this transaction
             raise Error(f'schema "{relation.schema}" does not exist', errors.INVALID_SCHEMA_NAME)
         relation = replace(relation, made_as=self._free_lake_table(relation))
         cursor.execute(
