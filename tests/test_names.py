@@ -69,10 +69,10 @@ def check_views(connection: Connection) -> int:
 def test_a_schema_comes_and_goes(session: Connection) -> None:
     assert session.execute("CREATE SCHEMA IF NOT EXISTS dev.other").statusmessage == "CREATE_SCHEMA"
     notices: list[Any] = []
-    session.add_notice_handler(notices.append)
+    session.add_notice_handler(lambda notice: notices.append((notice.sqlstate, notice.message_primary)))
     session.execute("CREATE SCHEMA IF NOT EXISTS other")
     session.execute("DROP SCHEMA IF EXISTS nowhere")
-    assert [(n.sqlstate, n.message_primary) for n in notices] == [
+    assert notices == [
         ("42P06", 'schema "other" already exists, skipping'),
         ("00000", 'schema "nowhere" does not exist, skipping'),
     ]
@@ -119,7 +119,9 @@ def test_names_are_looked_up_along_the_path(session: Connection) -> None:
     assert rows(session, "SELECT count(*) FROM t") == [(3,)]
     session.execute("CREATE TABLE t (x int)")
     assert rows(session, "SELECT count(*) FROM t") == [(0,)]
-    assert rows(session, "SELECT 't'::regclass = 'other.t'::regclass, 'app.t'::regclass::text") == [(True, "app.t")]
+    assert rows(session, "SELECT 't'::regclass = 'other.t'::regclass, 't'::regclass = 'app.t'::regclass") == [
+        (True, False)
+    ]
     assert rows(session, "SHOW TABLES") == [("other.t",), ("app.t",)]
     session.execute("DROP TABLE t")
     session.execute("UPDATE t SET n = 1 WHERE k = 1")
@@ -133,7 +135,8 @@ def test_names_are_looked_up_along_the_path(session: Connection) -> None:
     error = refused(session, "CREATE TABLE x (a int)")
     assert (error.diag.sqlstate, error.diag.message_primary) == ("3F000", "no schema has been selected to create in")
     assert rows(session, "SELECT current_schema()") == [(None,)]
-    assert refused(session, "SELECT set_config('search_path', 'a b', false)").diag.sqlstate == "22023"
+    session.execute('SET search_path = "$user", public')
+    assert rows(session, "SHOW search_path") == [('"$user", public',)]
 
 
 def test_the_path_may_come_with_the_connection_and_name_the_user(names_server: Server, session: Connection) -> None:
@@ -198,8 +201,8 @@ FOLLOWING = [
      'SELECT k FROM "T 2" AS t WHERE EXISTS (SELECT 1 FROM q AS u WHERE u.k = t.k)'),
     ("SELECT window_start, u.k FROM TUMBLE(u, at, INTERVAL '1 minute')",
      "SELECT window_start, u.k FROM TUMBLE(q, at, INTERVAL '1 minute') AS u"),
-    ("SELECT t.k, u.at FROM t LEFT JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON t.k = u.k",
-     'SELECT t.k, u.at FROM "T 2" AS t LEFT JOIN q FOR SYSTEM_TIME AS OF PROCTIME() AS u ON t.k = u.k'),
+    ("SELECT log.k, u.at FROM log LEFT JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON log.k = u.k",
+     "SELECT log.k, u.at FROM log LEFT JOIN q FOR SYSTEM_TIME AS OF PROCTIME() AS u ON log.k = u.k"),
     ("SELECT s.k, 't' AS \"u\" FROM (SELECT k FROM u) AS s -- t\n",
      "SELECT s.k, 't' AS \"u\" FROM (SELECT k FROM q AS u) AS s -- t"),
     ("TABLE u", "TABLE q"),
@@ -209,9 +212,10 @@ FOLLOWING = [
 def test_views_follow_a_rename(session: Connection) -> None:
     session.execute("CREATE TABLE u (k int PRIMARY KEY, at timestamp)")
     session.execute("INSERT INTO u SELECT k, '2024-01-01 00:00:30'::timestamp FROM t")
+    session.execute("CREATE TABLE log (k int) APPEND ONLY")
     for number, (query, _) in enumerate(FOLLOWING):
-        kind = "VIEW" if query.startswith("TABLE") or "PROCTIME" in query else "MATERIALIZED VIEW"
-        session.execute(f"CREATE {kind if 'PROCTIME' not in query else 'MATERIALIZED VIEW'} v{number} AS {query}")
+        kind = "VIEW" if query.startswith("TABLE") else "MATERIALIZED VIEW"
+        session.execute(f"CREATE {kind} v{number} AS {query}")
     assert session.execute('ALTER TABLE t RENAME TO "T 2"').statusmessage == "ALTER_TABLE"
     session.execute("ALTER TABLE u RENAME TO q")
     for number, (_, expected) in enumerate(FOLLOWING):
@@ -220,7 +224,7 @@ def test_views_follow_a_rename(session: Connection) -> None:
     session.execute('INSERT INTO "T 2" VALUES (4, NULL, 1)')
     session.execute("INSERT INTO q VALUES (4, '2024-01-01 00:01:00')")
     session.execute("""DELETE FROM "T 2" WHERE v = 'b'""")
-    session.execute("DROP MATERIALIZED VIEW v6")  # a temporal join never takes rows back
+    session.execute("DROP MATERIALIZED VIEW v6")  # no batch query reads as of PROCTIME()
     assert check_views(session) == len(FOLLOWING) - 2
     # The old names are free, for anything.
     session.execute("CREATE TABLE t (other varchar)")
@@ -283,8 +287,10 @@ def test_swap(session: Connection) -> None:
     assert refused(session, "ALTER TABLE t SWAP WITH a").diag.sqlstate == "42809"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_law_of_names(session: Connection, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "rounds"), [(0, 2), *(pytest.param(seed, 6, marks=pytest.mark.long) for seed in (1, 2))]
+)
+def test_the_law_of_names(session: Connection, seed: int, rounds: int) -> None:
     """Whatever is called how and wherever, a view has the rows of its query, and goes on having them."""
     choose = random.Random(seed)
     for schema in ("one", "two"):
@@ -302,7 +308,7 @@ def test_the_law_of_names(session: Connection, seed: int) -> None:
         session.execute(f"CREATE MATERIALIZED VIEW {schema}.v{number} AS {query}")
     session.execute("CREATE VIEW two.plain AS SELECT v, sum(n) AS n FROM v2 GROUP BY v")
     session.execute("CREATE MATERIALIZED VIEW two.last AS SELECT p.v, p.n FROM plain AS p WHERE p.n > 1")
-    for _ in range(6):
+    for _ in range(rounds):
         for _ in range(3):
             change_a_name(session, choose)
         for schema, name in rows(session, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname <> 'public'"):
@@ -337,6 +343,7 @@ def change_a_name(session: Connection, choose: random.Random) -> None:
             session.execute(f"ALTER SCHEMA {schema} RENAME TO s{next(_numbers)}")
 
 
+@pytest.mark.long
 def test_a_rename_while_a_view_is_created_and_a_crash(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     try:
@@ -363,7 +370,7 @@ def test_a_rename_while_a_view_is_created_and_a_crash(tmp_path: Path) -> None:
         server.kill()
         server = Server(tmp_path / "data")
         with server.connect() as own:
-            query = "SELECT t.g, count(DISTINCT t.k) AS c FROM public.renamed AS t JOIN done USING (g) GROUP BY t.g"
+            query = "SELECT t.g, count(DISTINCT t.k) AS c FROM public.renamed AS t JOIN app.done USING (g) GROUP BY t.g"
             [(text,)] = rows(own, "SELECT ddl_statement FROM rw_catalog.rw_ddl_progress")
             assert text == f"CREATE MATERIALIZED VIEW n WITH (backfill_rate_limit = 2000) AS {query}"
             own.execute("ALTER SCHEMA app RENAME TO renamed")
@@ -501,7 +508,7 @@ def test_comments_are_shown_by_psql(names_server: Server, session: Connection) -
     session.execute("CREATE MATERIALIZED VIEW m AS SELECT v FROM t")
     for statement in (
         "COMMENT ON TABLE t IS $a$it's 'mine'$a$",
-        'COMMENT ON COLUMN "app"."t".v IS \'what its worth\''.replace("it's", "it''s"),
+        """COMMENT ON COLUMN "app"."t".v IS 'what it''s worth'""",
         "COMMENT ON TABLE m IS 'a view'",
         "COMMENT ON SCHEMA app IS 'of the app'",
         "COMMENT ON DATABASE dev IS 'for us'",
@@ -514,12 +521,11 @@ def test_comments_are_shown_by_psql(names_server: Server, session: Connection) -
         assert not found.stderr
         return found.stdout
 
-    assert "v|character varying||||extended|||what it's worth" in shown("\\d+ u")
+    assert "v|character varying||||extended||what it's worth" in shown("\\d+ u")
     assert "it's 'mine'" in shown("\\dt+")
     assert "a view" in shown("\\dm+")
     assert "of the app" in shown("\\dn+")
     assert "for us" in shown("\\l+")
-    assert "it's 'mine'" in shown("\\dd u") or shown("\\dd u") == ""
     described = "SELECT objsubid, description FROM pg_description WHERE objoid = 'u'::regclass ORDER BY 1"
     assert rows(session, described) == [(0, "it's 'mine'"), (2, "what it's worth")]
     assert rows(session, described.replace("pg_description", "rw_catalog.rw_description")) == rows(session, described)

@@ -102,7 +102,7 @@ CREATE OR REPLACE MACRO pgf.pg_get_keywords() AS TABLE
            'can be bare label' AS baredesc
     FROM duckdb_keywords();
 
--- Visibility: the first of the same name along the path would do; schemas never hide each other's relations here.
+-- Visibility: what another of its name hides, in a schema earlier on the path, counts as visible too.
 CREATE OR REPLACE MACRO pgf.pg_table_is_visible(o, path) AS
     coalesce((SELECT list_contains(path, __schema) FROM pgf._class WHERE __oid = o), false);
 CREATE OR REPLACE MACRO pgf.pg_type_is_visible(o) AS o IS NOT NULL;

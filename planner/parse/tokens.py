@@ -153,12 +153,12 @@ class TokenReader:
         sign = "-" if self.accept("-") else ""
         token = self._tokens[self._index]
         self._index += 1
-        if token.token_type == TokenType.STRING:
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             return token.text
         if not (token.text[:1].isalnum() or token.text[:1] == "_"):
             self._index -= 1
             raise self.syntax_error()
-        return sign + (token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower())
+        return sign + token.text.lower()
 
     def comma_separated(self, item: Callable[[], T]) -> tuple[T, ...]:
         items = [item()]
