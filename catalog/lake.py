@@ -132,10 +132,16 @@ class Lake:
                 raise
 
     @contextlib.contextmanager
-    def table_transaction(self, cursor: Cursor, table: LakeTable) -> Iterator[Cursor]:
-        """A transaction of any length that writes one table: writers of the same table wait, others do not."""
-        with self._table_locks.setdefault(table, threading.Lock()):
-            self._writing[table] = time.monotonic()
+    def table_transaction(self, cursor: Cursor, *tables: LakeTable) -> Iterator[Cursor]:
+        """A transaction of any length that writes some tables: writers of the same tables wait, others do not."""
+        ordered = sorted(
+            set(tables), key=lambda table: (table.schema, table.name)
+        )  # so that no two wait for each other
+        with contextlib.ExitStack() as held:
+            for table in ordered:
+                held.enter_context(self._table_locks.setdefault(table, threading.Lock()))
+                self._writing[table] = time.monotonic()
+                held.callback(self._writing.pop, table)
             cursor.execute("BEGIN")
             try:
                 yield cursor
@@ -143,10 +149,9 @@ class Lake:
                     cursor.execute("COMMIT")
             except BaseException:
                 rollback(cursor)
-                self._delete_unfinished_files(cursor, table)
+                for table in ordered:
+                    self._delete_unfinished_files(cursor, table)
                 raise
-            finally:
-                del self._writing[table]
 
     def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable) -> None:
         """Delete the files of a table that no snapshot knows, while nobody writes it.

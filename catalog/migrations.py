@@ -113,4 +113,6 @@ MIGRATIONS: tuple[str, ...] = (
     -- Of a database, a schema or a relation, or of a column of one.
     CREATE TABLE lake.sparkwave.comments (object_id BIGINT, column_name VARCHAR, text VARCHAR)
     """,
+    # The SQL of what a column is that is given no value.
+    "ALTER TABLE lake.sparkwave.columns ADD COLUMN column_default VARCHAR",
 )

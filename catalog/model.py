@@ -7,21 +7,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from catalog.names import DEFAULT_DATABASE, LakeTable, lake_schema
+from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema
 from catalog.types import BIGINT, Type
 from catalog.users import ROOT, Grant, Securable, User
 
 ROW_ID = "_row_id"
+# Names that no column of a user's table may have.
+RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out."""
+    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out. `default` is an expression of SQL."""
 
     name: str
     type: Type
     is_hidden: bool = False
     not_null: bool = False
+    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,10 @@ class Relation:
     def stored(self) -> tuple[Column, ...]:
         """The columns of the lake table: all but `_row_id` of a table."""
         return tuple(column for column in self.columns if not (self.is_table and column.name == ROW_ID))
+
+    @property
+    def is_temporary(self) -> bool:
+        return is_temporary_schema(self.schema)
 
     @property
     def is_table(self) -> bool:

@@ -9,6 +9,8 @@ from functools import lru_cache
 DEFAULT_DATABASE = "dev"
 DEFAULT_SCHEMA = "public"
 SYSTEM_SCHEMA = "sparkwave"
+# What a session calls the schema of its temporary tables, which is this with a number behind it.
+TEMPORARY_SCHEMA = "pg_temp"
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
 _LISTED = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*""")
@@ -23,6 +25,11 @@ _RESERVED_WORDS = (
     "union unique user using variadic verbose when where window with"
 )
 _RESERVED = frozenset(_RESERVED_WORDS.split())
+
+
+def is_temporary_schema(schema: str) -> bool:
+    """Whether a schema is one of temporary tables: nobody else's name begins like that."""
+    return schema.startswith(f"{TEMPORARY_SCHEMA}_")
 
 
 def quote(name: str) -> str:

@@ -122,19 +122,22 @@ class Store:
         if not new:
             return
         found: dict[int, list[Column]] = {id_: [] for id_ in new}
-        for relation_id, name, type_, is_hidden, not_null in self._cursor.execute(
-            f"SELECT relation_id, name, type, is_hidden, not_null FROM {system_table('columns')} "
+        for relation_id, name, type_, is_hidden, not_null, default in self._cursor.execute(
+            f"SELECT relation_id, name, type, is_hidden, not_null, column_default FROM {system_table('columns')} "
             f"WHERE relation_id IN ({', '.join(map(str, new))}) ORDER BY relation_id, position"
         ).fetchall():
-            found[relation_id].append(Column(name, parse_type(type_), is_hidden, not_null))
+            found[relation_id].append(Column(name, parse_type(type_), is_hidden, not_null, default))
         self._columns |= {id_: tuple(columns) for id_, columns in found.items()}
 
     @contextlib.contextmanager
-    def change(self, relations: bool = True) -> Iterator[Cursor]:
-        """A transaction of catalog changes, of `relations` too or of jobs alone; `catalog` has them when it ends."""
+    def change(self, relations: bool = True, cursor: Cursor | None = None) -> Iterator[Cursor]:
+        """A transaction of catalog changes, of `relations` too or of jobs alone; `catalog` has them when it ends.
+
+        It is on `cursor`, where one is given.
+        """
         with self.lake.exclusive():
-            with self.lake.transaction(self.lake.cursor()) as cursor:
-                yield cursor
+            with self.lake.transaction(cursor or self.lake.cursor()) as opened:
+                yield opened
             self.reload(relations)
 
     def next_id(self, cursor: Cursor) -> int:
@@ -190,7 +193,8 @@ class Store:
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
         if taken is not None:
             raise already_exists(taken)
-        if (relation.database, relation.schema) not in self.catalog.schemas:
+        is_there = (relation.database, relation.schema) in self.catalog.schemas
+        if not is_there and not relation.is_temporary:  # such a schema may be made by this transaction
             raise Error(f'schema "{relation.schema}" does not exist', errors.INVALID_SCHEMA_NAME)
         relation = replace(relation, made_as=self._free_lake_table(relation))
         cursor.execute(
@@ -220,9 +224,17 @@ class Store:
         if relation.created:
             cursor.execute(f"UPDATE {system_table('relations')} SET created_at = now() WHERE id = ?", [relation.id])
         cursor.executemany(
-            f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                [relation.id, position, column.name, str(column.type), column.is_hidden, column.not_null]
+                [
+                    relation.id,
+                    position,
+                    column.name,
+                    str(column.type),
+                    column.is_hidden,
+                    column.not_null,
+                    column.default,
+                ]
                 for position, column in enumerate(relation.columns, start=1)
             ],
         )

@@ -16,7 +16,7 @@ from sqlglot.schema import MappingSchema
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
-from catalog.names import DEFAULT_SCHEMA
+from catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
 from catalog.types import Type
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
@@ -42,10 +42,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Scope:
-    """Where unqualified names are looked up: in these schemas, one after the other."""
+    """Where unqualified names are looked up: in these schemas, one after the other.
+
+    `temporary` is the session's schema of temporary tables, which is the first in the path if it has one.
+    """
 
     database: str
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
+    temporary: str | None = None
 
 
 def scope_of(relation: Relation) -> Scope:
@@ -54,10 +58,16 @@ def scope_of(relation: Relation) -> Scope:
 
 
 def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
-    """The relation a name means, if there is one. Raises Error 0A000 for another database's."""
+    """The relation a name means, if there is one: of temporary ones the session's.
+
+    Raises Error 0A000 for another database's.
+    """
     check_database(name, scope.database)
-    schemas = (name.schema,) if name.schema else scope.path
-    found = (catalog.find(scope.database, schema, name.name) for schema in schemas)
+    schemas: tuple[str | None, ...] = (name.schema,) if name.schema else scope.path
+    if name.schema == TEMPORARY_SCHEMA:
+        schemas = (scope.temporary,)
+    own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
+    found = (catalog.find(scope.database, schema, name.name) for schema in own)
     return next((relation for relation in found if relation is not None), None)
 
 

@@ -46,6 +46,7 @@ class ColumnDefinition:
     name: str
     type: Type
     not_null: bool = False
+    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class CreateTable:
     definition: str
     append_only: bool = False
     watermark: Watermark | None = None
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,19 @@ class Option:
     position: int
     value_position: int = 0
     edges: tuple[tuple[Name, Name], ...] = ()
+
+
+@dataclass(frozen=True)
+class CreateTableAs:
+    """CREATE TABLE … AS: `columns` rename the first of the query's; `with_data` is whether its rows are stored."""
+
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query
+    if_not_exists: bool
+    append_only: bool = False
+    with_data: bool = True
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,23 +118,41 @@ class Drop:
 
 @dataclass(frozen=True)
 class Insert:
-    """`columns` is empty when the statement names none."""
+    """`columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
+
+    `alias` is what RETURNING may call the table.
+    """
 
     table: Name
     columns: tuple[str, ...]
-    source: exp.Expr
+    source: exp.Expr | None
+    alias: str | None = None
+    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True)
 class Update:
     table: Name
     tree: exp.Update
+    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True)
 class Delete:
     table: Name
     tree: exp.Delete
+    returning: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Merge:
+    table: Name
+    tree: exp.Merge
+
+
+@dataclass(frozen=True)
+class Truncate:
+    tables: tuple[Name, ...]
 
 
 @dataclass(frozen=True)
@@ -406,7 +439,7 @@ class ExplainOptions:
 
 @dataclass(frozen=True)
 class Explain:
-    statement: Query | CreateTable | CreateMaterializedView | Insert | Update | Delete
+    statement: Query | CreateTable | CreateMaterializedView | Insert | Update | Delete | Merge
     options: ExplainOptions = ExplainOptions()
 
 
@@ -430,7 +463,7 @@ class Prepare:
 
     name: str
     types: tuple[Type, ...]
-    statement: Query | Insert | Update | Delete
+    statement: Query | Insert | Update | Delete | Merge
 
 
 @dataclass(frozen=True)
@@ -486,12 +519,15 @@ Statement = (
     Empty
     | Query
     | CreateTable
+    | CreateTableAs
     | CreateMaterializedView
     | CreateView
     | Drop
     | Insert
     | Update
     | Delete
+    | Merge
+    | Truncate
     | Copy
     | Show
     | ShowCreate

@@ -11,6 +11,7 @@ from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.store import Store
+from catalog.temporary import forget_temporary_schemas
 from catalog.types import Type
 from executor.applications import Size
 from executor.coordinator import Coordinator
@@ -91,6 +92,7 @@ def open_context(config: Config, parameters: dict[str, str]) -> Context:
     lake = Lake(config.data, config.duckdb_memory)
     try:
         store = Store(lake)
+        forget_temporary_schemas(store)
         if any(store.catalog.parameters.get(name) != value for name, value in checked.items()):
             with store.change() as cursor:
                 for name, value in checked.items():

@@ -46,12 +46,17 @@ def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
 
 
 def discard(session: Session, statement: Discard) -> Result:
-    """RESET ALL resets the session's variables; DISCARD ALL also forgets what it has named and ends its transaction."""
+    """RESET ALL resets the session's variables; DISCARD ALL also forgets what it has named and ends its transaction.
+
+    Temporary tables go with DISCARD TEMP and ALL.
+    """
     if statement.tag == "DISCARD ALL":
         session.names.close_portals()
         session.names.statements.clear()
         session.names.in_block = False
         session.unpin()
+    if statement.tag in ("DISCARD TEMP", "DISCARD ALL"):
+        session.drop_temporary()
     if statement.tag in ("RESET", "DISCARD ALL"):
         session.reset_all()
     return Result(statement.tag)

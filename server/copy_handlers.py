@@ -11,10 +11,11 @@ from catalog.lake import Cursor, DuckDBError, translate
 from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.types import VARCHAR, Type
-from planner.batch.query import find_relation, plan_query, resolve_target, select_columns
+from planner.batch.query import find_relation, plan_query, select_columns
+from planner.batch.write import resolve_target
 from planner.statements import Copy
 from server.copy import binary_copy, csv_copy, text_copy
-from server.dml import STAGED, create_staging, store_staged, target_columns
+from server.dml import create_staging, fill_staging, store_staged, target_columns
 from server.parameters import decode_parameter
 from server.result import CopyOptions, Result, ResultColumn
 from server.session import Session
@@ -58,13 +59,13 @@ class _TableSink:
     targets: tuple[Column, ...]
 
     def write(self, batch: pa.RecordBatch) -> None:
-        names = ", ".join(quote(column.name) for column in self.targets)
         arrays = batch.columns if self.options.is_binary else map(_lists, batch.columns, self.targets)
         renamed = pa.RecordBatch.from_arrays(list(arrays), names=[column.name for column in self.targets])
         values = ", ".join(map(self._value, self.targets))
         self.cursor.register("copied_rows", renamed)
         try:
-            self.cursor.execute(f"INSERT INTO {STAGED} ({names}) SELECT {values} FROM copied_rows")
+            rows = f"SELECT {values} FROM copied_rows"
+            self.cursor.execute(fill_staging(self.session, self.target, self.targets, rows))
         except DuckDBError as error:
             raise self._name_column(translate(error), renamed) from error
         finally:

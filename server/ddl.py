@@ -1,4 +1,4 @@
-"""CREATE and DROP."""
+"""CREATE of views, and DROP."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Iterable
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import DEFAULT_GROUP, INITIAL, ROW_ID, Column, Job, Relation, row_id_column
+from catalog.model import DEFAULT_GROUP, INITIAL, Column, Job, Relation
 from catalog.names import quote_if_needed
-from catalog.store import already_exists
-from catalog.system_views import SCHEMAS
 from planner.batch.query import Environment, check_reads, plan_query, relations_read
-from planner.bind import check_database, resolve
+from planner.bind import resolve
 from planner.definitions import settled
 from planner.explain.explain import notices
 from planner.options import ViewOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
-from planner.privileges import check, check_owner, permission_denied
-from planner.statements import CreateMaterializedView, CreateTable, CreateView, Drop, Name
+from planner.privileges import check_owner
+from planner.statements import CreateMaterializedView, CreateView, Drop
 from planner.stream import StreamPlan, plan_view
-from server.kinds import check_name, find_of_kind
+from server.kinds import find_of_kind
+from server.placing import existing_notice, refuse_temporary, target_schema
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
 from server.slow import watch
@@ -30,39 +29,12 @@ DISABLED = (
 )
 
 
-def create_table(session: Session, statement: CreateTable) -> Result:
-    """A table; without a primary key its rows are told apart by the lake's row id."""
-    existing = _existing(session, statement.name, "table", statement.if_not_exists)
-    if existing is not None:
-        return Result("CREATE_TABLE", notices=[existing])
-    columns = tuple(Column(c.name, c.type, not_null=c.not_null) for c in statement.columns)
-    key = statement.primary_key
-    store = session.context.store
-    with store.change() as cursor:
-        relation = Relation(
-            id=store.next_id(cursor),
-            database=session.database,
-            schema=_schema(session, statement.name),
-            name=statement.name.name,
-            kind="table",
-            columns=columns if key else (*columns, row_id_column()),
-            key=key or (ROW_ID,),
-            definition=statement.definition,
-            created=True,
-            owner=session.user.name,
-            append_only=statement.append_only,
-            watermark=statement.watermark,
-        )
-        store.create_relation(cursor, relation)
-    return Result("CREATE_TABLE")
-
-
 def create_materialized_view(session: Session, statement: CreateMaterializedView) -> Result:
     """Plan the view, start its job, and wait for it unless `background_ddl` is on.
 
     A plan error, a wrong option or a disabled feature is found before anything is reserved or provisioned.
     """
-    existing = _existing(session, statement.name, "materialized view", statement.if_not_exists)
+    existing = existing_notice(session, statement)
     if existing is not None:
         if not session.flag("background_ddl"):
             found = resolve(session.context.store.catalog, session.scope, statement.name)
@@ -77,6 +49,7 @@ def create_materialized_view(session: Session, statement: CreateMaterializedView
     is_serverless, group = _resource_type(session, options)
     is_background = session.flag("background_ddl")
     upstreams = {scan.relation.id for scan in plan.scans} | relations_read(statement.query, environment)
+    refuse_temporary(session, upstreams)
     relation = _view_relation(session, environment, statement, plan, upstreams)
     job = Job(
         0,
@@ -111,7 +84,7 @@ def _view_relation(
     plan: StreamPlan,
     upstreams: Iterable[int],
 ) -> Relation:
-    schema = _schema(session, statement.name)
+    schema = target_schema(session, statement)
     return Relation(
         id=0,
         database=session.database,
@@ -129,7 +102,7 @@ def _view_relation(
 
 def create_view(session: Session, statement: CreateView) -> Result:
     """A view: a query under a name, with the columns it has now."""
-    existing = _existing(session, statement.name, "view", statement.if_not_exists)
+    existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_VIEW", notices=[existing])
     store = session.context.store
@@ -138,7 +111,9 @@ def create_view(session: Session, statement: CreateView) -> Result:
         batch = plan_query(statement.query, environment)
         if batch.parameters:
             raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
-        schema = _schema(session, statement.name)
+        upstreams = relations_read(statement.query, environment)
+        refuse_temporary(session, upstreams)
+        schema = target_schema(session, statement)
         relation = Relation(
             id=store.next_id(cursor),
             database=session.database,
@@ -150,7 +125,7 @@ def create_view(session: Session, statement: CreateView) -> Result:
             definition=settled(statement.definition, schema, environment),
             created=True,
             owner=session.user.name,
-            upstreams=tuple(sorted(relations_read(statement.query, environment))),
+            upstreams=tuple(sorted(upstreams)),
         )
         store.create_relation(cursor, relation)
     return Result("CREATE_VIEW")
@@ -266,32 +241,3 @@ def refuse_creating(dependents: list[Relation]) -> None:
             detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
             hint=f"CANCEL JOBS {', '.join(str(r.id) for r in creating)}",
         )
-
-
-def _schema(session: Session, name: Name) -> str:
-    """The schema a new relation goes to. Raises Error 3F000, 42939, 0A000, or 42501 without the privilege CREATE."""
-    check_database(name, session.database)
-    schema = name.schema or next(iter(session.scope.path), None)
-    if schema is None:
-        message = "no schema has been selected to create in"
-        raise Error(message, errors.INVALID_SCHEMA_NAME, position=name.position)
-    catalog = session.context.store.catalog
-    if schema in SCHEMAS:
-        raise permission_denied(f'permission denied to create "{schema}.{name.name}"', name.position)
-    if (session.database, schema) not in catalog.schemas:
-        raise Error(f"schema not found: {schema}", errors.INVALID_SCHEMA_NAME, position=name.position)
-    check_name(name.name, name.position)
-    check(catalog, session.user, catalog.securables[session.database, schema], "CREATE", name.position)
-    return schema
-
-
-def _existing(session: Session, name: Name, kind: str, if_not_exists: bool) -> Notice | None:
-    """A notice when the name is taken and that is allowed. Raises Error 42710 when it is not."""
-    found = session.context.store.catalog.find(session.database, _schema(session, name), name.name)
-    if found is None:
-        return None
-    if if_not_exists:
-        return Notice(f'relation "{name.name}" already exists, skipping')
-    error = already_exists(found)
-    error.position = name.position
-    raise error

@@ -1,6 +1,8 @@
-"""INSERT, UPDATE and DELETE: each statement is one durable transaction."""
+"""INSERT, UPDATE, DELETE, MERGE and TRUNCATE: each statement is one durable transaction."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
@@ -8,50 +10,185 @@ from catalog.lake import Cursor
 from catalog.model import Column, Relation, Watermark
 from catalog.names import quote
 from catalog.types import duckdb_type
-from planner.batch.query import Batch, Environment, plan_source, plan_write, resolve_target
+from planner.batch.merge import plan_merge, resolve_merged
+from planner.batch.query import Batch, Environment
 from planner.batch.structs import aligned
-from planner.statements import Delete, Insert, Update
-from server.result import Result
-from server.session import Session
+from planner.batch.write import (
+    CHANGED,
+    INSERTED,
+    ROW,
+    WHEN,
+    Change,
+    default_text,
+    plan_change,
+    plan_insert,
+    plan_returning,
+    refuse_append_only,
+    resolve_target,
+)
+from planner.statements import Delete, Insert, Merge, Truncate, Update
+from server.result import Result, ResultColumn
+from server.session import Session, bindings, result_columns
 
-STAGED = "staged_rows"
-_PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DELETE"}
+_RETURNED = "returned_rows"
 
 
-def plan(session: Session, statement: Insert | Update | Delete, oids: tuple[int, ...]) -> Batch:
+def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
     """DuckDB's text of a write: of an INSERT, the query of its rows."""
+    if isinstance(statement, Insert):
+        return _plan_insert(session, statement, oids)
+    return _plan_change(session, statement, oids)[1].batch
 
+
+def returned_columns(
+    session: Session, statement: Insert | Update | Delete, oids: tuple[int, ...]
+) -> tuple[ResultColumn, ...] | None:
+    """What RETURNING gives, without running the statement; None without it."""
+    if not statement.returning:
+        return None
+    parameters = plan(session, statement, oids).parameters
+    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
+    return session.describe_batch(plan_returning(statement, target, session.environment, parameters, is_staged=False))
+
+
+def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> Batch:
     def make(environment: Environment) -> Batch:
-        target = resolve_target(statement.table, _PRIVILEGES[type(statement)], environment)
-        if isinstance(statement, Insert):
-            columns = target_columns(target, statement.columns)
-            return plan_source(statement.source, tuple(c.type for c in columns), environment, oids)
-        return plan_write(statement.tree, target, environment, oids)
+        target = resolve_target(statement.table, "INSERT", environment)
+        return plan_insert(statement, target, target_columns(target, statement.columns), environment, oids)
 
     return session.plan(statement, oids, make).batch
 
 
+def _plan_change(
+    session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...]
+) -> tuple[Relation, Change]:
+    environment = session.environment
+    if isinstance(statement, Merge):
+        target = resolve_merged(statement, environment)
+        return target, plan_merge(statement, target, environment, oids)
+    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], environment)
+    return target, plan_change(statement, target, environment, oids)
+
+
+_PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DELETE"}
+
+
 def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """As in RisingWave, rows with a key that exists take the place of the stored ones; in an append-only table they are
-    ignored."""
+    ignored. RETURNING gives the rows as they came."""
     target = resolve_target(statement.table, "INSERT", session.environment)
     columns = target_columns(target, statement.columns)
     batch = plan(session, statement, oids)
-    cursor = session.context.lake.cursor()
+    cursor = session.cursor()
     with session.running(cursor):
-        described = cursor.execute(f"DESCRIBE {batch.sql}", [None] * len(batch.parameters) or None).fetchall()
+        given = bindings(cursor, batch.sql, values)
+        described = cursor.execute(f"DESCRIBE {batch.sql}", given and dict.fromkeys(given)).fetchall()
         width = len(described)
         if width > len(columns):
             raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
         if statement.columns and width < len(columns):
             raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
         create_staging(cursor, target)
-        names = ", ".join(quote(column.name) for column in columns[:width])
         sources = tuple(duckdb_type(type_) for _, type_, *_ in described)
         rows = aligned(batch.sql, sources, tuple(column.type for column in columns))
-        cursor.execute(f"INSERT INTO {STAGED} ({names}) {rows}", list(values) if batch.parameters else None)
+        cursor.execute(fill_staging(session, target, columns[:width], rows), given)
+        names_returned = _keep_returned(session, cursor, statement, target, batch, values)
         count = store_staged(session, cursor, target)
-    return Result(f"INSERT 0 {count}")
+        return _result(session, cursor, f"INSERT 0 {count}", names_returned)
+
+
+def change(
+    session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], values: tuple[object, ...]
+) -> Result:
+    """UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
+    target, planned = _plan_change(session, statement, oids)
+    batch = planned.batch
+    cursor = session.cursor()
+    with session.running(cursor):
+        given = bindings(cursor, batch.sql, values)
+        names: tuple[str, ...] = ()
+        with session.context.lake.table_transaction(cursor, target.lake_table):
+            if planned.is_direct:
+                count = _scalar(cursor, batch.sql, given)
+            else:
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
+                count = _scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
+                if isinstance(statement, Merge):
+                    _refuse_repeated(cursor)
+                else:
+                    names = _keep_returned(session, cursor, statement, target, batch, values)
+                _apply(session, cursor, target, planned)
+        _committed(session)
+        return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", names)
+
+
+def _apply(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
+    """Do with the staged rows what there is to be done, inside the transaction."""
+    if numbers := planned.numbers("DELETE"):
+        rows = f'SELECT "{ROW}" FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})'
+        cursor.execute(f"DELETE FROM {target.lake_name} WHERE rowid IN ({rows})")
+    if (numbers := planned.numbers("UPDATE")) and planned.assigned:
+        listed = ", ".join(f"{quote(name)} = changed.{quote(name)}" for name in planned.assigned)
+        rows = f'SELECT * FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})'
+        on = f'stored.rowid = changed."{ROW}"'
+        cursor.execute(f"UPDATE {target.lake_name} AS stored SET {listed} FROM ({rows}) AS changed WHERE {on}")
+    if numbers := planned.numbers("INSERT"):
+        create_staging(cursor, target)
+        names = ", ".join(quote(column.name) for column in target.visible)
+        cursor.execute(f'INSERT INTO {INSERTED} SELECT {names} FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
+        _check_not_null(cursor, target)
+        _store(cursor, target)
+
+
+def _refuse_repeated(cursor: Cursor) -> None:
+    if _scalar(cursor, f'SELECT count("{ROW}") - count(DISTINCT "{ROW}") FROM {CHANGED}'):
+        raise Error(
+            "MERGE command cannot affect row a second time",
+            errors.CARDINALITY_VIOLATION,
+            hint="Ensure that not more than one source row matches any one target row.",
+        )
+
+
+def _keep_returned(
+    session: Session,
+    cursor: Cursor,
+    statement: Insert | Update | Delete,
+    target: Relation,
+    batch: Batch,
+    values: tuple[object, ...],
+) -> tuple[str, ...]:
+    """Work out RETURNING before anything is stored, so that its errors leave nothing. Returns the names in it."""
+    if not statement.returning:
+        return ()
+    returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
+    given = bindings(cursor, returned.sql, values)
+    described = cursor.execute(f"DESCRIBE {returned.sql}", given and dict.fromkeys(given)).fetchall()
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_RETURNED} AS {returned.sql}", given)
+    return tuple(name for name, *_ in described)
+
+
+def _result(session: Session, cursor: Cursor, tag: str, names: tuple[str, ...]) -> Result:
+    """What a write gives back: the tag, and the kept rows under these names if there are any."""
+    if not names:
+        return Result(tag)
+    cursor.execute(f"FROM {_RETURNED}")
+    columns = (replace(column, name=name) for column, name in zip(result_columns(cursor), names, strict=True))
+    # The tag has the number of rows that were changed, however many of them the client takes.
+    return replace(session.stream(cursor, tag, tuple(columns)), counts_rows=False)
+
+
+def truncate(session: Session, statement: Truncate) -> Result:
+    """Delete all rows of some tables, in one transaction. Views follow, as with DELETE."""
+    targets = [resolve_target(name, "DELETE", session.environment) for name in statement.tables]
+    for target, name in zip(targets, statement.tables, strict=True):
+        refuse_append_only(target, name)
+    cursor = session.cursor()
+    lake = session.context.lake
+    with session.running(cursor), lake.table_transaction(cursor, *(target.lake_table for target in targets)):
+        for target in targets:
+            cursor.execute(f"DELETE FROM {target.lake_name}")
+    _committed(session)
+    return Result("TRUNCATE TABLE")
 
 
 def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ...]:
@@ -68,25 +205,52 @@ def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ..
 def create_staging(cursor: Cursor, target: Relation) -> None:
     """An empty temporary table with the target's columns; the cursor's own."""
     columns = ", ".join(f"{quote(column.name)} {column.type.duckdb()}" for column in target.visible)
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {STAGED} ({columns})")
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({columns})")
+
+
+def fill_staging(session: Session, target: Relation, columns: tuple[Column, ...], rows: str) -> str:
+    """The INSERT of a query's rows into the staged ones; the other columns have their defaults."""
+    others = [column for column in target.visible if column.default is not None and column not in columns]
+    names = ", ".join(quote(column.name) for column in (*columns, *others))
+    if others:
+        defaults = ", ".join(default_text(column, session.environment) for column in others)
+        rows = f"SELECT *, {defaults} FROM ({rows}) AS given"
+    return f"INSERT INTO {INSERTED} ({names}) {rows}"
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
-    count = _scalar(cursor, f"SELECT count(*) FROM {STAGED}")
+    count = _scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
     _check_not_null(cursor, target)
     with session.context.lake.table_transaction(cursor, target.lake_table):
-        if target.watermark is not None:
-            _drop_late(cursor, target, target.watermark)
-        if target.append_only:
-            _drop_repeated(cursor, target)
-            cursor.execute(f"INSERT INTO {target.lake_name} FROM {STAGED}")
-        elif target.primary_key and _merge_needed(cursor, target):
-            _merge(cursor, target)
-        else:
-            cursor.execute(f"INSERT INTO {target.lake_name} FROM {STAGED}")
+        _store(cursor, target)
     _committed(session)
     return count
+
+
+def _store(cursor: Cursor, target: Relation) -> None:
+    """Write the staged rows, inside a transaction."""
+    if target.watermark is not None:
+        _drop_late(cursor, target, target.watermark)
+    if target.append_only:
+        _drop_repeated(cursor, target)
+    if target.primary_key and not target.append_only and _merge_needed(cursor, target):
+        _merge(cursor, target)
+    else:
+        cursor.execute(f"INSERT INTO {target.lake_name} FROM {INSERTED}")
+
+
+def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
+    """Run a query whose rows a table that is yet to be made will have."""
+    if batch.reads_system:
+        session.context.system_views.refresh()
+    create_staging(cursor, target)
+    cursor.execute(f"INSERT INTO {INSERTED} {batch.sql}" if with_rows else f"EXPLAIN {batch.sql}")
+
+
+def store_new(cursor: Cursor, target: Relation) -> int:
+    """Write the staged rows into a table that the open transaction has made. Returns how many."""
+    return _scalar(cursor, f"INSERT INTO {target.lake_name} FROM {INSERTED}")
 
 
 def _drop_late(cursor: Cursor, target: Relation, watermark: Watermark) -> None:
@@ -97,8 +261,8 @@ def _drop_late(cursor: Cursor, target: Relation, watermark: Watermark) -> None:
     column = quote(watermark.column)
     delay = f" - to_microseconds({watermark.delay_us})" if watermark.delay_us else ""
     cursor.execute(
-        f"DELETE FROM {STAGED} USING (SELECT max({column}){delay} AS watermark FROM {target.lake_name}) AS stored "
-        f"WHERE watermark IS NOT NULL AND coalesce({STAGED}.{column} < watermark, true)"
+        f"DELETE FROM {INSERTED} USING (SELECT max({column}){delay} AS watermark FROM {target.lake_name}) AS stored "
+        f"WHERE watermark IS NOT NULL AND coalesce({INSERTED}.{column} < watermark, true)"
     )
 
 
@@ -106,15 +270,15 @@ def _drop_repeated(cursor: Cursor, target: Relation) -> None:
     """Leave the first staged row of each key, and none whose key is stored."""
     if target.primary_key:
         key = ", ".join(map(quote, target.primary_key))
-        cursor.execute(f"DELETE FROM {STAGED} WHERE rowid NOT IN (SELECT min(rowid) FROM {STAGED} GROUP BY {key})")
-        stored = f"SELECT s.rowid FROM {STAGED} s SEMI JOIN {target.lake_name} USING ({key})"
-        cursor.execute(f"DELETE FROM {STAGED} WHERE rowid IN ({stored})")
+        cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT min(rowid) FROM {INSERTED} GROUP BY {key})")
+        stored = f"SELECT s.rowid FROM {INSERTED} s SEMI JOIN {target.lake_name} USING ({key})"
+        cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({stored})")
 
 
 def _check_not_null(cursor: Cursor, target: Relation) -> None:
     for column in target.visible:
         required = column.not_null or column.name in target.primary_key
-        if required and _scalar(cursor, f"SELECT count(*) FROM {STAGED} WHERE {quote(column.name)} IS NULL"):
+        if required and _scalar(cursor, f"SELECT count(*) FROM {INSERTED} WHERE {quote(column.name)} IS NULL"):
             raise Error(
                 f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint',
                 errors.NOT_NULL_VIOLATION,
@@ -124,8 +288,8 @@ def _check_not_null(cursor: Cursor, target: Relation) -> None:
 def _merge_needed(cursor: Cursor, target: Relation) -> bool:
     """Keep the last of the staged rows of each key; whether any key is stored already."""
     key = ", ".join(map(quote, target.primary_key))
-    cursor.execute(f"DELETE FROM {STAGED} WHERE rowid NOT IN (SELECT max(rowid) FROM {STAGED} GROUP BY {key})")
-    return bool(_scalar(cursor, f"SELECT count(*) FROM {target.lake_name} SEMI JOIN {STAGED} USING ({key})"))
+    cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT max(rowid) FROM {INSERTED} GROUP BY {key})")
+    return bool(_scalar(cursor, f"SELECT count(*) FROM {target.lake_name} SEMI JOIN {INSERTED} USING ({key})"))
 
 
 def _merge(cursor: Cursor, target: Relation) -> None:
@@ -135,32 +299,9 @@ def _merge(cursor: Cursor, target: Relation) -> None:
     assignments = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in others)
     values = ", ".join(f"s.{quote(name)}" for name in names)
     cursor.execute(
-        f"MERGE INTO {target.lake_name} t USING {STAGED} s ON {on} "
+        f"MERGE INTO {target.lake_name} t USING {INSERTED} s ON {on} "
         f"WHEN MATCHED THEN UPDATE SET {assignments} WHEN NOT MATCHED THEN INSERT VALUES ({values})"
     )
-
-
-def write(session: Session, statement: Update | Delete, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """UPDATE or DELETE."""
-    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
-    if isinstance(statement, Update):
-        _check_assignments(statement, target)
-    batch = plan(session, statement, oids)
-    cursor = session.context.lake.cursor()
-    with session.running(cursor), session.context.lake.table_transaction(cursor, target.lake_table):
-        count = _scalar(cursor, batch.sql, list(values) if batch.parameters else None)
-    _committed(session)
-    verb = "UPDATE" if isinstance(statement, Update) else "DELETE"
-    return Result(f"{verb} {count}")
-
-
-def _check_assignments(statement: Update, target: Relation) -> None:
-    for assignment in statement.tree.expressions:
-        name = assignment.this.name
-        if target.column(name) is None:
-            raise Error(f'column "{name}" of relation "{target.name}" does not exist', errors.UNDEFINED_COLUMN)
-        if name in target.primary_key:
-            raise Error("update modifying the PK column is unsupported", errors.FEATURE_NOT_SUPPORTED)
 
 
 def _committed(session: Session) -> None:
@@ -169,6 +310,6 @@ def _committed(session: Session) -> None:
         session.context.coordinator.flush(session.is_cancelled)
 
 
-def _scalar(cursor: Cursor, sql: str, values: list[object] | None = None) -> int:
+def _scalar(cursor: Cursor, sql: str, values: dict[str, object] | None = None) -> int:
     row = cursor.execute(sql, values).fetchone()
     return row[0] if row else 0

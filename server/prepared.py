@@ -64,7 +64,7 @@ class Prepared:
         match self.statement:
             case statements.Query() | statements.DeclareCursor() as query:
                 return queries.plan(self.session, query, self.oids).batch.parameters
-            case statements.Insert() | statements.Update() | statements.Delete():
+            case statements.Insert() | statements.Update() | statements.Delete() | statements.Merge():
                 return dml.plan(self.session, self.statement, self.oids).parameters
         return ()
 
@@ -85,6 +85,9 @@ class Prepared:
         if isinstance(self.statement, statements.Query):
             with places(self.statement):
                 return self.session.describe(queries.plan(self.session, self.statement, self.oids))
+        if isinstance(self.statement, statements.Insert | statements.Update | statements.Delete):
+            with places(self.statement):
+                return dml.returned_columns(self.session, self.statement, self.oids)
         if isinstance(self.statement, statements.Show):
             return tuple(map(ResultColumn, *show.columns_of(self.statement)))
         if type(self.statement) in _FIXED_COLUMNS:

@@ -15,6 +15,7 @@ from planner.statements import (
     Delete,
     Explain,
     Insert,
+    Merge,
     Query,
     Update,
 )
@@ -58,11 +59,11 @@ def explain(session: Session, statement: Explain) -> Result:
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 
 
-def _batch(session: Session, target: Query | Insert | Update | Delete) -> Batch:
+def _batch(session: Session, target: Query | Insert | Update | Delete | Merge) -> Batch:
     match target:
         case Query(tree):
             return plan_query(tree, session.environment)
-        case Insert() | Update() | Delete():
+        case Insert() | Update() | Delete() | Merge():
             return dml.plan(session, target, ())
 
 

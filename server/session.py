@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from catalog.system_views import is_system
+from catalog.temporary import drop_temporary_schemas
 from catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
 from catalog.users import ROOT, User
 from planner.batch.origins import Origin
@@ -30,6 +32,8 @@ from server.portal import Names
 from server.result import Notice, Result, ResultColumn
 from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
+
+logger = logging.getLogger(__name__)
 
 # Rows of a batch sent to the client at once.
 BATCH_ROWS = 16_384
@@ -71,6 +75,7 @@ class Session:
         self.pinned: Pinned | None = None
         self.may_write: bool | None = None  # what the block has said
         self._before_block: dict[str, str | None] = {}
+        self.temporary_schema: str | None = None
         for name, value in startup.items():
             variable = SESSION.get(resolve_name(name))
             if variable is not None and not variable.is_fixed:
@@ -136,7 +141,10 @@ class Session:
 
     @property
     def scope(self) -> Scope:
-        """The user's database and the schemas of `search_path` that there are and into which the user may look."""
+        """The user's database and the schemas of `search_path` that there are and into which the user may look.
+
+        First of all comes the session's own schema of temporary tables, if it has made some.
+        """
         catalog = self.pinned.catalog if self.pinned else self.context.store.catalog
         user = self.user
 
@@ -145,7 +153,9 @@ class Session:
             return schema in system_views.SCHEMAS if found is None else holds(catalog, user, found, "USAGE")
 
         names = (user.name if name == "$user" else name for name in parse_search_path(self.get("search_path")))
-        return Scope(self.database, tuple(dict.fromkeys(name for name in names if counts(name))))
+        own = (self.temporary_schema,) if self.temporary_schema is not None else ()
+        path = tuple(dict.fromkeys((*own, *(name for name in names if counts(name)))))
+        return Scope(self.database, path, self.temporary_schema)
 
     @property
     def environment(self) -> Environment:
@@ -257,6 +267,18 @@ class Session:
     def close(self) -> None:
         self.cancel()
         self.unpin()
+        try:
+            self.drop_temporary()
+        except Exception:  # the next start drops them
+            logger.warning("temporary tables are left", exc_info=True)
+
+    def drop_temporary(self) -> None:
+        """Drop the temporary tables."""
+        schema, self.temporary_schema = self.temporary_schema, None
+        if schema is not None:
+            store = self.context.store
+            with self.context.coordinator.barrier_lock, store.change() as cursor:
+                drop_temporary_schemas(store, cursor, [(self.database, schema)])
 
     # Running DuckDB.
 
@@ -290,18 +312,27 @@ class Session:
         """
         if batch.reads_system:
             self.context.system_views.refresh()
-        cursor = self.context.lake.cursor()
+        cursor = self.cursor()
         kept = self.context.lake.pin() if keeps else None
         try:
             with self.running(cursor):
-                if self.get("timezone") != "UTC":
-                    cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
                 _execute(cursor, batch.sql, list(values) if batch.parameters else None)
-                columns = columns or result_columns(cursor, batch)
-                reader = cursor.to_arrow_reader(BATCH_ROWS)
+                columns = columns or result_columns(cursor, batch.origins)
+                return self.stream(cursor, tag, columns, kept)
         except BaseException:
             self.context.lake.unpin(kept)
             raise
+
+    def cursor(self) -> Cursor:
+        """A connection to DuckDB in this session's time zone."""
+        cursor = self.context.lake.cursor()
+        if self.get("timezone") != "UTC":
+            cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
+        return cursor
+
+    def stream(self, cursor: Cursor, tag: str, columns: tuple[ResultColumn, ...], kept: int | None = None) -> Result:
+        """The rows of the query that a cursor has just run; `kept` is a snapshot to let go of at their end."""
+        reader = cursor.to_arrow_reader(BATCH_ROWS)
         return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
 
     def describe(self, plan: Plan) -> tuple[ResultColumn, ...]:
@@ -313,8 +344,8 @@ class Session:
     def describe_batch(self, batch: Batch) -> tuple[ResultColumn, ...]:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
-        nulls = [None] * len(batch.parameters)
-        rows = cursor.execute(f"DESCRIBE {batch.sql}", nulls or None).fetchall()
+        nulls = (None,) * len(batch.parameters)
+        rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, nulls)).fetchall()
         return _columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 
 
@@ -329,9 +360,17 @@ def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
                 raise
 
 
-def result_columns(cursor: Cursor, batch: Batch) -> tuple[ResultColumn, ...]:
+def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, object] | None:
+    """The values of the parameters that a text has, which may be some of a statement's, by name."""
+    if not values:
+        return None
+    used = cursor.extract_statements(sql)[0].named_parameters
+    return {name: values[int(name) - 1] for name in used} or None
+
+
+def result_columns(cursor: Cursor, origins: tuple[Origin | None, ...] = ()) -> tuple[ResultColumn, ...]:
     """The columns of the query a cursor has just run."""
-    return _columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], batch.origins)
+    return _columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], origins)
 
 
 def _columns(described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]) -> tuple[ResultColumn, ...]:

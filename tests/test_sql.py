@@ -562,13 +562,13 @@ def test_explain(connection: Connection) -> None:
 
 
 def test_explaining_a_write_does_not_write(connection: Connection) -> None:
-    connection.execute("CREATE TABLE untouched (k int PRIMARY KEY)")
+    connection.execute("CREATE TABLE untouched (k int PRIMARY KEY, v int)")
     connection.execute("EXPLAIN INSERT INTO untouched VALUES (1)")
     assert rows(connection, "SELECT * FROM untouched") == []
     connection.execute("INSERT INTO untouched VALUES (2)")
-    connection.execute("EXPLAIN UPDATE untouched SET k = 3 WHERE false")
+    connection.execute("EXPLAIN UPDATE untouched SET v = 3 WHERE false")
     connection.execute("EXPLAIN DELETE FROM untouched")
-    assert rows(connection, "SELECT * FROM untouched") == [(2,)]
+    assert rows(connection, "SELECT * FROM untouched") == [(2, None)]
 
 
 EXPLAIN_OPTIONS = (

@@ -14,6 +14,7 @@ from sqlglot.dialects.dialect import Dialect
 
 from planner.batch.pg_casts import rewrite_cast, rewrite_comparison, rewrite_like, rewrite_operator
 from planner.batch.pg_names import (
+    CLOCKS,
     FUNCTION_NODES,
     FUNCTIONS,
     HIDDEN_COLUMNS,
@@ -260,6 +261,11 @@ def set_config_calls(tree: exp.Expr) -> list[tuple[str, str]]:
     ]
 
 
+def _clock(node: exp.Expr, context: Context) -> exp.Expr:
+    """As a call: the bare word would mean the output column that has its name."""
+    return exp.Anonymous(this=CLOCKS[type(node)])
+
+
 def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:
     """`pg_catalog.f(..)` is `f(..)`, whose own rule has run."""
     is_system = isinstance(node.this, exp.Identifier | exp.Column) and node.this.name.lower() in SCHEMAS
@@ -293,6 +299,7 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Column: _column,
     exp.Anonymous: _function,
     **dict.fromkeys(FUNCTION_NODES, _function),
+    **dict.fromkeys(CLOCKS, _clock),
     exp.Dot: _dot,
     exp.Bracket: _bracket,
     exp.Cast: rewrite_cast,

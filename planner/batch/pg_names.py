@@ -103,6 +103,12 @@ FUNCTION_NODES: dict[type[exp.Expr], str] = {
     exp.CurrentUser: "current_user",
     exp.SessionUser: "session_user",
 }
+# DuckDB's functions for the words that are the time.
+CLOCKS: dict[type[exp.Expr], str] = {
+    exp.CurrentTimestamp: "now",
+    exp.CurrentDate: "today",
+    exp.Localtimestamp: "current_localtimestamp",
+}
 # Keywords without parentheses that sqlglot reads as columns.
 KEYWORDS = frozenset({"user", "current_role"})
 

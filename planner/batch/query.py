@@ -14,16 +14,14 @@ from catalog.types import Type
 from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.origins import Origin, origins
-from planner.batch.parameters import Columns, NameTables, assigned_values, infer_parameters, parameter_number
+from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
 from planner.batch.pg_names import system_schema
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
-from planner.bind import Scope, check_database, data_type, find, resolve, resolve_readable, scope_of
+from planner.bind import Scope, check_database, data_type, find, resolve_readable, scope_of
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
-from planner.functions.result_types import holds_struct
-from planner.parse.rows import is_row
 from planner.parse.trees import folded, is_cte, name_of
 from planner.privileges import check_relation, permission_denied
 from planner.statements import Name
@@ -71,16 +69,25 @@ class Environment:
     system_columns: SystemColumns = lambda schema, name: {}
 
 
-def plan_query(tree: exp.Expr, environment: Environment, oids: tuple[int, ...] = ()) -> Batch:
-    """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown."""
+def plan_query(
+    tree: exp.Expr,
+    environment: Environment,
+    oids: tuple[int, ...] = (),
+    parameters: tuple[Type, ...] | None = None,
+) -> Batch:
+    """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown.
+
+    `parameters` are their types where they are known already.
+    """
     check_reads(tree, environment)
     found = origins(tree, _relations(tree, environment))
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     _name_outputs(tree)
     tree = expand_windows(canonical(tree))
-    parameters = infer(tree, environment, oids)
-    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters, found, is_constant)
+    if parameters is None:
+        parameters = infer(tree, environment, oids)
+    return Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters, found, is_constant)
 
 
 _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
@@ -118,64 +125,8 @@ def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
     return exp.select(*listed or [exp.Star()]).from_(table)
 
 
-def plan_source(
-    source: exp.Expr, targets: tuple[Type, ...], environment: Environment, oids: tuple[int, ...] = ()
-) -> Batch:
-    """The rows of an INSERT; a parameter in VALUES takes its column's type."""
-    check_reads(source, environment)
-    source = source.copy()
-    assigned = assigned_values(source, lambda name, place: targets[place] if place < len(targets) else None)
-    for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
-        for value, type_ in zip(row.expressions, targets, strict=False):
-            if isinstance(value, exp.Column) and value.sql().upper() == "DEFAULT":
-                value.replace(exp.null())
-            elif is_row(value) or ((type_.name in ("bytea", "struct") or type_.dimensions) and value.is_string):
-                value.replace(exp.cast(value.copy(), data_type(type_)))
-    source = with_row_types(source, environment.catalog, environment.scope)
-    parameters = infer(source, environment, oids, assigned)
-    return Batch(_finish(_resolve_tables(source, environment), environment, parameters), parameters)
-
-
-def plan_write(
-    tree: exp.Update | exp.Delete, target: Relation, environment: Environment, oids: tuple[int, ...] = ()
-) -> Batch:
-    """An UPDATE or DELETE for DuckDB. Raises Error 0A000 for a table that only grows."""
-    if target.append_only:
-        position = name_of(tree.this).position
-        message = "append-only table does not support update or delete"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
-    check_reads(tree, environment, tree.this)
-    if _reads_columns(tree):
-        check_relation(environment.catalog, environment.user, target, "SELECT", name_of(tree.this).position)
-    tree = tree.copy()
-    columns = {column.name: column.type for column in target.visible}
-    assigned = assigned_values(tree, lambda name, place: columns.get(name)) if isinstance(tree, exp.Update) else {}
-    _cast_rows(tree, target)
-    with_row_types(tree, environment.catalog, environment.scope)
-    parameters = infer(tree, environment, oids, assigned)
-    table = tree.this
-    written = table.alias or table.name
-    _qualify_columns(tree, table)
-    table.replace(_lake_table(target, written))
-    return Batch(_finish(_resolve_tables(tree, environment), environment, parameters), parameters)
-
-
-def _reads_columns(tree: exp.Update | exp.Delete) -> bool:
-    """Whether a write asks for values that are stored, so that its effect would tell them."""
-    read = [tree.args.get("where"), *(assignment.expression for assignment in tree.expressions)]
-    return any(part is not None and part.find(exp.Column) for part in read)
-
-
-def _cast_rows(tree: exp.Update | exp.Delete, target: Relation) -> None:
-    """Assignments to struct columns as casts to their types, which match fields by place."""
-    for assignment in tree.expressions:
-        column = target.column(assignment.this.name)
-        if column is not None and holds_struct(column.type):
-            value = assignment.expression
-            value.replace(exp.cast(value.copy(), data_type(column.type)))
-
-
-def _finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
+def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
+    """DuckDB's text of a tree whose tables are resolved."""
     path = environment.scope.path
     rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings, path)
 
@@ -202,9 +153,9 @@ def _checked_division(node: exp.Binary) -> exp.Expr:
 
 
 def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Tables of a statement that are not CTEs or functions."""
+    """Tables of a statement that are not CTEs or functions, nor named by us already."""
     for table in list(tree.find_all(exp.Table)):
-        if isinstance(table.this, exp.Identifier) and not is_cte(table):
+        if isinstance(table.this, exp.Identifier) and not table.meta.get(_RESOLVED) and not is_cte(table):
             yield table
 
 
@@ -248,13 +199,12 @@ _ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.ExplodingGenerateSeries, exp.Gene
 _ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "range", "json_each"})
 
 
-def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
+def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
+    """The tree with user relations as what they are in the lake, views as their queries. It is changed in place."""
     for table in base_tables(tree):
-        if table.meta.get(_RESOLVED):
-            continue
         relation = find_relation(name_of(table), environment)
         if relation is not None:
-            _qualify_columns(tree, table)
+            qualify_columns(tree, table)
             table.replace(
                 _inlined(relation, table, environment) if relation.is_view else _readable(relation, table, environment)
             )
@@ -264,7 +214,7 @@ def _resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """The query of a view, its own names resolved where the view is."""
     subquery = reference(view, table)
-    _resolve_tables(subquery.this, replace(environment, scope=scope_of(view)))
+    resolve_tables(subquery.this, replace(environment, scope=scope_of(view)))
     return subquery
 
 
@@ -301,7 +251,7 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
 
 def _readable(relation: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """What a reference to a table or materialized view reads: its visible columns in the lake."""
-    stored: exp.Expr = _lake_table(relation, None)
+    stored: exp.Expr = lake_table(relation, None)
     if environment.snapshot is not None:
         version = exp.Literal.number(environment.snapshot)
         stored.set("when", exp.HistoricalData(this="AT", kind="VERSION", expression=version))
@@ -314,7 +264,8 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
     return stored
 
 
-def _lake_table(relation: Relation, alias: str | None) -> exp.Table:
+def lake_table(relation: Relation, alias: str | None) -> exp.Table:
+    """A relation's table in the lake, under an alias if one is given."""
     table = exp.Table(
         this=exp.to_identifier(relation.lake_table.name, quoted=True),
         db=exp.to_identifier(relation.lake_table.schema, quoted=True),
@@ -326,7 +277,14 @@ def _lake_table(relation: Relation, alias: str | None) -> exp.Table:
     return table
 
 
-def _qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
+def staged_table(name: str) -> exp.Table:
+    """A temporary table of the cursor that runs the statement."""
+    table = exp.Table(this=exp.to_identifier(name, quoted=True))
+    table.meta[_RESOLVED] = True
+    return table
+
+
+def qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
     """`database.schema.table.column` becomes `table.column`, since the table now has just its alias."""
     for column in tree.find_all(exp.Column):
         if column.args.get("db") is not None and _same(column, table, ("table", "db"), ("this", "db")):
@@ -377,12 +335,3 @@ def infer(
 ) -> tuple[Type, ...]:
     """The types of a statement's parameters (`planner.batch.parameters`)."""
     return infer_parameters(tree, oids, assigned or {}, _name_tables(environment))
-
-
-def resolve_target(name: Name, privilege: str, environment: Environment) -> Relation:
-    """The table a write names. Raises Error 42809 for a view, 42P01 for nothing, 42501 without the privilege."""
-    relation = resolve(environment.catalog, environment.scope, name, "table")
-    if not relation.is_table:
-        raise Error(f'cannot change {relation.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
-    check_relation(environment.catalog, environment.user, relation, privilege, name.position)
-    return relation

@@ -72,14 +72,39 @@ def as_query(tree: exp.Expr) -> exp.Query:
         return tree
     if isinstance(tree, exp.Values):
         return exp.select("*").from_(exp.alias_(tree.copy(), "v", table=True))
-    listed = [part.expression.copy() for part in tree.expressions]
+    listed = [part.copy() for part in _computed(tree)]
     items = [exp.alias_(value, f"_{number}") for number, value in enumerate(listed)]
     query = exp.select(*(items or [exp.Literal.number(1)])).from_(tree.this.copy())
-    source, using = tree.args.get("from_"), tree.args.get("using")
-    for other in [source.this] if isinstance(source, exp.From) else using if isinstance(using, list) else []:
+    for other in other_tables(tree):
         query = query.join(other.copy(), join_type="cross")
-    where = tree.args.get("where")
-    return query.where(where.this.copy()) if where is not None else query
+    query.set("with_", tree.args.get("with_"))
+    where = tree.args["on"] if isinstance(tree, exp.Merge) else tree.args.get("where")
+    return query.where(where.unnest().copy() if isinstance(tree, exp.Merge) else where.this.copy()) if where else query
+
+
+def _computed(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The values that an UPDATE or MERGE gives columns, and the conditions under which a MERGE does."""
+    if not isinstance(tree, exp.Merge):
+        yield from (part.expression for part in tree.expressions)
+        return
+    for when in tree.args["whens"].expressions:
+        then = when.args["then"]
+        if when.args.get("condition") is not None:
+            yield when.args["condition"]
+        if isinstance(then, exp.Update):
+            yield from (part.expression for part in then.expressions)
+        elif isinstance(then, exp.Insert) and isinstance(then.expression, exp.Tuple):
+            yield from (value for value in then.expression.expressions if not isinstance(value, exp.Var))
+
+
+def other_tables(tree: exp.Expr) -> list[exp.Expr]:
+    """What an UPDATE, DELETE or MERGE reads besides the table it changes."""
+    source, using = tree.args.get("from_"), tree.args.get("using")
+    if isinstance(source, exp.From):
+        return [source.this]
+    if isinstance(using, list):
+        return using
+    return [using] if isinstance(using, exp.Expr) else []
 
 
 def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> str:

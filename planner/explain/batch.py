@@ -9,7 +9,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.model import Catalog, Relation
+from planner.batch.structs import other_tables
 from planner.bind import BoundQuery, Scope, bind, resolve
 from planner.build.builder import columns_in, scalar
 from planner.build.query import build
@@ -21,7 +24,7 @@ from planner.explain.operators import BATCH, LOGICAL, Operator, exchange
 from planner.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
 from planner.outputs import limit_outputs
 from planner.rules import RULES, carry_keys, keep_state_in_view
-from planner.statements import Delete, Insert, Query, Update
+from planner.statements import Delete, Insert, Merge, Query, Update
 
 _UPKEEP_ONLY = (carry_keys, keep_state_in_view, limit_outputs)
 
@@ -46,15 +49,18 @@ def logical_operators(root: Node, verbose: bool, keeps_unused: bool = False) -> 
 
 
 def batch_operators(
-    statement: Query | Insert | Update | Delete, catalog: Catalog, scope: Scope, verbose: bool
+    statement: Query | Insert | Update | Delete | Merge, catalog: Catalog, scope: Scope, verbose: bool
 ) -> Operator:
     """The plan of a query or write. Raises Error where the planner has no operator for something in it."""
     if isinstance(statement, Query):
         return _query(statement.tree, catalog, scope, verbose)
     target = resolve(catalog, scope, statement.table)
+    if isinstance(statement, Merge) or (not isinstance(statement, Insert) and other_tables(statement.tree)):
+        raise Error("no plan for a write that reads other tables", errors.FEATURE_NOT_SUPPORTED)
     if isinstance(statement, Insert):
         names = statement.columns or tuple(column.name for column in target.visible)
-        below = _query(statement.source, catalog, scope, verbose)
+        source = statement.source or exp.select(*(exp.null() for _ in target.visible))
+        below = _query(source, catalog, scope, verbose)
         places = [column.name for column in target.visible]
         mapping = tuple(f"{n}:{places.index(name)}" for n, name in enumerate(names[: len(below.output)]))
         return _write("Insert", target, below, ("mapping", mapping))

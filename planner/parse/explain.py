@@ -17,6 +17,7 @@ from planner.statements import (
     Explain,
     ExplainOptions,
     Insert,
+    Merge,
     Query,
     Statement,
     Update,
@@ -26,7 +27,7 @@ _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # what a parenthesis begi
 _SWITCHES = frozenset({"verbose", "trace", "backfill", "incremental"})
 TYPES = ("logical", "physical", "distsql")
 FORMATS = ("text", "json", "xml", "yaml", "dot")
-_EXPLAINED = (Query, CreateTable, CreateMaterializedView, Insert, Update, Delete)
+_EXPLAINED = (Query, CreateTable, CreateMaterializedView, Insert, Update, Delete, Merge)
 
 
 def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Explain:

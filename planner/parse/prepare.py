@@ -11,9 +11,9 @@ from catalog.errors import Error
 from catalog.types import Type, parse_type
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank, parse_tree
-from planner.statements import Deallocate, Delete, Execute, Insert, Prepare, Query, Statement, Update
+from planner.statements import Deallocate, Delete, Execute, Insert, Merge, Prepare, Query, Statement, Update
 
-_PREPARED = (Query, Insert, Update, Delete)
+_PREPARED = (Query, Insert, Update, Delete, Merge)
 
 
 def parse_prepare(reader: TokenReader, parse: Callable[[str], Statement]) -> Prepare:

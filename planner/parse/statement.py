@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -41,26 +42,24 @@ from planner.parse.transactions import (
     parse_savepoint,
     parse_start,
 )
-from planner.parse.trees import folded, name_of, parse_tree, unsupported
+from planner.parse.trees import parse_tree, query_of
 from planner.parse.user import parse_create_user, parse_drop_user
+from planner.parse.write import parse_truncate, parse_write, write_of
 from planner.statements import (
     CreateMaterializedView,
     CreateView,
     DeclareCursor,
-    Delete,
     Drop,
     DropDatabase,
     DropSchema,
     DropUser,
     Empty,
     Explain,
-    Insert,
     Name,
     Option,
     Prepare,
     Query,
     Statement,
-    Update,
 )
 
 
@@ -75,8 +74,11 @@ def parse_statement(sql: str) -> Statement:
     return parser(reader)
 
 
-def _query(reader: TokenReader) -> Query:
+def _query(reader: TokenReader) -> Statement:
     tree = parse_tree(reader.sql)
+    written = write_of(tree)  # WITH may begin a write as well
+    if written is not None:
+        return written
     if not isinstance(tree, exp.Query | exp.Values):
         raise syntax_error(reader.sql, 0)
     return Query(tree)
@@ -92,6 +94,10 @@ def _create(reader: TokenReader) -> Statement:
         return _create_view(reader)
     if reader.accept("TABLE"):
         return parse_create_table(reader)
+    if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "TABLE":
+        reader.identifier()
+        reader.expect("TABLE")
+        return replace(parse_create_table(reader), is_temporary=True)
     if reader.accept("SCHEMA"):
         return parse_create_schema(reader)
     if reader.accept("DATABASE"):
@@ -124,10 +130,7 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     text = reader.sql[: emits.start()] if emits else reader.sql
     query = parse_tree(text, offset)
     if isinstance(query, exp.Values):
-        width = len(query.expressions[0].expressions)
-        names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
-        query.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names))
-        query = exp.select("*").from_(query)
+        query = query_of(query)
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
     _refuse_duplicates(options)
@@ -215,41 +218,6 @@ def _drop(reader: TokenReader) -> Drop | DropSchema | DropDatabase | DropUser:
     return Drop(kind, names, if_exists, cascade)
 
 
-def _insert(reader: TokenReader) -> Insert:
-    tree = parse_tree(reader.sql)
-    assert isinstance(tree, exp.Insert)
-    for argument in ("conflict", "returning", "overwrite"):
-        if tree.args.get(argument):
-            raise unsupported(f"INSERT … {argument.upper()}", tree)
-    target = tree.this
-    columns: tuple[str, ...] = ()
-    if isinstance(target, exp.Schema):
-        columns = tuple(folded(identifier) for identifier in target.expressions)
-        target = target.this
-    source = tree.expression
-    if source is None:
-        raise unsupported("INSERT … DEFAULT VALUES", tree)
-    if tree.args.get("with_"):
-        source.set("with_", tree.args["with_"])
-    return Insert(name_of(target), columns, source)
-
-
-def _update(reader: TokenReader) -> Update:
-    tree = parse_tree(reader.sql)
-    assert isinstance(tree, exp.Update)
-    if tree.args.get("returning"):
-        raise unsupported("UPDATE … RETURNING", tree)
-    return Update(name_of(tree.this), tree)
-
-
-def _delete(reader: TokenReader) -> Delete:
-    tree = parse_tree(reader.sql)
-    assert isinstance(tree, exp.Delete)
-    if tree.args.get("returning"):
-        raise unsupported("DELETE … RETURNING", tree)
-    return Delete(name_of(tree.this), tree)
-
-
 def _explain(reader: TokenReader) -> Explain:
     return parse_explain(reader, parse_statement)
 
@@ -270,9 +238,11 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "TABLE": _query,
     "CREATE": _create,
     "DROP": _drop,
-    "INSERT": _insert,
-    "UPDATE": _update,
-    "DELETE": _delete,
+    "INSERT": parse_write,
+    "UPDATE": parse_write,
+    "DELETE": parse_write,
+    "MERGE": parse_write,
+    "TRUNCATE": parse_truncate,
     "COPY": parse_copy,
     "SHOW": parse_show,
     "SET": parse_set,

@@ -9,17 +9,20 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import Watermark
+from catalog.model import RESERVED_COLUMNS, Watermark
 from catalog.names import quote_if_needed
+from planner.parse.table_as import parse_create_table_as
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank, column_type, folded, parse_tree, position_of, unsupported
-from planner.statements import ColumnDefinition, CreateTable, Name
+from planner.statements import ColumnDefinition, CreateTable, CreateTableAs, Name
 
 
-def parse_create_table(reader: TokenReader) -> CreateTable:
+def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
     """The statement from the table's name on."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
+    if reader.peek() != "(" or reader.peek(2) in (",", ")"):
+        return parse_create_table_as(reader, name, if_not_exists)
     added = _read_additions(reader)
     columns, key, listed = _columns(added.sql, name)
     if added.watermark is not None:
@@ -33,8 +36,14 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
     """The columns and the primary key of a CREATE TABLE that sqlglot can read, and its list as normalised text."""
     tree = parse_tree(sql)
     schema = tree.this
-    if not isinstance(tree, exp.Create) or not isinstance(schema, exp.Schema) or tree.expression:
+    if isinstance(tree, exp.Create) and tree.expression:
+        message = "Should not specify data type in CREATE TABLE AS"
+        raise Error(message, errors.SYNTAX_ERROR, position=name.position)
+    if not isinstance(tree, exp.Create) or not isinstance(schema, exp.Schema):
         raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
+    on_commit = tree.find(exp.OnCommitProperty)
+    if on_commit is not None and on_commit.args.get("delete"):
+        raise Error("ON COMMIT DELETE ROWS is not supported", errors.FEATURE_NOT_SUPPORTED, position=name.position)
     columns: list[ColumnDefinition] = []
     key: list[str] = []
     for part in schema.expressions:
@@ -63,20 +72,32 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
 
 def _column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
     name = folded(node.this)
-    if name in ("_row_id", "_rw_timestamp"):
+    if name in RESERVED_COLUMNS:
         raise Error(f'column name "{name}" conflicts with a system column name', errors.INVALID_COLUMN_DEFINITION)
     if node.args.get("kind") is None:
         raise Error(f'column "{name}" has no type', errors.SYNTAX_ERROR, position=position_of(node))
     not_null = is_key = False
+    default: str | None = None
     for constraint in node.args.get("constraints") or []:
         match constraint.kind:
             case exp.PrimaryKeyColumnConstraint():
                 is_key = not_null = True
             case exp.NotNullColumnConstraint(args=args):
                 not_null = not_null or not args.get("allow_null")
+            case exp.DefaultColumnConstraint(this=value):
+                default = _default(value)
             case other:
                 raise unsupported(f"{other.sql(dialect='postgres')} in CREATE TABLE", node)
-    return ColumnDefinition(name, column_type(node.args["kind"]), not_null), is_key
+    return ColumnDefinition(name, column_type(node.args["kind"]), not_null, default), is_key
+
+
+def _default(value: exp.Expr) -> str | None:
+    """An expression that makes a value from nothing else. Raises Error 0A000 for a column or a query in it, 42803."""
+    for part in value.find_all(exp.Column, exp.Query, exp.Parameter):
+        raise unsupported(f"{part.sql(dialect='postgres')} in a DEFAULT expression", part)
+    if value.find(exp.AggFunc, exp.Window):
+        raise Error("aggregate functions are not allowed in DEFAULT expressions", errors.GROUPING_ERROR)
+    return None if isinstance(value, exp.Null) else value.sql(dialect="postgres", comments=False)
 
 
 # What RisingWave adds.

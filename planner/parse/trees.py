@@ -130,6 +130,14 @@ def name_of(table: exp.Expr) -> Name:
     return Name(part("catalog"), part("db"), name, position_of(table) or 1)
 
 
+def query_of(values: exp.Values) -> exp.Select:
+    """VALUES as a SELECT, its columns called as in PostgreSQL."""
+    width = len(values.expressions[0].expressions)
+    names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
+    values.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names))
+    return exp.select("*").from_(values)
+
+
 def is_cte(table: exp.Table) -> bool:
     """Whether a table's name means a CTE: of a query around it, and defined before it if it is in a CTE itself."""
     if table.args.get("db") is not None:

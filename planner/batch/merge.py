@@ -1,0 +1,126 @@
+"""MERGE for DuckDB: the pairs of rows it is about, each with what is done with it."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Relation
+from planner.batch.query import Batch, Environment, check_reads, infer
+from planner.batch.structs import with_row_types
+from planner.batch.write import (
+    ROW,
+    WHEN,
+    Change,
+    alias_of,
+    as_column,
+    assignments,
+    column_of,
+    marked,
+    named,
+    refuse_append_only,
+    resolve_target,
+    staged_batch,
+    target_column,
+)
+from planner.parse.trees import folded
+from planner.privileges import check_relation
+from planner.statements import Merge
+
+
+def resolve_merged(statement: Merge, environment: Environment) -> Relation:
+    """The table. Raises what `resolve_target` does for each thing that is done with it, and 0A000 if it only grows."""
+    actions = [action for when in _whens(statement.tree) if (action := _action(when)) is not None]
+    target = resolve_target(statement.table, "SELECT", environment)
+    for action in actions:
+        check_relation(environment.catalog, environment.user, target, action, statement.table.position)
+    if {"UPDATE", "DELETE"} & set(actions):
+        refuse_append_only(target, statement.table)
+    return target
+
+
+def plan_merge(statement: Merge, target: Relation, environment: Environment, oids: tuple[int, ...] = ()) -> Change:
+    """Each pair falls under the first WHEN whose condition holds. Raises Error 42703, 42601, 0A000."""
+    check_reads(statement.tree, environment, statement.tree.this)
+    tree = with_row_types(statement.tree.copy(), environment.catalog, environment.scope)
+    alias = alias_of(tree.this)
+    row = column_of("rowid", alias)
+    choice, actions, values = exp.Case(), [], []
+    for when in _whens(tree):
+        if not when.args["matched"]:
+            _see_source_only(when, alias_of(tree.args["using"]))
+        action = _action(when)
+        if action is not None:
+            actions.append(action)
+            values.append(_values(when.args["then"], action, target))
+        choice = choice.when(_condition(when, row), exp.Literal.number(len(actions) if action else 0))
+    items = [named(choice.else_(exp.Literal.number(0)), WHEN), named(row, ROW)]
+    for column in target.visible:
+        given = [(number, each[column.name]) for number, each in enumerate(values, start=1) if column.name in each]
+        value: exp.Expr = column_of(column.name, alias)
+        if given:
+            value = exp.Case(this=column_of(WHEN)).else_(value)
+            for number, each in given:
+                value = value.when(exp.Literal.number(number), each)
+        items.append(named(value, column.name))
+    join_type = "inner" if all(when.args["matched"] for when in _whens(tree)) else "left"
+    query = exp.select(*items).from_(tree.args["using"])
+    query = query.join(marked(tree.this), on=tree.args["on"], join_type=join_type)
+    query.set("with_", tree.args.get("with_"))
+    parameters = infer(query, environment, oids)
+    pairs = staged_batch(query, target, environment, parameters)
+    updated = {name for action, each in zip(actions, values, strict=True) if action == "UPDATE" for name in each}
+    assigned = tuple(column.name for column in target.visible if column.name in updated)
+    chosen = f'SELECT * FROM ({pairs.sql}) AS pairs WHERE "{WHEN}" > 0'
+    return Change(Batch(chosen, parameters), False, tuple(actions), assigned)
+
+
+def _whens(tree: exp.Expr) -> list[exp.When]:
+    return tree.args["whens"].expressions
+
+
+def _action(when: exp.When) -> str | None:
+    """What a WHEN does; None for DO NOTHING."""
+    then = when.args["then"]
+    word = then.key.upper() if isinstance(then, exp.Insert | exp.Update) else then.name.upper()
+    return None if word == "DO NOTHING" else word
+
+
+def _condition(when: exp.When, row: exp.Column) -> exp.Expr:
+    no_match = exp.Is(this=row.copy(), expression=exp.null())
+    condition: exp.Expr = exp.not_(no_match) if when.args["matched"] else no_match
+    more = when.args.get("condition")
+    return condition if more is None else exp.and_(condition, more)
+
+
+def _see_source_only(when: exp.When, source: str) -> None:
+    """In WHEN NOT MATCHED there is no row of the table, so that a bare name is one of the source."""
+    then = when.args["then"]
+    values = then.expression.expressions if isinstance(then, exp.Insert) and then.expression else []
+    for part in [when.args.get("condition"), *values]:
+        for column in part.find_all(exp.Column) if part is not None else ():
+            is_bare = not column.table and column.find_ancestor(exp.Select) is None
+            if is_bare and column.sql().upper() != "DEFAULT":
+                column.set("table", exp.to_identifier(source, quoted=True))
+
+
+def _values(then: exp.Expr, action: str, target: Relation) -> dict[str, exp.Expr]:
+    """The values that a WHEN gives the columns: an INSERT, all of them."""
+    if action == "UPDATE":
+        return assignments(then.expressions, target)
+    if action == "DELETE":
+        return {}
+    places = then.this.expressions if then.this is not None else []
+    columns = tuple(target_column(target, place) for place in places) or target.visible
+    given = then.expression.expressions if isinstance(then.expression, exp.Tuple) else []
+    names = [folded(place.this if isinstance(place, exp.Column) else place) for place in places]
+    repeated = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if repeated is not None:
+        raise Error(f'column "{repeated}" specified more than once', errors.DUPLICATE_COLUMN)
+    if len(given) > len(columns):
+        raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
+    if places and len(given) < len(columns):
+        raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
+    by_name = {column.name: value for column, value in zip(columns, given, strict=False)}
+    return {c.name: as_column(by_name.get(c.name, exp.var("DEFAULT")), c) for c in target.visible}

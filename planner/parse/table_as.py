@@ -1,0 +1,52 @@
+"""Parsing of CREATE TABLE … AS."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.tokens import TokenReader, syntax_error
+from planner.parse.trees import parse_tree, query_of
+from planner.statements import CreateTableAs, Name
+
+# What may follow the query; sqlglot does not know it.
+_DATA = re.compile(r"\bWITH\s+(?P<no>NO\s+)?DATA\s*;?\s*$", re.IGNORECASE)
+
+
+def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) -> CreateTableAs:
+    """`[(column, …)] [APPEND ONLY] [WITH (…)] AS query [WITH [NO] DATA]`.
+
+    Of the options there is `appendonly`, RisingWave's older spelling; PostgreSQL's `fillfactor` changes nothing.
+    """
+    columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
+    append_only = reader.accept("APPEND", "ONLY")
+    if reader.accept("WITH"):
+        options = dict(reader.parenthesised(lambda: _option(reader)))
+        append_only = append_only or options.get("appendonly") == "true"
+    if reader.accept("ON", "COMMIT"):
+        reader.expect("PRESERVE", "ROWS")
+    if not reader.accept("AS"):
+        raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
+    offset = reader.offset
+    ending = _DATA.search(reader.sql, offset)
+    query = parse_tree(reader.sql[: ending.start()] if ending else reader.sql, offset)
+    while isinstance(query, exp.Subquery) and {key for key, value in query.args.items() if value} == {"this"}:
+        query = query.this
+    if isinstance(query, exp.Values):
+        query = query_of(query)
+    if not isinstance(query, exp.Query):
+        raise syntax_error(reader.sql, offset)
+    return CreateTableAs(name, columns, query, if_not_exists, append_only, not (ending and ending["no"]))
+
+
+def _option(reader: TokenReader) -> tuple[str, str]:
+    position = reader.offset + 1
+    name = reader.dotted_word()
+    reader.expect("=")
+    if name not in ("appendonly", "fillfactor"):
+        message = f"the option {name} of CREATE TABLE AS is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+    return name, reader.value()

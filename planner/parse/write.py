@@ -1,0 +1,110 @@
+"""Parsing of what changes rows: INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.tokens import TokenReader, syntax_error
+from planner.parse.trees import folded, name_of, parse_tree, position_of, unsupported
+from planner.statements import Delete, Insert, Merge, Name, Truncate, Update
+
+
+def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
+    statement = write_of(parse_tree(reader.sql))
+    if statement is None:
+        raise syntax_error(reader.sql, 0)
+    return statement
+
+
+def write_of(tree: exp.Expr) -> Insert | Update | Delete | Merge | None:
+    """The statement that a tree is, None for one that changes nothing. Raises Error 0A000."""
+    match tree:
+        case exp.Insert():
+            return _insert(tree)
+        case exp.Update():
+            returning = _returning(tree)
+            return Update(name_of(tree.this), tree, returning)
+        case exp.Delete():
+            returning = _returning(tree)
+            return Delete(name_of(tree.this), tree, returning)
+        case exp.Merge():
+            return _merge(tree)
+    for cte in tree.args["with_"].expressions if tree.args.get("with_") else ():
+        if isinstance(cte.this, exp.DML):
+            raise unsupported(f"{cte.this.key.upper()} in WITH", cte)
+    return None
+
+
+def _insert(tree: exp.Insert) -> Insert:
+    for argument in ("conflict", "overwrite"):
+        if tree.args.get(argument):
+            raise unsupported(f"INSERT … {argument.upper()}", tree)
+    target = tree.this
+    columns: tuple[str, ...] = ()
+    if isinstance(target, exp.Schema):
+        columns = tuple(folded(identifier) for identifier in target.expressions)
+        target = target.this
+    source = tree.expression
+    if source is None and not tree.args.get("default"):
+        raise unsupported("this INSERT", tree)
+    if source is not None and tree.args.get("with_"):
+        source.set("with_", tree.args["with_"])
+    alias = target.args.get("alias")
+    return Insert(name_of(target), columns, source, alias and folded(alias.this), _returning(tree))
+
+
+def _returning(tree: exp.Insert | exp.Update | exp.Delete) -> tuple[exp.Expr, ...]:
+    """The list of RETURNING, which is taken out of the tree. Raises Error 42803 for what looks at several rows."""
+    clause = tree.args.get("returning")
+    if clause is None:
+        return ()
+    tree.set("returning", None)
+    for item in clause.expressions:
+        for part in item.find_all(exp.AggFunc, exp.Window):
+            if part.find_ancestor(exp.Select) is None:
+                kind, code = ("window", errors.WINDOWING_ERROR)
+                if isinstance(part, exp.AggFunc):
+                    kind, code = ("aggregate", errors.GROUPING_ERROR)
+                raise Error(f"{kind} functions are not allowed in RETURNING", code, position=position_of(part))
+    return tuple(clause.expressions)
+
+
+def _merge(tree: exp.Merge) -> Merge:
+    """As of PostgreSQL 15, so without RETURNING and NOT MATCHED BY SOURCE."""
+    if tree.args.get("returning"):
+        raise unsupported("MERGE … RETURNING", tree.args["returning"])
+    for when in tree.args["whens"].expressions:
+        then = when.args["then"]
+        if when.args.get("source"):
+            raise unsupported("WHEN NOT MATCHED BY SOURCE", tree)
+        if when.args["matched"] == isinstance(then, exp.Insert):
+            if isinstance(then, exp.Insert):
+                raise Error("INSERT is not allowed with WHEN MATCHED", errors.SYNTAX_ERROR)
+            if then.name.upper() != "DO NOTHING":
+                what = "UPDATE" if isinstance(then, exp.Update) else then.name.upper()
+                raise Error(f"{what} is not allowed with WHEN NOT MATCHED", errors.SYNTAX_ERROR)
+    return Merge(name_of(tree.this), tree)
+
+
+def parse_truncate(reader: TokenReader) -> Truncate:
+    """`TRUNCATE [TABLE] [ONLY] name [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`.
+
+    No table has sequences of its own or is referred to by others, so the last two change nothing.
+    """
+    reader.expect("TRUNCATE")
+    reader.accept("TABLE")
+    tables = reader.comma_separated(lambda: _truncated(reader))
+    _ = reader.accept("RESTART", "IDENTITY") or reader.accept("CONTINUE", "IDENTITY")
+    _ = reader.accept("CASCADE") or reader.accept("RESTRICT")
+    reader.finish()
+    return Truncate(tables)
+
+
+def _truncated(reader: TokenReader) -> Name:
+    if reader.peek(1) not in (",", ".", ""):
+        reader.accept("ONLY")
+    name = reader.name()
+    reader.accept("*")
+    return name
