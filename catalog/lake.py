@@ -352,7 +352,9 @@ def translate(error: duckdb.Error) -> Error:
     text = str(error)
     message = re.sub(r"^[A-Za-z ]+ Error: ", "", _first_line(error))
     hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
-    column = re.search(r'column (?:named )?"([^"]+)" not found|does not have a column named "([^"]+)"', message)
+    column = re.search(
+        r'column (?:named )?"([^"]+)" (?:was )?not found|does not have a column named "([^"]+)"', message
+    )
     if column:
         return Error(
             f'column "{column[1] or column[2]}" does not exist', errors.UNDEFINED_COLUMN, hint=hint and hint[0]

@@ -24,7 +24,7 @@ FUNCTION_SCHEMA = "pgf"
 SCALAR_SCHEMA = "pg"
 
 # Run in this order: a file uses what those before it define.
-_FILES = ("scalar", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "information_schema", "rw_catalog")
+_FILES = ("scalar", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "information_schema", "rw_catalog", "system_columns")
 _SCRIPTS: dict[str, str] = {
     name: resources.files("catalog").joinpath("system", f"{name}.sql").read_text() for name in _FILES
 }
@@ -71,6 +71,13 @@ _CLASS_OIDS: dict[str, int] = {
 }
 _FIRST_CLASS_OID = 14000
 
+# Which relations of pg_catalog are views in PostgreSQL (src/backend/catalog/system_views.sql).
+_VIEWS = re.compile(
+    r"pg_(available_extensions|config|cursors|group|indexes|locks|matviews|policies|prepared_(statements|xacts)"
+    r"|publication_tables|replication_slots|roles|rules|seclabels|sequences|settings|shadow|stat_\w+|stats|tables"
+    r"|timezone_\w+|user|user_mappings|views)"
+)
+
 
 def is_system(schema: str, name: str) -> bool:
     """Whether `schema.name` is a system relation or, for schema `pgf`, a function of ours."""
@@ -106,12 +113,12 @@ def _execute(cursor: Cursor, *scripts: str) -> None:
 def _fixed_tables() -> str:
     """The schemas, and the tables whose rows come from Python."""
     schemas = (*(schema for schema, _ in SCHEMAS.values()), FUNCTION_SCHEMA, SCALAR_SCHEMA)
-    types = ((name, base.oid, base.array_oid, base.length) for name, base in BASES.items())
+    types = ((name, base.oid, base.array_oid, base.length, base.duckdb) for name, base in BASES.items())
     namespaces = ((oid, name) for name, (_, oid) in SCHEMAS.items())
     return "\n".join(
         (
             *(f"CREATE SCHEMA IF NOT EXISTS memory.{schema};" for schema in schemas),
-            _table("pgc._types", "name, oid, array_oid, length", types),
+            _table("pgc._types", "name, oid, array_oid, length, duckdb", types),
             _table("pgc._system_namespaces", "id, name", namespaces),
             _table("pgc._system_relations", "id, schema_id, schema, name, kind", _system_relations()),
         )
@@ -129,7 +136,7 @@ def _system_relations() -> list[tuple[object, ...]]:
             SCHEMAS[schema][1],
             schema,
             name,
-            "r" if name in _CLASS_OIDS else "v",
+            "r" if schema == "pg_catalog" and not _VIEWS.fullmatch(name) else "v",
         )
         for number, (schema, name) in enumerate(names)
     ]

@@ -117,6 +117,7 @@ SESSION: dict[str, Variable] = {
         Variable("intervalstyle", "postgres", _text, "Text format of intervals"),
         Variable("extra_float_digits", "1", _integer(-15, 3), "Floats are always printed exactly"),
         Variable("bytea_output", "hex", _one_of("hex"), "Text format of bytea; hex only"),
+        Variable("max_identifier_length", "63", _one_of("63"), "Longest name of PostgreSQL; here names may be longer"),
         Variable("password_encryption", "scram-sha-256", _one_of("scram-sha-256"), "What passwords are kept as"),
         Variable("search_path", '"$user", public', _text, "Where unqualified names are looked up"),
         Variable("server_version", "13.14.0", _text, "Version of PostgreSQL that clients see"),

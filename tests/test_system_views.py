@@ -13,7 +13,8 @@ import sqlglot
 from catalog import system_views
 from catalog.lake import Cursor, DuckDBError, Lake
 from planner.batch import pg_compat
-from planner.batch.pg_names import FUNCTIONS, SCHEMAS, output_name
+from planner.batch.output_names import output_name
+from planner.batch.pg_names import FUNCTIONS, SCHEMAS
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.parse.trees import parse_tree
 

@@ -100,6 +100,11 @@ CREATE OR REPLACE MACRO pgf.quote_nullable(s) AS coalesce('''' || replace(s::VAR
 CREATE OR REPLACE MACRO pgf.session_database() AS coalesce(getvariable('database'), 'dev');
 CREATE OR REPLACE MACRO pgf.in_session(d) AS d IS NULL OR d = pgf.session_database();
 
+-- Columns of the system's relations; system_columns.sql fills it when all of them are there.
+CREATE OR REPLACE TABLE pgc._system_columns (
+    relation_id UINTEGER, attnum SMALLINT, name VARCHAR, type_oid UINTEGER, length SMALLINT, dimensions SMALLINT
+);
+
 -- Settings that are the same for every session; pg_compat lays the session's over them.
 CREATE OR REPLACE TABLE pgc._settings AS
 FROM (VALUES

@@ -42,7 +42,7 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        NULL::VARCHAR AS scope_name, NULL::INTEGER AS maximum_cardinality, c.attnum::VARCHAR AS dtd_identifier,
        'NO' AS is_self_referencing, 'NO' AS is_identity, NULL::VARCHAR AS identity_generation,
        NULL::VARCHAR AS identity_start, NULL::VARCHAR AS identity_increment, NULL::VARCHAR AS identity_maximum,
-       NULL::VARCHAR AS identity_minimum, NULL::VARCHAR AS identity_cycle, 'NEVER' AS is_generated,
+       NULL::VARCHAR AS identity_minimum, 'NO' AS identity_cycle, 'NEVER' AS is_generated,
        NULL::VARCHAR AS generation_expression, if(r.kind = 'table', 'YES', 'NO') AS is_updatable
 FROM pgc._columns c
 JOIN pgc._relations r ON r.id = c.relation_id

@@ -12,9 +12,16 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from planner.batch.pg_casts import rewrite_cast, rewrite_comparison, rewrite_like, rewrite_operator
+from planner.batch.output_names import FUNCTION_NODES, output_name
+from planner.batch.pg_casts import (
+    array_items,
+    is_reg_type,
+    rewrite_cast,
+    rewrite_comparison,
+    rewrite_like,
+    rewrite_operator,
+)
 from planner.batch.pg_names import (
-    FUNCTION_NODES,
     FUNCTIONS,
     HIDDEN_COLUMNS,
     KEYWORDS,
@@ -27,9 +34,9 @@ from planner.batch.pg_names import (
     Context,
     IsSystem,
     call,
-    output_name,
     strings,
 )
+from catalog.types import TEXT, Type
 from planner.functions.operators import as_call
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
@@ -62,6 +69,16 @@ def rewrite(tree: exp.Expr, is_system: IsSystem, session: Mapping[str, str]) -> 
             parent.set(key or "this", new, index)
     for select, place, name in names:
         select.set("expressions", exp.alias_(select.expressions[place], name, quoted=True), place)
+    return _with_vectors_as_text(root)
+
+
+def _with_vectors_as_text(root: exp.Expr) -> exp.Expr:
+    """The query with int2vector and oidvector outputs as clients read them: numbers between spaces, not an array."""
+    for item in root.expressions if isinstance(root, exp.Select) else ():
+        column = item.unalias()
+        if isinstance(column, exp.Column) and column.name in VECTOR_COLUMNS and _is_system_query(root):
+            text = exp.Anonymous(this="array_to_string", expressions=[column.copy(), exp.Literal.string(" ")])
+            item.replace(exp.alias_(text, item.alias_or_name, quoted=True))
     return root
 
 
@@ -70,6 +87,22 @@ def _has_name(item: exp.Expr) -> bool:
     if isinstance(item, exp.Column):
         return item.name.lower() not in KEYWORDS | HIDDEN_COLUMNS
     return isinstance(item, exp.Alias | exp.Aliases) or item.is_star
+
+
+def parameter_type(parameter: exp.Expr) -> Type | None:
+    """The type of a parameter whose place is in PostgreSQL's catalogs: text for a reg* type, and `= ANY($1)`."""
+    place = parameter.parent
+    while isinstance(place, exp.Paren):
+        place = place.parent
+    if isinstance(place, exp.Cast) and is_reg_type(place.to):
+        return TEXT
+    if isinstance(place, exp.Any) and isinstance(place.parent, exp.EQ | exp.NEQ) and place.parent.this.name in _LETTERS:
+        return Type("text", dimensions=1)
+    return None
+
+
+# Columns of type "char" that clients compare with a list of letters.
+_LETTERS = frozenset({"relkind", "contype", "typtype", "prokind"})
 
 
 def prepare_text(sql: str) -> str:
@@ -180,6 +213,19 @@ def _reads_system(node: exp.Expr, context: Context) -> bool:
     return bool(tables) and all(t.catalog == "memory" or context.system_schema(t) for t in tables)
 
 
+def _is_system_query(query: exp.Expr) -> bool:
+    """Whether a query whose rules have run reads only system relations."""
+    return all(table.catalog == "memory" for table in query.find_all(exp.Table))
+
+
+def _coalesce(node: exp.Coalesce, context: Context) -> exp.Expr | None:
+    """In the catalogs '{}' stands in for a missing array."""
+    for item in node.expressions:
+        if array_items(item) == [] and _reads_system(node, context):
+            item.replace(exp.Array(expressions=[]))
+    return None
+
+
 # Functions.
 
 
@@ -253,6 +299,11 @@ def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:
     return node.expression if is_system and not isinstance(node.expression, exp.Identifier) else None
 
 
+def _now(type_: str | None) -> exp.Expr:
+    now = exp.Anonymous(this="now")
+    return now if type_ is None else exp.cast(now, type_, dialect="duckdb")
+
+
 def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
     if node.this.name.lower() not in VECTOR_COLUMNS:
         return None
@@ -271,6 +322,13 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     **dict.fromkeys(FUNCTION_NODES, _function),
     exp.Dot: _dot,
     exp.Bracket: _bracket,
+    exp.Coalesce: _coalesce,
+    # Keywords would be taken for outputs of the same name.
+    exp.CurrentTimestamp: lambda node, context: _now(None),
+    exp.CurrentDate: lambda node, context: _now("DATE"),
+    exp.CurrentTime: lambda node, context: _now("TIME"),
+    exp.Localtime: lambda node, context: _now("TIME"),
+    exp.Localtimestamp: lambda node, context: _now("TIMESTAMP"),
     exp.Cast: rewrite_cast,
     exp.TryCast: rewrite_cast,
     exp.EQ: rewrite_comparison,

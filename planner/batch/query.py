@@ -13,6 +13,7 @@ from catalog.model import Catalog, Relation
 from catalog.types import TEXT, Type, type_of_oid
 from catalog.users import User
 from planner.batch import pg_compat
+from planner.batch.output_names import output_name
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
 from planner.bind import Scope, data_type, resolve, resolve_readable
@@ -88,7 +89,7 @@ def _name_outputs(tree: exp.Expr) -> None:
         select = select.this
     for item in select.selects if isinstance(select, exp.Select) else ():
         if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases):
-            item.replace(exp.alias_(item.copy(), pg_compat.output_name(item), quoted=True))
+            item.replace(exp.alias_(item.copy(), output_name(item), quoted=True))
 
 
 def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
@@ -329,7 +330,8 @@ def infer_parameters(
     for node in tree.find_all(exp.Parameter):
         number = _parameter_number(node)
         if number is not None and number not in found:
-            type_ = (hints or {}).get(id(node)) or _type_by_place(node, tree, environment)
+            hint = (hints or {}).get(id(node)) or pg_compat.parameter_type(node)
+            type_ = hint or _type_by_place(node, tree, environment)
             if type_ is not None:
                 found[number] = type_
     numbers = [n for node in tree.find_all(exp.Parameter) if (n := _parameter_number(node)) is not None]
