@@ -7,7 +7,7 @@ functions they need in `pgf`. `planner.batch.pg_compat` sends a client's catalog
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import resources
 
 from catalog.lake import Cursor, rollback
@@ -24,7 +24,18 @@ FUNCTION_SCHEMA = "pgf"
 SCALAR_SCHEMA = "pg"
 
 # Run in this order: a file uses what those before it define.
-_FILES = ("scalar", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "information_schema", "rw_catalog", "system_columns")
+_FILES = (
+    "scalar",
+    "base",
+    "copies",
+    "functions",
+    "pg_catalog",
+    "pg_catalog_empty",
+    "live",
+    "information_schema",
+    "rw_catalog",
+    "system_columns",
+)
 _SCRIPTS: dict[str, str] = {
     name: resources.files("catalog").joinpath("system", f"{name}.sql").read_text() for name in _FILES
 }
@@ -82,6 +93,11 @@ _VIEWS = re.compile(
 def is_system(schema: str, name: str) -> bool:
     """Whether `schema.name` is a system relation or, for schema `pgf`, a function of ours."""
     return name in (FUNCTIONS if schema == FUNCTION_SCHEMA else SYSTEM_RELATIONS.get(schema, ()))
+
+
+def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
+    """Let pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`."""
+    cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
 
 
 def install(cursor: Cursor) -> None:

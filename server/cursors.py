@@ -23,7 +23,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     """
     names = session.names
     names.free_portal(statement.name)
-    query = Prepared(session, Query(statement.query), oids)
+    query = Prepared(session, Query(statement.query), oids, session.running_text)
     result = session.query(plan_query(statement.query, session.environment, oids), values, keeps=True)
     result.is_binary = statement.is_binary
     names.portals[statement.name] = Portal(

@@ -13,6 +13,7 @@ from planner.parse.statement import parse_statement
 from planner.parse.tokens import split_statements
 from planner.statements import Statement
 from server import (
+    activity,
     alter,
     control,
     copy_handlers,
@@ -28,6 +29,7 @@ from server import (
     transactions,
     users,
 )
+from server.activity import Backend
 from server.context import Context
 from server.portal import Names
 from server.prepared import Prepared, is_execute, places
@@ -69,6 +71,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Drop: _plain(ddl.drop),
     statements.Show: _plain(show.show),
     statements.ShowCreate: _plain(show.show_create),
+    statements.Kill: _plain(activity.kill),
     statements.ShowVariable: _plain(show.show_variable),
     statements.SetVariable: _plain(show.set_variable),
     statements.AlterRateLimit: _plain(alter.set_rate_limit),
@@ -128,16 +131,25 @@ class Client:
         return [(sql[offset : offset + len(text)], offset) for text, offset in pieces]
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
-        return Prepared(self._session, parse_statement(pg_compat.prepare_text(sql)), parameter_oids)
+        return Prepared(self._session, parse_statement(pg_compat.prepare_text(sql)), parameter_oids, sql)
 
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
+        if self._session.backend is not None:
+            self._session.backend.begin(prepared.text)
         with self._session.statement():
             return run(self._session, prepared.statement, prepared.oids, values)
 
     def transaction_status(self) -> bytes:
         """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
-        return b"T" if self._session.pinned is not None or self._session.names.has_open_portals else b"I"
+        is_open = self._session.pinned is not None or self._session.names.has_open_portals
+        if self._session.backend is not None:
+            self._session.backend.rest(is_open)
+        return b"T" if is_open else b"I"
+
+    def attach(self, process_id: int, address: tuple[str, int], terminate: Callable[[], None]) -> None:
+        self._session.backend = Backend(process_id, address, self._session, terminate)
+        self._session.context.activity.add(self._session.backend)
 
     def parameters(self) -> dict[str, str]:
         return self._session.reported()
@@ -146,4 +158,6 @@ class Client:
         self._session.cancel()
 
     def close(self) -> None:
+        if self._session.backend is not None:
+            self._session.context.activity.remove(self._session.backend.process_id)
         self._session.close()

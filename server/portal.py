@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -32,6 +33,7 @@ class Statement:
     prepared: Prepared
     oids: tuple[int, ...] = ()
     from_sql: bool = False  # named by PREPARE
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def parameter_oids(self) -> tuple[int, ...]:
@@ -105,6 +107,7 @@ class Portal:
     is_cursor: bool = False
     holds: bool = False
     survives: bool = False
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def columns(self) -> tuple[ResultColumn, ...] | None:

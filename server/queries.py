@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog.errors import Error
 from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR
+from planner.batch.pg_compat import set_config_calls
 from planner.batch.query import Batch, check_reads, plan_query
 from planner.explain.explain import check
 from planner.explain.explain import explain as explain_lines
@@ -12,10 +13,14 @@ from planner.statements import CreateMaterializedView, CreateTable, Delete, Expl
 from server import dml
 from server.result import Result
 from server.session import Session, rows_result
+from server.variables import SESSION
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Run a query on DuckDB over the lake; the rows are those of one snapshot."""
+    """Run a query on DuckDB over the lake; the rows are those of one snapshot. `set_config` takes effect before."""
+    for name, value in set_config_calls(statement.tree):
+        if name.lower() in SESSION:
+            session.set(name, value)
     return session.query(plan_query(statement.tree, session.environment, oids), values)
 
 

@@ -21,6 +21,7 @@ from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.privileges import holds, permission_denied
 from planner.strategy import BackfillSettings
+from server.activity import Backend, variables
 from server.context import Context
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
@@ -62,6 +63,7 @@ class Session:
         self._running: set[Cursor] = set()
         self.names = Names()
         self.pinned: Pinned | None = None
+        self.backend: Backend | None = None
         for name, value in startup.items():
             if name.lower() in SESSION and name.lower() not in ("client_encoding",):
                 self.set(name, value)
@@ -99,6 +101,11 @@ class Session:
 
     def flag(self, name: str) -> bool:
         return self.get(name) == "true"
+
+    @property
+    def running_text(self) -> str:
+        """The statement that runs, as the client sent it."""
+        return self.backend.query if self.backend else ""
 
     @property
     def scope(self) -> Scope:
@@ -202,6 +209,8 @@ class Session:
             with self.running(cursor):
                 if self.get("timezone") != "UTC":
                     cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
+                if batch.reads_system:
+                    self._set_variables(cursor, batch.sql)
                 _execute(cursor, batch.sql, list(values) if batch.parameters else None)
                 columns = result_columns(cursor)
                 reader = cursor.to_arrow_reader(BATCH_ROWS)
@@ -209,6 +218,13 @@ class Session:
             self.context.lake.unpin(kept)
             raise
         return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
+
+    def _set_variables(self, cursor: Cursor, sql: str) -> None:
+        """What the system catalogs show of this session, and of the others."""
+        if self.database != DEFAULT_DATABASE:
+            cursor.execute(f"SET VARIABLE database = {literal(self.database)}")
+        for name, value in variables(self, sql):
+            cursor.execute(f"SET VARIABLE {name} = {literal(value)}")
 
     def describe(self, batch: Batch) -> tuple[ResultColumn, ...]:
         """The columns of a query, without running it."""
@@ -282,4 +298,10 @@ def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]]
     return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)
 
 
-_ARROW = {"character varying": pa.string(), "bigint": pa.int64(), "integer": pa.int32(), "boolean": pa.bool_()}
+_ARROW = {
+    "character varying": pa.string(),
+    "bigint": pa.int64(),
+    "integer": pa.int32(),
+    "boolean": pa.bool_(),
+    "timestamp with time zone": pa.timestamp("us", "UTC"),
+}

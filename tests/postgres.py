@@ -37,9 +37,20 @@ class Postgres:
         data = directory / "pg"
         options = ["-D", str(data), "-U", "root", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
         self._run([str(binaries[-1] / "initdb"), *options], directory)
-        settings = [f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={directory}", "fsync=off"]
+        settings = [
+            f"port={self.port}",
+            "listen_addresses=127.0.0.1",
+            f"unix_socket_directories={directory}",
+            "fsync=off",
+        ]
         self.process = subprocess.Popen(
-            [*self._as_other, str(binaries[-1] / "postgres"), "-D", str(data), *(part for s in settings for part in ("-c", s))],
+            [
+                *self._as_other,
+                str(binaries[-1] / "postgres"),
+                "-D",
+                str(data),
+                *(part for s in settings for part in ("-c", s)),
+            ],
             cwd=directory,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,8 +1,8 @@
 """What real clients sent to PostgreSQL, recorded statement by statement (`tests/client_queries/*.sql`).
 
 Each file begins with the client's startup and message flows. A statement follows two comment lines: its number, the
-versions of the server it was sent to (`[rw]`: a server that answers RisingWave's statements too), how often and in which
-messages it came; and what the client was asked to do.
+versions of the server it was sent to (`[rw]`: a server that answers RisingWave's statements too), how often and in
+which messages it came; and what the client was asked to do.
 """
 
 from __future__ import annotations

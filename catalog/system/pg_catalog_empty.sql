@@ -192,13 +192,6 @@ CREATE OR REPLACE TABLE pgc.pg_largeobject_metadata (
 );
 
 -- What sessions are doing.
-CREATE OR REPLACE TABLE pgc.pg_stat_activity (
-    datid UINTEGER, datname VARCHAR, pid INTEGER, leader_pid INTEGER, usesysid UINTEGER, usename VARCHAR,
-    application_name VARCHAR, client_addr VARCHAR, client_hostname VARCHAR, client_port INTEGER,
-    backend_start TIMESTAMPTZ, xact_start TIMESTAMPTZ, query_start TIMESTAMPTZ, state_change TIMESTAMPTZ,
-    wait_event_type VARCHAR, wait_event VARCHAR, state VARCHAR, backend_xid BIGINT, backend_xmin BIGINT,
-    query_id BIGINT, query VARCHAR, backend_type VARCHAR
-);
 CREATE OR REPLACE TABLE pgc.pg_stat_replication (
     pid INTEGER, usesysid UINTEGER, usename VARCHAR, application_name VARCHAR, client_addr VARCHAR, state VARCHAR,
     sent_lsn VARCHAR, write_lsn VARCHAR, flush_lsn VARCHAR, replay_lsn VARCHAR, sync_priority INTEGER,
@@ -217,16 +210,8 @@ CREATE OR REPLACE TABLE pgc.pg_locks (
     transactionid BIGINT, classid UINTEGER, objid UINTEGER, objsubid SMALLINT, virtualtransaction VARCHAR,
     pid INTEGER, mode VARCHAR, granted BOOLEAN, fastpath BOOLEAN, waitstart TIMESTAMPTZ
 );
-CREATE OR REPLACE TABLE pgc.pg_prepared_statements (
-    name VARCHAR, statement VARCHAR, prepare_time TIMESTAMPTZ, parameter_types VARCHAR[], from_sql BOOLEAN,
-    generic_plans BIGINT, custom_plans BIGINT
-);
 CREATE OR REPLACE TABLE pgc.pg_prepared_xacts (
     transaction BIGINT, gid VARCHAR, prepared TIMESTAMPTZ, owner VARCHAR, database VARCHAR
-);
-CREATE OR REPLACE TABLE pgc.pg_cursors (
-    name VARCHAR, statement VARCHAR, is_holdable BOOLEAN, is_binary BOOLEAN, is_scrollable BOOLEAN,
-    creation_time TIMESTAMPTZ
 );
 CREATE OR REPLACE TABLE pgc.pg_timezone_names (
     name VARCHAR, abbrev VARCHAR, utc_offset VARCHAR, is_dst BOOLEAN

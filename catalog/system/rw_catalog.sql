@@ -351,3 +351,28 @@ CREATE OR REPLACE TABLE rwc.rw_internal_tables (
     initialized_at TIMESTAMPTZ, created_at TIMESTAMPTZ, initialized_at_cluster_version VARCHAR,
     created_at_cluster_version VARCHAR
 );
+
+-- SHOW CLUSTER.
+CREATE OR REPLACE VIEW rwc._show_cluster AS
+SELECT id AS "Id", host || ':' || port AS "Addr", type AS "Type", state AS "State", parallelism AS "Parallelism",
+       is_streaming AS "Is Streaming", is_serving AS "Is Serving", started_at AS "Started At"
+FROM rwc.rw_worker_nodes;
+
+-- DESCRIBE, and SHOW COLUMNS FROM the first of it: columns, then keys and comment.
+CREATE OR REPLACE VIEW rwc._describe AS
+WITH relation AS (FROM pgc._relations WHERE database = pgf.session_database())
+SELECT r.schema, r.name AS relation, c.position::INTEGER AS place, true AS is_column, c.name AS "Name", c.type AS "Type",
+       c.is_hidden::VARCHAR AS "Is Hidden", pgf.col_description(r.id, c.attnum) AS "Description"
+FROM pgc._columns c JOIN relation r ON r.id = c.relation_id
+UNION ALL
+SELECT schema, name, 100000, false, 'primary key', array_to_string(key, ', '), NULL, NULL FROM relation WHERE kind <> 'view'
+UNION ALL
+SELECT schema, name, 100001, false, 'distribution key', array_to_string(key, ', '), NULL, NULL
+FROM relation WHERE kind <> 'view'
+UNION ALL
+SELECT schema, name, 100002, false, 'table description', name, NULL, pgf.obj_description(id, 'pg_class') FROM relation
+UNION ALL
+SELECT s.schema, s.name, c.attnum, true, c.name, t.name, 'false', NULL
+FROM pgc._system_columns c
+JOIN pgc._system_relations s ON s.id = c.relation_id
+JOIN pgc._all_types t ON t.oid = c.type_oid;

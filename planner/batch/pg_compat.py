@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from catalog.types import TEXT, Type
 from planner.batch.output_names import FUNCTION_NODES, output_name
 from planner.batch.pg_casts import (
     array_items,
@@ -36,7 +37,6 @@ from planner.batch.pg_names import (
     call,
     strings,
 )
-from catalog.types import TEXT, Type
 from planner.functions.operators import as_call
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
@@ -248,6 +248,10 @@ def _current_schemas(context: Context, args: list[exp.Expr]) -> exp.Expr:
     return strings(context.search_path if implicit else context.search_path[1:])
 
 
+def _signal(name: str, context: Context, args: list[exp.Expr]) -> exp.Expr:
+    return call(name, exp.Literal.string(context.session.get("user", "root")), args[0])
+
+
 _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
     "version": lambda context, args: exp.Literal.string(context.session.get("version", VERSION)),
     "current_database": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
@@ -256,7 +260,9 @@ _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
     "current_schemas": _current_schemas,
     "current_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
     "session_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
-    "pg_backend_pid": lambda context, args: exp.Literal.number(context.session.get("backend_pid", "0")),
+    # A second argument is for how long to wait.
+    "pg_cancel_backend": lambda context, args: _signal("pg_cancel_backend", context, args),
+    "pg_terminate_backend": lambda context, args: _signal("pg_terminate_backend", context, args),
     "current_setting": _current_setting,
     # Its effect is the server's: see `set_config_calls`.
     "set_config": lambda context, args: args[1],

@@ -103,6 +103,7 @@ RENAMED: dict[str, str] = {
     "clock_timestamp": "now",
 }
 
+
 @dataclass(frozen=True)
 class Context:
     """What the rules may look at besides their node."""

@@ -19,7 +19,6 @@ from planner.parse.control import (
     parse_recover,
     parse_reset,
     parse_set,
-    parse_show,
     parse_unlisten,
     parse_wait,
     refuse_notifications,
@@ -29,6 +28,7 @@ from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
 from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.privileges import parse_grant, parse_revoke
+from planner.parse.show import parse_describe, parse_kill, parse_show
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.transactions import (
@@ -268,6 +268,9 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "DELETE": _delete,
     "COPY": parse_copy,
     "SHOW": parse_show,
+    "DESCRIBE": parse_describe,
+    "DESC": parse_describe,
+    "KILL": parse_kill,
     "SET": parse_set,
     "RESET": parse_reset,
     "ALTER": parse_alter,
