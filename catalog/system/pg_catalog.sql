@@ -7,7 +7,7 @@ SELECT id AS oid, name AS nspname, coalesce((SELECT r.id FROM pgc._roles r WHERE
        pgf._granted(id) AS nspacl
 FROM pgc._namespaces WHERE database = pgf.session_database()
 UNION ALL
-SELECT id, name, 1, NULL FROM pgc._system_namespaces;
+SELECT id::UINTEGER, name, 1::UINTEGER, NULL FROM pgc._system_namespaces;
 
 -- Tables, views, materialized views, their keys as indexes, and the system's relations.
 CREATE OR REPLACE VIEW pgc.pg_class AS
@@ -25,8 +25,9 @@ WITH class AS (
            (SELECT count(*) FROM pgc._system_columns c WHERE c.relation_id = r.id), false, 'n'
     FROM pgc._system_relations r
 )
-SELECT id AS oid, name AS relname, schema_id AS relnamespace, 0::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
-       owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam, id AS relfilenode,
+SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace, 0::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
+       owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam,
+       id::UINTEGER AS relfilenode,
        0::UINTEGER AS reltablespace, 0::INTEGER AS relpages, (-1)::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
        0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared, 'p' AS relpersistence,
        kind AS relkind, columns::SMALLINT AS relnatts, 0::SMALLINT AS relchecks,
@@ -103,7 +104,7 @@ SELECT 2618::UINTEGER AS classid, id AS objid, 0::INTEGER AS objsubid, 1259::UIN
        unnest(upstreams)::UINTEGER AS refobjid, 0::INTEGER AS refobjsubid, 'n' AS deptype
 FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database()
 UNION ALL
-SELECT 2618, id, 0, 1259, id, 0, 'i' FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
+SELECT 2618::UINTEGER, id, 0, 1259::UINTEGER, id, 0, 'i' FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_rewrite AS
 SELECT id AS oid, '_RETURN' AS rulename, id AS ev_class, '1' AS ev_type, 'O' AS ev_enabled, true AS is_instead,
@@ -161,7 +162,7 @@ SELECT 1663::UINTEGER AS oid, 'pg_default' AS spcname, 1::UINTEGER AS spcowner, 
 
 -- The functions that pg_type names; the others are built in and need no row to be called.
 CREATE OR REPLACE VIEW pgc.pg_proc AS
-SELECT __oid AS oid, __name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
+SELECT __oid::UINTEGER AS oid, __name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
        1::FLOAT AS procost, 0::FLOAT AS prorows, 0::UINTEGER AS provariadic, '-' AS prosupport, 'f' AS prokind,
        false AS prosecdef, false AS proleakproof, true AS proisstrict, false AS proretset, 's' AS provolatile,
        's' AS proparallel, 1::SMALLINT AS pronargs, 0::SMALLINT AS pronargdefaults, 2276::UINTEGER AS prorettype,
