@@ -128,7 +128,10 @@ def is_system(schema: str, name: str) -> bool:
 
 
 def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
-    """Let pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`."""
+    """Let pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
+
+    Call it once, before `install`.
+    """
     cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
 
 

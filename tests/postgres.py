@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ _USER = "postgres"
 class Postgres:
     """One PostgreSQL, with Sparkwave's user `root` and database `dev`. It runs as an unprivileged user, as it must."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self) -> None:
         """Skips the test where PostgreSQL is not installed or cannot be run."""
         binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
         if not binaries:
@@ -30,10 +31,10 @@ class Postgres:
             if not shutil.which("setpriv") or _USER not in {entry.pw_name for entry in pwd.getpwall()}:
                 pytest.skip(f"PostgreSQL does not run as root, and there is no user {_USER} or no setpriv")
             self._as_other = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
+        # Not below pytest's directory, which only its own user may look into.
+        self.directory = directory = Path(tempfile.mkdtemp(prefix="sparkwave-postgres-"))
+        if self._as_other:
             shutil.chown(directory, _USER, _USER)
-            for parent in directory.parents:
-                if not parent.stat().st_mode & 0o001 and parent.stat().st_uid == 0:
-                    parent.chmod(parent.stat().st_mode | 0o011)
         data = directory / "pg"
         options = ["-D", str(data), "-U", "root", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
         self._run([str(binaries[-1] / "initdb"), *options], directory)
@@ -81,3 +82,4 @@ class Postgres:
         """At once: nothing in it is needed any more."""
         self.process.kill()
         self.process.wait(30)
+        shutil.rmtree(self.directory, ignore_errors=True)

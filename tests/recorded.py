@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+from psycopg import pq
+
 DIRECTORY = Path(__file__).parent / "client_queries"
 
 _ENTRY = re.compile(
@@ -45,7 +48,8 @@ class Recorded:
     def is_catalog_query(self) -> bool:
         """Whether it reads the catalogs or asks for the session's settings, and writes nothing."""
         text = _COMMENT.sub("", self.sql, count=1) if _COMMENT.match(self.sql) else self.sql
-        return re.match(r"(select|with|show)\b", text, re.IGNORECASE) is not None and bool(_CATALOG.search(text))
+        reads = re.match(r"(select|with|show)\b", text, re.IGNORECASE) is not None
+        return reads and "pg_sleep" not in text and _CATALOG.search(text) is not None
 
 
 def recorded(client: str = "*") -> Iterator[Recorded]:
@@ -91,6 +95,25 @@ _GIVEN: tuple[tuple[str, str | list[str] | Callable[[Mapping[str, int]], str]], 
     (r"\$N::VARCHAR, pg_catalog\.pg_sequence", "key"),
     (r"attnum = \$N|attnum > \$N|objsubid = \$N|attcollation != \$N|contypid != \$N", "0"),
 )
+
+
+def execute(
+    connection: pq.abc.PGconn, statement: Recorded, sql: str, values: list[str | None]
+) -> list[pq.abc.PGresult]:
+    """Send a statement as its client did, with text for its parameters. Raises psycopg.DatabaseError."""
+    if statement.oids is None:
+        connection.send_query(sql.encode())
+    else:
+        types = [*statement.oids, *(0 for _ in values[len(statement.oids) :])]
+        connection.send_query_params(sql.encode(), [None if v is None else v.encode() for v in values], types)
+    results = []
+    while (result := connection.get_result()) is not None:
+        results.append(result)
+    for result in results:
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+            raise psycopg.errors.lookup(code)(result.error_message.decode())
+    return results
 
 
 def arguments(statement: Recorded, oids: Mapping[str, int]) -> list[str | None]:

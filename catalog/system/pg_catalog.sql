@@ -15,7 +15,8 @@ WITH class AS (
     SELECT id, name, schema_id, owner_id, CASE kind WHEN 'table' THEN 'r' WHEN 'view' THEN 'v' ELSE 'm' END AS kind,
            if(kind = 'view', 0, 2) AS access_method,
            (SELECT count(*) FROM pgc._columns c WHERE c.relation_id = r.id AND NOT c.is_hidden) AS columns,
-           EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index, 'd' AS identity
+           EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index,
+           if(kind = 'view', 'n', 'd') AS identity
     FROM pgc._relations r WHERE database = pgf.session_database()
     UNION ALL
     SELECT id, name, schema_id, owner_id, 'i', 403, len(attnums), false, 'n'
