@@ -339,6 +339,15 @@ def test_set_config_calls() -> None:
     assert pg_compat.set_config_calls(tree) == [("search_path", "s2")]
 
 
+@pytest.mark.parametrize("schema", sorted(system_views.SYSTEM_RELATIONS))
+def test_every_system_relation_can_be_read(cursor: Cursor, schema: str) -> None:
+    relations = system_views.SYSTEM_RELATIONS[schema]
+    assert len(relations) > 30
+    for name in sorted(relations):
+        ask(cursor, f"SELECT * FROM {schema}.{name} LIMIT 3")
+        assert cursor.description, name
+
+
 def test_another_database(cursor: Cursor) -> None:
     cursor.execute("SET VARIABLE database = 'other'")
     assert ask(cursor, "SELECT relname, nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "

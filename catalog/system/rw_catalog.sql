@@ -206,6 +206,13 @@ LEFT JOIN (SELECT resource_group, sum(replicas * cores)::INTEGER AS cores FROM l
            WHERE state <> 'DESTROYED' GROUP BY resource_group) n
     ON n.resource_group = j.resource_group;
 
+CREATE OR REPLACE VIEW rwc.rw_fragment_parallelism AS
+SELECT j.id, j.name, 'materialized view' AS relation_type, f.* FROM rwc.rw_fragments f JOIN rwc.rw_streaming_jobs j ON j.id = f.table_id;
+
+CREATE OR REPLACE VIEW rwc.rw_fragment_id_to_ddl AS
+SELECT f.fragment_id, f.table_id AS job_id, r.schema_id::INTEGER AS schema_id, 'mv' AS ddl_type, r.name
+FROM rwc.rw_fragments f JOIN pgc._all_relations r ON r.id = f.table_id;
+
 -- Only what has a limit. A job without fragments, because it waits or is done, keeps its limit in its first.
 CREATE OR REPLACE VIEW rwc.rw_rate_limit AS
 SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
