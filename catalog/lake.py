@@ -332,6 +332,7 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"relation \".*\" does not exist", errors.UNDEFINED_TABLE),
     (r"(type|role) \".*\" does not exist", errors.UNDEFINED_OBJECT),
     (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
+    (r"must be a (superuser|member of the role) ", errors.INSUFFICIENT_PRIVILEGE),
     (r"division by zero", errors.DIVISION_BY_ZERO),
     (r"date field value out of range", errors.DATETIME_FIELD_OVERFLOW),
     (r"invalid (date|timestamp|time) field", errors.INVALID_DATETIME_FORMAT),
@@ -363,9 +364,11 @@ def disk_full(text: str) -> Error:
 def translate(error: duckdb.Error) -> Error:
     """A DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
     text = str(error)
-    message = re.sub(r"^[A-Za-z ]+ Error: ", "", _first_line(error))
+    message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", _first_line(error))
     hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
-    column = re.search(r'column (?:named )?"([^"]+)" not found|does not have a column named "([^"]+)"', message)
+    column = re.search(
+        r'column (?:named )?"([^"]+)" (?:was )?not found|does not have a column named "([^"]+)"', message
+    )
     if column:
         return Error(
             f'column "{column[1] or column[2]}" does not exist', errors.UNDEFINED_COLUMN, hint=hint and hint[0]

@@ -50,6 +50,11 @@ class AlreadyDone(Exception):
     """A step that is tried again had been committed, whatever failed after that."""
 
 
+# From the first OID of a relation of pg_catalog (pg_type's) to the first that PostgreSQL gives to a user's object.
+_FIRST_FREE_OID = 16384
+_CATALOG_OIDS = range(1247, _FIRST_FREE_OID)
+
+
 class Store:
     """Reads the catalog into memory once and after each change."""
 
@@ -141,10 +146,12 @@ class Store:
             self.reload(relations)
 
     def next_id(self, cursor: Cursor) -> int:
+        """An id that nothing has had: clients see it as an OID, so those of PostgreSQL's own catalogs are left out."""
         row = cursor.execute(f"SELECT next_id FROM {system_table('identifiers')}").fetchone()
         assert row is not None
-        cursor.execute(f"UPDATE {system_table('identifiers')} SET next_id = ?", [row[0] + 1])
-        return row[0]
+        id_ = _FIRST_FREE_OID if row[0] in _CATALOG_OIDS else row[0]
+        cursor.execute(f"UPDATE {system_table('identifiers')} SET next_id = ?", [id_ + 1])
+        return id_
 
     def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
         """Add a database with the schema `public`; every user may connect to it and look into that schema."""

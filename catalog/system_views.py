@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import resources
 
 from catalog.errors import Error
@@ -26,7 +26,10 @@ FUNCTION_SCHEMA = "pgf"
 SCALAR_SCHEMA = "pg"
 
 # Run in this order: a file uses what those before it define.
-_FILES = ("scalar", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "information_schema", "rw_catalog")
+_FILES = (
+    "scalar", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "live", "information_schema_empty",
+    "information_schema", "rw_catalog", "system_columns",
+)  # fmt: skip
 _SCRIPTS: dict[str, str] = {
     name: resources.files("catalog").joinpath("system", f"{name}.sql").read_text() for name in _FILES
 }
@@ -46,37 +49,92 @@ FUNCTIONS: frozenset[str] = _defined_in(FUNCTION_SCHEMA) | {"_pg_expandarray"}
 
 # PostgreSQL's OIDs of the relations that clients name as `classid` (src/include/catalog/pg_*.h).
 _CLASS_OIDS: dict[str, int] = {
+    "pg_default_acl": 826,
+    "pg_tablespace": 1213,
+    "pg_shdepend": 1214,
     "pg_type": 1247,
     "pg_attribute": 1249,
     "pg_proc": 1255,
     "pg_class": 1259,
     "pg_authid": 1260,
+    "pg_auth_members": 1261,
     "pg_database": 1262,
     "pg_foreign_server": 1417,
+    "pg_user_mapping": 1418,
+    "pg_sequence": 2224,
+    "pg_foreign_data_wrapper": 2328,
+    "pg_shdescription": 2396,
+    "pg_aggregate": 2600,
     "pg_am": 2601,
+    "pg_amop": 2602,
+    "pg_amproc": 2603,
     "pg_attrdef": 2604,
     "pg_cast": 2605,
     "pg_constraint": 2606,
     "pg_conversion": 2607,
+    "pg_depend": 2608,
     "pg_description": 2609,
     "pg_index": 2610,
+    "pg_inherits": 2611,
     "pg_language": 2612,
+    "pg_largeobject": 2613,
     "pg_namespace": 2615,
     "pg_opclass": 2616,
     "pg_operator": 2617,
     "pg_rewrite": 2618,
+    "pg_statistic": 2619,
     "pg_trigger": 2620,
     "pg_opfamily": 2753,
+    "pg_db_role_setting": 2964,
+    "pg_largeobject_metadata": 2995,
     "pg_extension": 3079,
+    "pg_foreign_table": 3118,
     "pg_policy": 3256,
+    "pg_partitioned_table": 3350,
+    "pg_statistic_ext": 3381,
+    "pg_init_privs": 3394,
+    "pg_statistic_ext_data": 3429,
+    "pg_collation": 3456,
+    "pg_event_trigger": 3466,
+    "pg_enum": 3501,
+    "pg_range": 3541,
+    "pg_transform": 3576,
+    "pg_shseclabel": 3592,
+    "pg_seclabel": 3596,
+    "pg_ts_dict": 3600,
+    "pg_ts_parser": 3601,
     "pg_ts_config": 3602,
+    "pg_ts_config_map": 3603,
+    "pg_ts_template": 3764,
+    "pg_replication_origin": 6000,
+    "pg_subscription": 6100,
+    "pg_subscription_rel": 6102,
+    "pg_publication": 6104,
+    "pg_publication_rel": 6106,
+    "pg_publication_namespace": 6237,
+    "pg_parameter_acl": 6243,
 }
 _FIRST_CLASS_OID = 14000
+
+# Which relations of pg_catalog are views in PostgreSQL (src/backend/catalog/system_views.sql).
+_VIEWS = re.compile(
+    r"pg_(available_\w+|config|cursors|file_settings|group|hba_file_rules|ident_file_mappings|indexes|locks|matviews"
+    r"|policies|prepared_(statements|xacts)|publication_tables|replication_(origin_status|slots)|roles|rules|seclabels"
+    r"|sequences|settings|shadow|stat(io)?_\w+|stats\w*|tables|timezone_\w+|user|user_mappings|views)"
+)
 
 
 def is_system(schema: str, name: str) -> bool:
     """Whether `schema.name` is a system relation or, for schema `pgf`, a function of ours."""
     return name in (FUNCTIONS if schema == FUNCTION_SCHEMA else SYSTEM_RELATIONS.get(schema, ()))
+
+
+def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
+    """Let pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
+
+    Call it once, before `install`.
+    """
+    cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
 
 
 def install(cursor: Cursor) -> None:
@@ -122,12 +180,12 @@ def _execute(cursor: Cursor, *scripts: str) -> None:
 def _fixed_tables() -> str:
     """The schemas, and the tables whose rows come from Python."""
     schemas = (*(schema for schema, _ in SCHEMAS.values()), FUNCTION_SCHEMA, SCALAR_SCHEMA)
-    types = ((name, base.oid, base.array_oid, base.length) for name, base in BASES.items())
+    types = ((name, base.oid, base.array_oid, base.length, base.duckdb) for name, base in BASES.items())
     namespaces = ((oid, name) for name, (_, oid) in SCHEMAS.items())
     return "\n".join(
         (
             *(f"CREATE SCHEMA IF NOT EXISTS memory.{schema};" for schema in schemas),
-            _table("pgc._types", "name, oid, array_oid, length", types),
+            _table("pgc._types", "name, oid, array_oid, length, duckdb", types),
             _table("pgc._system_namespaces", "id, name", namespaces),
             _table("pgc._system_relations", "id, schema_id, schema, name, kind", _system_relations()),
         )
@@ -145,7 +203,7 @@ def _system_relations() -> list[tuple[object, ...]]:
             SCHEMAS[schema][1],
             schema,
             name,
-            "r" if name in _CLASS_OIDS else "v",
+            "r" if schema == "pg_catalog" and not _VIEWS.fullmatch(name) else "v",
         )
         for number, (schema, name) in enumerate(names)
     ]

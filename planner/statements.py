@@ -169,19 +169,30 @@ class Copy:
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW JOBS, TABLES, … : `what` in upper case; `schema` from FROM, `like` from LIKE."""
+    """SHOW JOBS, TABLES, …, and DESCRIBE: `what` in upper case. FROM gives `schema` or `relation`.
+
+    `like` is a regular expression for the bare name.
+    """
 
     what: str
     schema: str | None = None
+    relation: Name | None = None
     like: str | None = None
 
 
 @dataclass(frozen=True)
 class ShowCreate:
-    """SHOW CREATE TABLE, VIEW or MATERIALIZED VIEW."""
+    """SHOW CREATE of a `kind` in lower case."""
 
     kind: str
     name: Name
+
+
+@dataclass(frozen=True)
+class Kill:
+    """KILL: stop what the session with this process id is running."""
+
+    process_id: int
 
 
 @dataclass(frozen=True)
@@ -532,6 +543,7 @@ Statement = (
     | Show
     | ShowCreate
     | ShowVariable
+    | Kill
     | SetVariable
     | AlterRateLimit
     | AlterParallelism

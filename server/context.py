@@ -20,6 +20,7 @@ from executor.jobs import Jobs
 from executor.plans import Plans
 from executor.retention import Retention
 from executor.work import Settings
+from server.activity import Activity
 from server.config import Config
 from server.plan_cache import PlanCache
 from server.variables import SYSTEM, find, normalise
@@ -41,6 +42,7 @@ class Context:
     retention: Retention
     system_views: SystemViews
     plan_cache: PlanCache
+    activity: Activity
 
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
@@ -58,9 +60,10 @@ class Context:
 class SystemViews:
     """The system catalogs, brought up to date when somebody reads them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, activity: Activity) -> None:
         self._store = store
         self._cursor: Cursor = store.lake.cursor()
+        system_views.define_signal(self._cursor, activity.signal)
         self._lock = threading.Lock()
         self._version = store.version
         system_views.install(self._cursor)
@@ -148,7 +151,9 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     retention.start()
     if config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
-    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, SystemViews(store), PlanCache())
+    activity = Activity()
+    views = SystemViews(store, activity)
+    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, views, PlanCache(), activity)
 
 
 def _warm_up(groups: Groups) -> None:

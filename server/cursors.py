@@ -28,7 +28,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     """
     names = session.names
     names.free_portal(statement.name)
-    query = Prepared(session, Query(statement.query), oids)
+    query = Prepared(session, Query(statement.query), oids, session.running_text)
     result = session.run(queries.plan(session, statement, oids), values, keeps=True)
     result.is_binary = statement.is_binary
     rows = Rows(result.batches)

@@ -10,6 +10,7 @@ from catalog.errors import Error
 from planner import statements
 from planner.statements import Statement
 from server import (
+    activity,
     alter,
     comments,
     control,
@@ -30,6 +31,7 @@ from server import (
     transactions,
     users,
 )
+from server.activity import Backend
 from server.context import Context
 from server.plan_cache import parse, split
 from server.portal import Names
@@ -75,6 +77,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Drop: _plain(ddl.drop),
     statements.Show: _plain(show.show),
     statements.ShowCreate: _plain(show.show_create),
+    statements.Kill: _plain(activity.kill),
     statements.ShowVariable: _plain(show.show_variable),
     statements.SetVariable: _plain(show.set_variable),
     statements.AlterRateLimit: _plain(alter.set_rate_limit),
@@ -141,16 +144,25 @@ class Client:
         return split(sql)
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
-        return Prepared(self._session, parse(sql), parameter_oids)
+        return Prepared(self._session, parse(sql), parameter_oids, sql)
 
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
+        if self._session.backend is not None:
+            self._session.backend.begin(prepared.text)
         with self._session.statement():
             return run(self._session, prepared.statement, prepared.oids, values)
 
     def transaction_status(self) -> bytes:
         """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
-        return b"T" if self._session.pinned is not None or self._session.names.has_open_portals else b"I"
+        is_open = self._session.pinned is not None or self._session.names.has_open_portals
+        if self._session.backend is not None:
+            self._session.backend.rest(is_open)
+        return b"T" if is_open else b"I"
+
+    def attach(self, process_id: int, address: tuple[str, int], terminate: Callable[[], None]) -> None:
+        self._session.backend = Backend(process_id, address, self._session, terminate)
+        self._session.context.activity.add(self._session.backend)
 
     def idle_limit(self) -> tuple[float, Error] | None:
         return self._session.idle_limit(self.transaction_status() != b"I")
@@ -162,4 +174,6 @@ class Client:
         self._session.cancel()
 
     def close(self) -> None:
+        if self._session.backend is not None:
+            self._session.context.activity.remove(self._session.backend.process_id)
         self._session.close()

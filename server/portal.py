@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -33,6 +34,7 @@ class Statement:
     prepared: Prepared
     oids: tuple[int, ...] = ()
     from_sql: bool = False  # named by PREPARE
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def parameter_oids(self) -> tuple[int, ...]:
@@ -112,6 +114,7 @@ class Portal:
     survives: bool = False
     spool: Spool | None = None
     scroll: Scroll | None = None
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def hold(self) -> None:
         """Let it outlive its transaction: its rows are kept and the query is over. Raises the query's Error."""

@@ -54,6 +54,7 @@ class Prepared:
     session: Session
     statement: Statement
     oids: tuple[int, ...]
+    text: str = ""  # as the client sent it
 
     @property
     def is_empty(self) -> bool:
@@ -103,7 +104,7 @@ def is_execute(prepared: object) -> bool:
 def prepare(session: Session, statement: statements.Prepare) -> Result:
     """PREPARE. The statement is planned now, so that its faults show now. Raises Error 42P05."""
     oids = tuple(type_.oid for type_ in statement.types)
-    prepared = Prepared(session, statement.statement, oids)
+    prepared = Prepared(session, statement.statement, oids, session.running_text)
 
     def plan() -> portal.Statement:
         with places(statement.statement):

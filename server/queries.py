@@ -23,11 +23,16 @@ from server import dml
 from server.plan_cache import Plan
 from server.result import Result
 from server.session import Session, rows_result
+from server.variables import SESSION
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Run a query on DuckDB over the lake; the rows are those of one snapshot."""
-    return session.run(plan(session, statement, oids), values)
+    """Run a query on DuckDB over the lake; the rows are those of one snapshot. `set_config` in it takes effect."""
+    planned = plan(session, statement, oids)
+    for name, value in planned.batch.sets:
+        if name.lower() in SESSION:
+            session.set(name, value)
+    return session.run(planned, values)
 
 
 def plan(session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...]) -> Plan:

@@ -124,6 +124,9 @@ class ClientSession(Protocol):
     def names(self) -> Names:
         """The prepared statements and portals, those of the protocol among them."""
 
+    def attach(self, process_id: int, address: tuple[str, int], terminate: Callable[[], None]) -> None:
+        """Say which client it is, and what ends its connection from another thread."""
+
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
         """The statements of a simple query, each with its offset in the text. Raises Error on a syntax error."""
 

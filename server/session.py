@@ -25,6 +25,7 @@ from planner.bind import Scope
 from planner.privileges import holds, permission_denied
 from planner.statements import Statement
 from planner.strategy import BackfillSettings
+from server.activity import Backend, variables
 from server.alarm import ALARMS
 from server.context import Context
 from server.plan_cache import Plan, Settings
@@ -76,6 +77,7 @@ class Session:
         self.may_write: bool | None = None  # what the block has said
         self._before_block: dict[str, str | None] = {}
         self.temporary_schema: str | None = None
+        self.backend: Backend | None = None
         for name, value in startup.items():
             variable = SESSION.get(resolve_name(name))
             if variable is not None and not variable.is_fixed:
@@ -138,6 +140,11 @@ class Session:
 
     def flag(self, name: str) -> bool:
         return self.get(name) == "true"
+
+    @property
+    def running_text(self) -> str:
+        """The statement that runs, as the client sent it."""
+        return self.backend.query if self.backend else ""
 
     @property
     def scope(self) -> Scope:
@@ -316,6 +323,8 @@ class Session:
         kept = self.context.lake.pin() if keeps else None
         try:
             with self.running(cursor):
+                if batch.reads_system:
+                    self._set_variables(cursor, batch.sql)
                 _execute(cursor, batch.sql, list(values) if batch.parameters else None)
                 columns = columns or result_columns(cursor, batch.origins)
                 return self.stream(cursor, tag, columns, kept)
@@ -334,6 +343,13 @@ class Session:
         """The rows of the query that a cursor has just run; `kept` is a snapshot to let go of at their end."""
         reader = cursor.to_arrow_reader(BATCH_ROWS)
         return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
+
+    def _set_variables(self, cursor: Cursor, sql: str) -> None:
+        """What the system catalogs show of this session, and of the others."""
+        if self.database != DEFAULT_DATABASE:
+            cursor.execute(f"SET VARIABLE database = {literal(self.database)}")
+        for name, value in variables(self, sql):
+            cursor.execute(f"SET VARIABLE {name} = {literal(value)}")
 
     def describe(self, plan: Plan) -> tuple[ResultColumn, ...]:
         """The columns of a planned query, without running it."""
@@ -451,4 +467,10 @@ def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]]
     return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)
 
 
-_ARROW = {"character varying": pa.string(), "bigint": pa.int64(), "integer": pa.int32(), "boolean": pa.bool_()}
+_ARROW = {
+    "character varying": pa.string(),
+    "bigint": pa.int64(),
+    "integer": pa.int32(),
+    "boolean": pa.bool_(),
+    "timestamp with time zone": pa.timestamp("us", "UTC"),
+}

@@ -1,97 +1,216 @@
-"""SHOW, SET and ALTER SYSTEM SET."""
+"""SHOW, DESCRIBE, SET and ALTER SYSTEM SET (RisingWave: src/frontend/src/handler/show.rs, describe.rs)."""
 
 from __future__ import annotations
 
-import fnmatch
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import BIGINT, VARCHAR, Type
+from catalog.names import literal
+from catalog.system_views import is_system
+from catalog.types import BIGINT, BOOLEAN, INTEGER, TIMESTAMPTZ, VARCHAR, Type
+from planner.batch.pg_names import IMPLICIT_SCHEMAS
 from planner.batch.query import Batch
 from planner.bind import resolve
-from planner.privileges import permission_denied
-from planner.statements import SetVariable, Show, ShowCreate, ShowVariable
+from planner.privileges import holds, permission_denied
+from planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from server.result import Notice, Result
 from server.session import Session, rows_result
 from server.variables import SESSION, SYSTEM, find, normalise
 
 CREATE_COLUMNS = ("Name", "Create Sql")
-_JOBS = ("Id", "Statement", "Create Type", "Progress")
+_NAME = (("Name", VARCHAR),)
+_COLUMN = (("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", VARCHAR), ("Description", VARCHAR))
+_SESSION = (("Session Id", VARCHAR), ("User", VARCHAR), ("Host", VARCHAR), ("Database", VARCHAR))
+
+# Names and types of what each returns; of what is not here, `Name`.
+_COLUMNS: dict[str, tuple[tuple[str, Type], ...]] = {
+    "ALL": (("Name", VARCHAR), ("Setting", VARCHAR), ("Description", VARCHAR)),
+    "PARAMETERS": (("Name", VARCHAR), ("Value", VARCHAR), ("Description", VARCHAR), ("Mutable", VARCHAR)),
+    "JOBS": (("Id", BIGINT), ("Statement", VARCHAR), ("Create Type", VARCHAR), ("Progress", VARCHAR)),
+    "CLUSTER": (
+        ("Id", INTEGER), ("Addr", VARCHAR), ("Type", VARCHAR), ("State", VARCHAR), ("Parallelism", INTEGER),
+        ("Is Streaming", BOOLEAN), ("Is Serving", BOOLEAN), ("Started At", TIMESTAMPTZ),
+    ),
+    "COLUMNS": _COLUMN,
+    "DESCRIBE": _COLUMN,
+    "INDEXES": tuple((name, VARCHAR) for name in ("Name", "On", "Key", "Include", "Distributed By")),
+    "FUNCTIONS": tuple((name, VARCHAR) for name in ("Name", "Arguments", "Return Type", "Language", "Link")),
+    "CONNECTIONS": tuple((name, VARCHAR) for name in ("Name", "Type", "Properties")),
+    "SUBSCRIPTIONS": (("Name", VARCHAR), ("Retention Seconds", BIGINT)),
+    "PROCESSLIST": tuple(
+        (name, VARCHAR) for name in ("Worker Id", "Id", "User", "Host", "Database", "Time", "Info")
+    ),
+    "CURSORS": (*_SESSION, ("Cursor Name", VARCHAR)),
+    "SUBSCRIPTION CURSORS": (
+        *_SESSION, ("Cursor Name", VARCHAR), ("Subscription Name", VARCHAR), ("State", VARCHAR),
+        ("Idle Duration Ms", BIGINT),
+    ),
+}  # fmt: skip
+
+# Those that are a relation of the system catalogs.
+_QUERIES = {
+    "JOBS": "SELECT * FROM memory.rwc._show_jobs",
+    "CLUSTER": "SELECT * FROM memory.rwc._show_cluster",
+}
+
+_Rows = list[tuple[object, ...]]
 
 
 def columns_of(statement: Show) -> tuple[tuple[str, ...], tuple[Type, ...]]:
     """Names and types of what a SHOW returns."""
-    match statement.what:
-        case "JOBS":
-            return _JOBS, (BIGINT, VARCHAR, VARCHAR, VARCHAR)
-        case "ALL":
-            names: tuple[str, ...] = ("Name", "Setting", "Description")
-        case "PARAMETERS":
-            names = ("Name", "Value", "Description", "Mutable")
-        case "CLUSTER":
-            names = ("Id", "Addr", "Type", "State", "Parallelism", "Started At")
-        case _:
-            names = ("Name",)
-    return names, (VARCHAR,) * len(names)
+    columns = _COLUMNS.get(statement.what, _NAME)
+    return tuple(name for name, _ in columns), tuple(type_ for _, type_ in columns)
 
 
 def show(session: Session, statement: Show) -> Result:
-    """One of the SHOW lists."""
-    if statement.what == "JOBS":
-        result = session.query(Batch("SELECT * FROM memory.rwc._show_jobs", ()), tag="SHOW_COMMAND")
-        result.counts_rows = False
-        return result
+    """One of the lists, or what a relation has. Raises Error 42P01 for a relation that does not exist."""
+    if statement.what in ("COLUMNS", "DESCRIBE"):
+        return _describe(session, statement)
+    if statement.what in _QUERIES:
+        return _query(session, _QUERIES[statement.what])
     names, types = columns_of(statement)
-    rows = [row for row in _rows(session, statement) if _is_like(row[0], statement.like)]
-    return rows_result("SHOW_COMMAND", names, rows, types)
+    rows = _LISTS.get(statement.what, _nothing)(session, statement)
+    return rows_result("SHOW_COMMAND", names, [row for row in rows if _is_like(row[0], statement.like)], types)
 
 
-def _rows(session: Session, statement: Show) -> list[tuple[object, ...]]:
-    catalog = session.context.store.catalog
-    match statement.what:
-        case "TABLES" | "VIEWS" | "MATERIALIZED VIEWS":
-            kind = statement.what.removesuffix("S").lower()
-            wanted = [statement.schema] if statement.schema else session.scope.path
-            found = [r for r in catalog.relations if r.kind == kind and r.created and r.database == session.database]
-            return [
-                (relation.qualified_name,)
-                for schema in wanted
-                for relation in sorted((r for r in found if r.schema == schema), key=lambda r: r.name)
-            ]
-        case "DATABASES":
-            return [(database,) for database in sorted(catalog.databases)]
-        case "SCHEMAS":
-            own = {schema for database, schema in catalog.schemas if database == session.database}
-            return [(schema,) for schema in sorted(own | {"information_schema", "pg_catalog", "rw_catalog"})]
-        case "ALL":
-            return [(v.name, session.get(v.name), v.description) for v in SESSION.values()]
-        case "PARAMETERS":
-            return [(v.name, session.get(v.name), v.description, "t") for v in SYSTEM.values()]
-        case "CLUSTER":
-            return _nodes(session)
-    raise Error(f"SHOW {statement.what} is not supported", errors.FEATURE_NOT_SUPPORTED)
+def _query(session: Session, sql: str) -> Result:
+    result = session.query(Batch(sql, ()), tag="SHOW_COMMAND")
+    result.counts_rows = False
+    return result
 
 
-def _nodes(session: Session) -> list[tuple[object, ...]]:
-    rows = session.context.lake.cursor().execute(
-        "SELECT id, host || ':' || port, type, state, parallelism, started_at::VARCHAR FROM memory.rwc.rw_worker_nodes"
-    )
-    return [tuple(map(str, row)) for row in rows.fetchall()]
+def _describe(session: Session, statement: Show) -> Result:
+    """The columns of a relation; DESCRIBE has its keys and its comment too."""
+    name = statement.relation
+    assert name is not None
+    schema, bare = _placed(session, name)
+    conditions = [f"schema = {literal(schema)}", f"relation = {literal(bare)}"]
+    if statement.what == "COLUMNS":
+        conditions.append("is_column")
+    if statement.like:
+        conditions.append(f"""regexp_full_match("Name", {literal(statement.like)})""")
+    columns = ", ".join(f'"{column}"' for column, _ in _COLUMN)
+    where = " AND ".join(conditions)
+    sql = f"SELECT {columns} FROM memory.rwc._describe WHERE {where} ORDER BY place"
+    result = _query(session, sql)
+    result.tag = "DESCRIBE" if statement.what == "DESCRIBE" else result.tag
+    return result
+
+
+def _placed(session: Session, name: Name) -> tuple[str, str]:
+    """The schema and the name of a relation, which may be one of the system's."""
+    catalog, scope = session.context.store.catalog, session.scope
+    schemas = IMPLICIT_SCHEMAS if name.schema is None else (name.schema,)
+    system = next((schema for schema in schemas if is_system(schema, name.name)), None)
+    if system is not None:
+        return system, name.name
+    relation = resolve(catalog, scope, name, "table, source, sink or view")
+    return relation.schema, relation.name
+
+
+def _relations(session: Session, statement: Show) -> _Rows:
+    """Those of a kind into which the user may look, by the search path and name."""
+    catalog, user = session.context.store.catalog, session.user
+    kind = statement.what.removesuffix("S").lower()
+    path = (statement.schema,) if statement.schema else session.scope.path
+    found = [
+        relation
+        for relation in catalog.relations
+        if relation.kind == kind
+        and relation.created
+        and relation.database == session.database
+        and relation.schema in path
+        and any(holds(catalog, user, relation.securable, privilege) for privilege in _ANY_PRIVILEGE)
+    ]
+    return [(r.qualified_name,) for r in sorted(found, key=lambda r: (path.index(r.schema), r.name))]
+
+
+_ANY_PRIVILEGE = ("SELECT", "INSERT", "UPDATE", "DELETE")
+
+
+def _databases(session: Session, statement: Show) -> _Rows:
+    return [(database,) for database in sorted(session.context.store.catalog.databases)]
+
+
+def _schemas(session: Session, statement: Show) -> _Rows:
+    own = {schema for database, schema in session.context.store.catalog.schemas if database == session.database}
+    return [(schema,) for schema in sorted(own | {"information_schema", "pg_catalog", "rw_catalog"})]
+
+
+def _variables(session: Session, statement: Show) -> _Rows:
+    return [(v.name, session.get(v.name), v.description) for v in SESSION.values()]
+
+
+def _parameters(session: Session, statement: Show) -> _Rows:
+    return [(v.name, session.get(v.name), v.description, "t") for v in SYSTEM.values()]
+
+
+def _indexes(session: Session, statement: Show) -> _Rows:
+    """None but keys, which RisingWave does not list."""
+    assert statement.relation is not None
+    resolve(session.context.store.catalog, session.scope, statement.relation, "table")
+    return []
+
+
+def _processes(session: Session, statement: Show) -> _Rows:
+    """The sessions of the user, of a superuser all; both ids are what KILL and pg_cancel_backend take."""
+    rows: _Rows = []
+    for backend in session.context.activity.backends():
+        if not session.user.is_super and backend.session.user.name != session.user.name:
+            continue
+        time, info = None, None
+        if backend.state == "active" and backend.query_start is not None:
+            elapsed = datetime.now(UTC) - backend.query_start
+            time, info = f"{elapsed.total_seconds() * 1000:.0f}ms", backend.query
+        id_, host = str(backend.process_id), f"{backend.address[0]}:{backend.address[1]}"
+        rows.append((id_, id_, backend.session.user.name, host, backend.session.database, time, info))
+    return rows
+
+
+def _cursors(session: Session, statement: Show) -> _Rows:
+    rows: _Rows = []
+    for backend in session.context.activity.backends():
+        other = backend.session
+        if session.user.is_super or other.user.name == session.user.name:
+            host = f"{backend.address[0]}:{backend.address[1]}"
+            names = [name for name, portal in list(other.names.portals.items()) if portal.is_cursor]
+            rows += [(str(backend.process_id), other.user.name, host, other.database, name) for name in names]
+    return rows
+
+
+def _nothing(session: Session, statement: Show) -> _Rows:
+    """What there is none of here."""
+    return []
+
+
+_LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
+    "TABLES": _relations,
+    "VIEWS": _relations,
+    "MATERIALIZED VIEWS": _relations,
+    "DATABASES": _databases,
+    "SCHEMAS": _schemas,
+    "ALL": _variables,
+    "PARAMETERS": _parameters,
+    "INDEXES": _indexes,
+    "PROCESSLIST": _processes,
+    "CURSORS": _cursors,
+}
 
 
 def _is_like(name: object, pattern: str | None) -> bool:
     """LIKE on the bare name."""
-    if pattern is None:
-        return True
-    bare = str(name).rpartition(".")[2]
-    return fnmatch.fnmatchcase(bare, pattern.replace("%", "*").replace("_", "?"))
+    return pattern is None or re.fullmatch(pattern, str(name).rpartition(".")[2], re.DOTALL) is not None
 
 
 def show_create(session: Session, statement: ShowCreate) -> Result:
     """The statement that made a relation."""
     relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
     if relation.kind != statement.kind:
-        raise Error(f'"{statement.name}" is not a {statement.kind}', errors.WRONG_OBJECT_TYPE)
+        article = "an" if statement.kind[0] in "aeiou" else "a"
+        raise Error(f'"{statement.name}" is not {article} {statement.kind}', errors.WRONG_OBJECT_TYPE)
     row = (relation.qualified_name, relation.definition)
     return rows_result("SHOW_COMMAND", CREATE_COLUMNS, [row], (VARCHAR, VARCHAR))
 

@@ -177,6 +177,7 @@ class WireHandler(BuenaVistaHandler):
 
     def _serve(self, session: ClientSession) -> None:
         self.session = session
+        session.attach(self.process_id, self.client_address[:2], self.terminate)
         conversation = Conversation(session, self)
         self.server.handlers[self.process_id] = self
         try:

@@ -70,11 +70,12 @@ WITH element AS (
     FROM pgc._foreign_types
 )
 SELECT oid::UINTEGER AS oid, name, typname, length::SMALLINT AS length, kind, category, is_preferred, by_value, align,
-       0::UINTEGER AS element_oid, array_oid::UINTEGER AS array_oid, input, receive, receive_oid::UINTEGER AS receive_oid
+       CASE typname WHEN 'name' THEN 18 WHEN 'int2vector' THEN 21 WHEN 'oidvector' THEN 26 ELSE 0 END::UINTEGER AS element_oid,
+       array_oid::UINTEGER AS array_oid, input, receive, receive_oid::UINTEGER AS receive_oid
 FROM element
 UNION ALL
-SELECT array_oid, name || '[]', '_' || typname, -1, 'b', 'A', false, false, if(align = 'd', 'd', 'i'), oid, 0,
-       'array_in', 'array_recv', 2400
+SELECT array_oid::UINTEGER, name || '[]', '_' || typname, (-1)::SMALLINT, kind, if(kind = 'p', 'P', 'A'), false, false,
+       if(align = 'd', 'd', 'i'), oid::UINTEGER, 0::UINTEGER, 'array_in', 'array_recv', 2400::UINTEGER
 FROM element WHERE array_oid <> 0;
 
 -- Lookup tables of the functions. Their columns have names that no caller's column has, because a macro's argument
@@ -99,6 +100,11 @@ CREATE OR REPLACE MACRO pgf.quote_nullable(s) AS coalesce('''' || replace(s::VAR
 -- The session's database; the server sets the variable when a session uses another one.
 CREATE OR REPLACE MACRO pgf.session_database() AS coalesce(getvariable('database'), 'dev');
 CREATE OR REPLACE MACRO pgf.in_session(d) AS d IS NULL OR d = pgf.session_database();
+
+-- Columns of the system's relations; system_columns.sql fills it when all of them are there.
+CREATE OR REPLACE TABLE pgc._system_columns (
+    relation_id UINTEGER, attnum SMALLINT, name VARCHAR, type_oid UINTEGER, length SMALLINT, dimensions SMALLINT
+);
 
 -- Settings that are the same for every session; pg_compat lays the session's over them.
 CREATE OR REPLACE TABLE pgc._settings AS

@@ -112,5 +112,7 @@ SELECT id AS __oid, constraint_id AS __constraint_oid,
        list_transform(columns, lambda __c: pgf.quote_ident(__c)) AS __columns,
        array_to_string(__columns, ', ') AS __list,
        format('CREATE UNIQUE INDEX {} ON {}.{} USING btree ({})', pgf.quote_ident(name), pgf.quote_ident(schema),
-              pgf.quote_ident(relation_name), __list) AS __definition
+              pgf.quote_ident(relation_name), __list) AS __definition,
+       -- Without the schema that is searched anyway, where PostgreSQL is asked for what people read.
+       if(schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
 FROM pgc._indexes;

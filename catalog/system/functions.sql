@@ -64,7 +64,8 @@ CREATE OR REPLACE MACRO pgf.pg_get_userbyid(o) AS
 CREATE OR REPLACE MACRO pgf.pg_get_viewdef(o) AS (SELECT __query FROM pgf._view_query WHERE __oid = o),
     (o, pretty) AS (SELECT __query FROM pgf._view_query WHERE __oid = o);
 CREATE OR REPLACE MACRO pgf.pg_get_indexdef(o) AS (SELECT __definition FROM pgf._index WHERE __oid = o),
-    (o, n, pretty) AS (SELECT if(n = 0, __definition, __columns[n]) FROM pgf._index WHERE __oid = o);
+    (o, n, pretty) AS (SELECT CASE WHEN n <> 0 THEN __columns[n] WHEN pretty THEN __pretty ELSE __definition END
+                       FROM pgf._index WHERE __oid = o);
 CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o) AS
     (SELECT 'PRIMARY KEY (' || __list || ')' FROM pgf._index WHERE __constraint_oid = o),
     (o, pretty) AS (SELECT 'PRIMARY KEY (' || __list || ')' FROM pgf._index WHERE __constraint_oid = o);
@@ -199,11 +200,11 @@ CREATE OR REPLACE MACRO pgf.pg_index_column_has_property(o, n, p) AS NULL::BOOLE
 CREATE OR REPLACE MACRO pgf.pg_indexam_has_property(o, p) AS NULL::BOOLEAN;
 CREATE OR REPLACE MACRO pgf.pg_stat_get_numscans(o) AS 0::BIGINT;
 CREATE OR REPLACE MACRO pgf.pg_stat_get_live_tuples(o) AS 0::BIGINT;
-CREATE OR REPLACE MACRO pgf.pg_advisory_lock(k) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_advisory_lock(k) AS '';
 CREATE OR REPLACE MACRO pgf.pg_try_advisory_lock(k) AS true;
 CREATE OR REPLACE MACRO pgf.pg_advisory_unlock(k) AS true;
-CREATE OR REPLACE MACRO pgf.pg_advisory_unlock_all() AS NULL::VARCHAR;
-CREATE OR REPLACE MACRO pgf.pg_notify(c, p) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_advisory_unlock_all() AS '';
+CREATE OR REPLACE MACRO pgf.pg_notify(c, p) AS '';
 CREATE OR REPLACE MACRO pgf.inet_server_addr() AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.inet_server_port() AS NULL::INTEGER;
 CREATE OR REPLACE MACRO pgf.inet_client_addr() AS NULL::VARCHAR;

@@ -42,7 +42,7 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        NULL::VARCHAR AS scope_name, NULL::INTEGER AS maximum_cardinality, c.attnum::VARCHAR AS dtd_identifier,
        'NO' AS is_self_referencing, 'NO' AS is_identity, NULL::VARCHAR AS identity_generation,
        NULL::VARCHAR AS identity_start, NULL::VARCHAR AS identity_increment, NULL::VARCHAR AS identity_maximum,
-       NULL::VARCHAR AS identity_minimum, NULL::VARCHAR AS identity_cycle, 'NEVER' AS is_generated,
+       NULL::VARCHAR AS identity_minimum, 'NO' AS identity_cycle, 'NEVER' AS is_generated,
        NULL::VARCHAR AS generation_expression, if(r.kind = 'table', 'YES', 'NO') AS is_updatable
 FROM pgc._columns c
 JOIN pgc._relations r ON r.id = c.relation_id
@@ -76,92 +76,62 @@ SELECT pgf.session_database() AS collation_catalog, 'pg_catalog' AS collation_sc
        'NO PAD' AS pad_attribute
 FROM pgc.pg_collation;
 
-CREATE OR REPLACE TABLE infs.character_sets (
-    character_set_catalog VARCHAR, character_set_schema VARCHAR, character_set_name VARCHAR,
-    character_repertoire VARCHAR, form_of_use VARCHAR, default_collate_catalog VARCHAR,
-    default_collate_schema VARCHAR, default_collate_name VARCHAR
-);
-CREATE OR REPLACE TABLE infs.check_constraints (
-    constraint_catalog VARCHAR, constraint_schema VARCHAR, constraint_name VARCHAR, check_clause VARCHAR
-);
-CREATE OR REPLACE TABLE infs.column_privileges (
-    grantor VARCHAR, grantee VARCHAR, table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR,
-    column_name VARCHAR, privilege_type VARCHAR, is_grantable VARCHAR
-);
-CREATE OR REPLACE TABLE infs.constraint_column_usage (
-    table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR, column_name VARCHAR,
-    constraint_catalog VARCHAR, constraint_schema VARCHAR, constraint_name VARCHAR
-);
-CREATE OR REPLACE TABLE infs.constraint_table_usage (
-    table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR, constraint_catalog VARCHAR,
-    constraint_schema VARCHAR, constraint_name VARCHAR
-);
-CREATE OR REPLACE TABLE infs.domains (
-    domain_catalog VARCHAR, domain_schema VARCHAR, domain_name VARCHAR, data_type VARCHAR,
-    character_maximum_length INTEGER, numeric_precision INTEGER, numeric_scale INTEGER, domain_default VARCHAR,
-    udt_catalog VARCHAR, udt_schema VARCHAR, udt_name VARCHAR, dtd_identifier VARCHAR
-);
-CREATE OR REPLACE TABLE infs.element_types (
-    object_catalog VARCHAR, object_schema VARCHAR, object_name VARCHAR, object_type VARCHAR,
-    collection_type_identifier VARCHAR, data_type VARCHAR, udt_catalog VARCHAR, udt_schema VARCHAR,
-    udt_name VARCHAR, dtd_identifier VARCHAR
-);
-CREATE OR REPLACE TABLE infs.enabled_roles (
-    role_name VARCHAR
-);
-CREATE OR REPLACE TABLE infs.foreign_tables (
-    foreign_table_catalog VARCHAR, foreign_table_schema VARCHAR, foreign_table_name VARCHAR,
-    foreign_server_catalog VARCHAR, foreign_server_name VARCHAR
-);
-CREATE OR REPLACE TABLE infs.parameters (
-    specific_catalog VARCHAR, specific_schema VARCHAR, specific_name VARCHAR, ordinal_position INTEGER,
-    parameter_mode VARCHAR, is_result VARCHAR, as_locator VARCHAR, parameter_name VARCHAR, data_type VARCHAR,
-    udt_catalog VARCHAR, udt_schema VARCHAR, udt_name VARCHAR, dtd_identifier VARCHAR, parameter_default VARCHAR
-);
-CREATE OR REPLACE TABLE infs.referential_constraints (
-    constraint_catalog VARCHAR, constraint_schema VARCHAR, constraint_name VARCHAR,
-    unique_constraint_catalog VARCHAR, unique_constraint_schema VARCHAR, unique_constraint_name VARCHAR,
-    match_option VARCHAR, update_rule VARCHAR, delete_rule VARCHAR
-);
-CREATE OR REPLACE TABLE infs.role_table_grants (
-    grantor VARCHAR, grantee VARCHAR, table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR,
-    privilege_type VARCHAR, is_grantable VARCHAR, with_hierarchy VARCHAR
-);
-CREATE OR REPLACE TABLE infs.routines (
-    specific_catalog VARCHAR, specific_schema VARCHAR, specific_name VARCHAR, routine_catalog VARCHAR,
-    routine_schema VARCHAR, routine_name VARCHAR, routine_type VARCHAR, data_type VARCHAR, type_udt_catalog VARCHAR,
-    type_udt_schema VARCHAR, type_udt_name VARCHAR, routine_body VARCHAR, routine_definition VARCHAR,
-    external_name VARCHAR, external_language VARCHAR, is_deterministic VARCHAR, sql_data_access VARCHAR,
-    security_type VARCHAR
-);
-CREATE OR REPLACE TABLE infs.sequences (
-    sequence_catalog VARCHAR, sequence_schema VARCHAR, sequence_name VARCHAR, data_type VARCHAR,
-    numeric_precision INTEGER, numeric_precision_radix INTEGER, numeric_scale INTEGER, start_value VARCHAR,
-    minimum_value VARCHAR, maximum_value VARCHAR, increment VARCHAR, cycle_option VARCHAR
-);
-CREATE OR REPLACE TABLE infs.table_privileges (
-    grantor VARCHAR, grantee VARCHAR, table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR,
-    privilege_type VARCHAR, is_grantable VARCHAR, with_hierarchy VARCHAR
-);
-CREATE OR REPLACE TABLE infs.triggers (
-    trigger_catalog VARCHAR, trigger_schema VARCHAR, trigger_name VARCHAR, event_manipulation VARCHAR,
-    event_object_catalog VARCHAR, event_object_schema VARCHAR, event_object_table VARCHAR, action_order INTEGER,
-    action_condition VARCHAR, action_statement VARCHAR, action_orientation VARCHAR, action_timing VARCHAR,
-    created TIMESTAMPTZ
-);
-CREATE OR REPLACE TABLE infs.usage_privileges (
-    grantor VARCHAR, grantee VARCHAR, object_catalog VARCHAR, object_schema VARCHAR, object_name VARCHAR,
-    object_type VARCHAR, privilege_type VARCHAR, is_grantable VARCHAR
-);
-CREATE OR REPLACE TABLE infs.user_defined_types (
-    user_defined_type_catalog VARCHAR, user_defined_type_schema VARCHAR, user_defined_type_name VARCHAR,
-    user_defined_type_category VARCHAR, is_instantiable VARCHAR, is_final VARCHAR
-);
-CREATE OR REPLACE TABLE infs.view_column_usage (
-    view_catalog VARCHAR, view_schema VARCHAR, view_name VARCHAR, table_catalog VARCHAR, table_schema VARCHAR,
-    table_name VARCHAR, column_name VARCHAR
-);
-CREATE OR REPLACE TABLE infs.view_table_usage (
-    view_catalog VARCHAR, view_schema VARCHAR, view_name VARCHAR, table_catalog VARCHAR, table_schema VARCHAR,
-    table_name VARCHAR
-);
+-- Materialized views have no constraints, though they have an index.
+CREATE OR REPLACE VIEW infs.constraint_column_usage AS
+SELECT database AS table_catalog, schema AS table_schema, relation_name AS table_name, unnest(columns) AS column_name,
+       database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name
+FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.constraint_table_usage AS
+SELECT database AS table_catalog, schema AS table_schema, relation_name AS table_name, database AS constraint_catalog,
+       schema AS constraint_schema, name AS constraint_name
+FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.view_table_usage AS
+SELECT v.database AS view_catalog, v.schema AS view_schema, v.name AS view_name, t.database AS table_catalog,
+       t.schema AS table_schema, t.name AS table_name
+FROM (SELECT database, schema, name, unnest(upstreams)::UINTEGER AS upstream FROM pgc._relations WHERE kind = 'view') v
+JOIN pgc._relations t ON t.id = v.upstream
+WHERE v.database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.enabled_roles AS SELECT name AS role_name FROM pgc._roles;
+
+-- What the elements of array columns are.
+CREATE OR REPLACE VIEW infs.element_types AS
+FROM infs._element_types
+UNION ALL BY NAME
+SELECT r.database AS object_catalog, r.schema AS object_schema, r.name AS object_name, 'TABLE' AS object_type,
+       c.attnum::VARCHAR AS collection_type_identifier, e.name AS data_type, r.database AS udt_catalog,
+       'pg_catalog' AS udt_schema, e.typname AS udt_name, 'a' || c.attnum AS dtd_identifier
+FROM pgc._columns c
+JOIN pgc._relations r ON r.id = c.relation_id
+JOIN pgc._all_types a ON a.oid = c.type_oid
+JOIN pgc._all_types e ON e.oid = a.element_oid
+WHERE c.dimensions > 0 AND NOT c.is_hidden AND r.kind <> 'materialized view' AND r.database = pgf.session_database();
+
+-- What owners have of themselves and what was granted; as in PostgreSQL not of materialized views.
+CREATE OR REPLACE VIEW infs.table_privileges AS
+WITH own AS (
+    FROM (VALUES ('INSERT', 'table'), ('SELECT', 'table'), ('UPDATE', 'table'), ('DELETE', 'table'), ('SELECT', 'view'))
+        AS fixed(privilege, kind)
+), held AS (
+    SELECT r.id, r.owner AS grantor, r.owner AS grantee, o.privilege, true AS is_grantable
+    FROM pgc._relations r JOIN own o ON o.kind = r.kind
+    UNION ALL
+    SELECT __object, __grantor, if(__grantee = 'public', 'PUBLIC', __grantee), __privilege, __is_grantable FROM pgf._privilege
+)
+SELECT h.grantor, h.grantee, r.database AS table_catalog, r.schema AS table_schema, r.name AS table_name,
+       h.privilege AS privilege_type, if(h.is_grantable, 'YES', 'NO') AS is_grantable,
+       if(h.privilege = 'SELECT', 'YES', 'NO') AS with_hierarchy
+FROM held h JOIN pgc._relations r ON r.id = h.id
+WHERE r.kind <> 'materialized view' AND r.database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.role_table_grants AS FROM infs.table_privileges WHERE grantee <> 'PUBLIC';
+
+-- A privilege on a table is one on each of its columns, but to delete.
+CREATE OR REPLACE VIEW infs.column_privileges AS
+SELECT p.grantor, p.grantee, p.table_catalog, p.table_schema, p.table_name, c.column_name, p.privilege_type,
+       p.is_grantable
+FROM infs.table_privileges p
+JOIN infs.columns c USING (table_schema, table_name)
+WHERE p.privilege_type <> 'DELETE';

@@ -7,7 +7,7 @@ SELECT id AS oid, name AS nspname, coalesce((SELECT r.id FROM pgc._roles r WHERE
        pgf._granted(id) AS nspacl
 FROM pgc._namespaces WHERE database = pgf.session_database()
 UNION ALL
-SELECT id, name, 1, NULL FROM pgc._system_namespaces;
+SELECT id::UINTEGER, name, 1::UINTEGER, NULL FROM pgc._system_namespaces;
 
 -- Tables, views, materialized views, their keys as indexes, and the system's relations.
 CREATE OR REPLACE VIEW pgc.pg_class AS
@@ -15,21 +15,26 @@ WITH class AS (
     SELECT id, name, schema_id, owner_id, CASE kind WHEN 'table' THEN 'r' WHEN 'view' THEN 'v' ELSE 'm' END AS kind,
            if(kind = 'view', 0, 2) AS access_method,
            (SELECT count(*) FROM pgc._columns c WHERE c.relation_id = r.id AND NOT c.is_hidden) AS columns,
-           EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index
+           EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index,
+           if(kind = 'view', 'n', 'd') AS identity
     FROM pgc._relations r WHERE database = pgf.session_database()
     UNION ALL
-    SELECT id, name, schema_id, owner_id, 'i', 403, len(attnums), false
+    SELECT id, name, schema_id, owner_id, 'i', 403, len(attnums), false, 'n'
     FROM pgc._indexes WHERE database = pgf.session_database()
     UNION ALL
-    SELECT id, name, schema_id, 1, kind, 0, 0, false FROM pgc._system_relations
+    SELECT id, name, schema_id, 1, kind, if(kind = 'r', 2, 0),
+           (SELECT count(*) FROM pgc._system_columns c WHERE c.relation_id = r.id), false, 'n'
+    FROM pgc._system_relations r
 )
-SELECT id AS oid, name AS relname, schema_id AS relnamespace, 0::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
-       owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam, id AS relfilenode,
+SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace, 0::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
+       owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam,
+       id::UINTEGER AS relfilenode,
        0::UINTEGER AS reltablespace, 0::INTEGER AS relpages, (-1)::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
        0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared, 'p' AS relpersistence,
-       kind AS relkind, columns::SMALLINT AS relnatts, 0::SMALLINT AS relchecks, false AS relhasrules,
+       kind AS relkind, columns::SMALLINT AS relnatts, 0::SMALLINT AS relchecks,
+       kind IN ('v', 'm') AS relhasrules,
        false AS relhastriggers, false AS relhassubclass, false AS relrowsecurity, false AS relforcerowsecurity,
-       true AS relispopulated, 'd' AS relreplident, false AS relispartition, 0::UINTEGER AS relrewrite,
+       true AS relispopulated, identity AS relreplident, false AS relispartition, 0::UINTEGER AS relrewrite,
        0::UINTEGER AS relfrozenxid, 0::UINTEGER AS relminmxid, pgf._granted(id) AS relacl,
        NULL::VARCHAR[] AS reloptions,
        NULL::VARCHAR AS relpartbound,
@@ -37,7 +42,7 @@ SELECT id AS oid, name AS relname, schema_id AS relnamespace, 0::UINTEGER AS rel
        false AS relhasoids
 FROM class;
 
--- Visible columns of tables and views, and of their indexes.
+-- Visible columns of tables and views, of their indexes, and of the system's relations.
 CREATE OR REPLACE VIEW pgc.pg_attribute AS
 WITH attribute AS (
     SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null
@@ -46,10 +51,12 @@ WITH attribute AS (
     SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false
     FROM pgc._indexes i
     JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
+    UNION ALL
+    SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false FROM pgc._system_columns
 )
 SELECT a.relation_id AS attrelid, a.name AS attname, a.type_oid AS atttypid, (-1)::INTEGER AS attstattarget,
        a.length AS attlen, a.attnum::SMALLINT AS attnum, a.dimensions::INTEGER AS attndims, (-1)::INTEGER AS attcacheoff,
-       a.typmod AS atttypmod, t.by_value AS attbyval, t.align AS attalign, if(a.length < 0, 'x', 'p') AS attstorage,
+       a.typmod AS atttypmod, t.by_value AS attbyval, t.align AS attalign, CASE WHEN a.length >= 0 THEN 'p' WHEN t.typname = 'numeric' THEN 'm' ELSE 'x' END AS attstorage,
        '' AS attcompression, a.not_null AS attnotnull, false AS atthasdef, false AS atthasmissing, '' AS attidentity,
        '' AS attgenerated, false AS attisdropped, true AS attislocal, 0::INTEGER AS attinhcount,
        if(t.category = 'S', 100, 0)::UINTEGER AS attcollation, NULL::VARCHAR[] AS attacl, NULL::VARCHAR[] AS attoptions,
@@ -64,7 +71,7 @@ SELECT oid, typname, 11::UINTEGER AS typnamespace, 1::UINTEGER AS typowner, leng
        element_oid AS typelem, array_oid AS typarray, input AS typinput,
        regexp_replace(input, 'in$', 'out') AS typoutput, receive AS typreceive,
        regexp_replace(receive, 'recv$', 'send') AS typsend, '-' AS typmodin, '-' AS typmodout, '-' AS typanalyze,
-       align AS typalign, if(length < 0, 'x', 'p') AS typstorage, false AS typnotnull, 0::UINTEGER AS typbasetype,
+       align AS typalign, CASE WHEN length >= 0 THEN 'p' WHEN typname = 'numeric' THEN 'm' ELSE 'x' END AS typstorage, false AS typnotnull, 0::UINTEGER AS typbasetype,
        (-1)::INTEGER AS typtypmod, 0::INTEGER AS typndims, if(category = 'S', 100, 0)::UINTEGER AS typcollation,
        NULL::VARCHAR AS typdefaultbin, NULL::VARCHAR AS typdefault, NULL::VARCHAR[] AS typacl
 FROM pgc._all_types;
@@ -72,7 +79,7 @@ FROM pgc._all_types;
 -- Keys (see pgc._indexes).
 CREATE OR REPLACE VIEW pgc.pg_index AS
 SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indnatts, len(attnums)::SMALLINT AS indnkeyatts,
-       true AS indisunique, false AS indnullsnotdistinct, true AS indisprimary, false AS indisexclusion,
+       true AS indisunique, false AS indnullsnotdistinct, kind = 'table' AS indisprimary, false AS indisexclusion,
        true AS indimmediate, false AS indisclustered, true AS indisvalid, false AS indcheckxmin, true AS indisready,
        true AS indislive, false AS indisreplident, attnums AS indkey,
        list_transform(attnums, lambda n: 0::UINTEGER) AS indcollation,
@@ -106,7 +113,7 @@ SELECT 2618::UINTEGER AS classid, id AS objid, 0::INTEGER AS objsubid, 1259::UIN
        unnest(upstreams)::UINTEGER AS refobjid, 0::INTEGER AS refobjsubid, 'n' AS deptype
 FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database()
 UNION ALL
-SELECT 2618, id, 0, 1259, id, 0, 'i' FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
+SELECT 2618::UINTEGER, id, 0, 1259::UINTEGER, id, 0, 'i' FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_rewrite AS
 SELECT id AS oid, '_RETURN' AS rulename, id AS ev_class, '1' AS ev_type, 'O' AS ev_enabled, true AS is_instead,
@@ -164,7 +171,7 @@ SELECT 1663::UINTEGER AS oid, 'pg_default' AS spcname, 1::UINTEGER AS spcowner, 
 
 -- The functions that pg_type names; the others are built in and need no row to be called.
 CREATE OR REPLACE VIEW pgc.pg_proc AS
-SELECT __oid AS oid, __name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
+SELECT __oid::UINTEGER AS oid, __name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
        1::FLOAT AS procost, 0::FLOAT AS prorows, 0::UINTEGER AS provariadic, '-' AS prosupport, 'f' AS prokind,
        false AS prosecdef, false AS proleakproof, true AS proisstrict, false AS proretset, 's' AS provolatile,
        's' AS proparallel, 1::SMALLINT AS pronargs, 0::SMALLINT AS pronargdefaults, 2276::UINTEGER AS prorettype,

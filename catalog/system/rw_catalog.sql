@@ -206,6 +206,13 @@ LEFT JOIN (SELECT resource_group, sum(replicas * cores)::INTEGER AS cores FROM l
            WHERE state <> 'DESTROYED' GROUP BY resource_group) n
     ON n.resource_group = j.resource_group;
 
+CREATE OR REPLACE VIEW rwc.rw_fragment_parallelism AS
+SELECT j.id, j.name, 'materialized view' AS relation_type, f.* FROM rwc.rw_fragments f JOIN rwc.rw_streaming_jobs j ON j.id = f.table_id;
+
+CREATE OR REPLACE VIEW rwc.rw_fragment_id_to_ddl AS
+SELECT f.fragment_id, f.table_id AS job_id, r.schema_id::INTEGER AS schema_id, 'mv' AS ddl_type, r.name
+FROM rwc.rw_fragments f JOIN pgc._all_relations r ON r.id = f.table_id;
+
 -- Only what has a limit. A job without fragments, because it waits or is done, keeps its limit in its first.
 CREATE OR REPLACE VIEW rwc.rw_rate_limit AS
 SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
@@ -355,3 +362,27 @@ CREATE OR REPLACE TABLE rwc.rw_internal_tables (
 -- Comments.
 CREATE OR REPLACE VIEW rwc.rw_description AS
 SELECT objoid::INTEGER AS objoid, classoid::INTEGER AS classoid, objsubid, description FROM pgc.pg_description;
+-- SHOW CLUSTER.
+CREATE OR REPLACE VIEW rwc._show_cluster AS
+SELECT id AS "Id", host || ':' || port AS "Addr", type AS "Type", state AS "State", parallelism AS "Parallelism",
+       is_streaming AS "Is Streaming", is_serving AS "Is Serving", started_at AS "Started At"
+FROM rwc.rw_worker_nodes;
+
+-- DESCRIBE, and SHOW COLUMNS FROM the first of it: columns, then keys and comment.
+CREATE OR REPLACE VIEW rwc._describe AS
+WITH relation AS (FROM pgc._relations WHERE database = pgf.session_database())
+SELECT r.schema, r.name AS relation, c.position::INTEGER AS place, true AS is_column, c.name AS "Name", c.type AS "Type",
+       c.is_hidden::VARCHAR AS "Is Hidden", pgf.col_description(r.id, c.attnum) AS "Description"
+FROM pgc._columns c JOIN relation r ON r.id = c.relation_id
+UNION ALL
+SELECT schema, name, 100000, false, 'primary key', array_to_string(key, ', '), NULL, NULL FROM relation WHERE kind <> 'view'
+UNION ALL
+SELECT schema, name, 100001, false, 'distribution key', array_to_string(key, ', '), NULL, NULL
+FROM relation WHERE kind <> 'view'
+UNION ALL
+SELECT schema, name, 100002, false, 'table description', name, NULL, pgf.obj_description(id, 'pg_class') FROM relation
+UNION ALL
+SELECT s.schema, s.name, c.attnum, true, c.name, t.name, 'false', NULL
+FROM pgc._system_columns c
+JOIN pgc._system_relations s ON s.id = c.relation_id
+JOIN pgc._all_types t ON t.oid = c.type_oid;

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from planner.batch.output_names import type_name
 from planner.batch.pg_names import (
     ARRAY_COLUMNS,
     OID_TYPES,
@@ -16,7 +17,6 @@ from planner.batch.pg_names import (
     Context,
     call,
     strings,
-    type_name,
 )
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
@@ -37,6 +37,11 @@ _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "-": lambda left, right: exp.Sub(this=left, expression=right),
     "||": lambda left, right: exp.DPipe(this=left, expression=right),
 }
+
+
+def is_reg_type(to: exp.Expr) -> bool:
+    """Whether a cast is to a type of an object's name, such as regclass."""
+    return type_name(to) in REG_TYPES
 
 
 def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:

@@ -12,10 +12,17 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from planner.batch.pg_casts import rewrite_cast, rewrite_comparison, rewrite_like, rewrite_operator
+from planner.batch.output_names import FUNCTION_NODES, output_name
+from planner.batch.parameters import parameter_number
+from planner.batch.pg_casts import (
+    array_items,
+    is_reg_type,
+    rewrite_cast,
+    rewrite_comparison,
+    rewrite_like,
+    rewrite_operator,
+)
 from planner.batch.pg_names import (
-    CLOCKS,
-    FUNCTION_NODES,
     FUNCTIONS,
     HIDDEN_COLUMNS,
     KEYWORDS,
@@ -29,7 +36,6 @@ from planner.batch.pg_names import (
     Context,
     IsSystem,
     call,
-    output_name,
     strings,
 )
 from planner.functions.operators import as_call
@@ -68,6 +74,16 @@ def rewrite(
             parent.set(key or "this", new, index)
     for select, place, name in names:
         select.set("expressions", exp.alias_(select.expressions[place], name, quoted=True), place)
+    return _with_vectors_as_text(root)
+
+
+def _with_vectors_as_text(root: exp.Expr) -> exp.Expr:
+    """The query with int2vector and oidvector outputs as clients read them: numbers between spaces, not an array."""
+    for item in root.expressions if isinstance(root, exp.Select) else ():
+        column = item.unalias()
+        if isinstance(column, exp.Column) and column.name in VECTOR_COLUMNS and _is_system_query(root):
+            text = exp.Anonymous(this="array_to_string", expressions=[column.copy(), exp.Literal.string(" ")])
+            item.replace(exp.alias_(text, item.alias_or_name, quoted=True))
     return root
 
 
@@ -76,6 +92,14 @@ def _has_name(item: exp.Expr) -> bool:
     if isinstance(item, exp.Column):
         return item.name.lower() not in KEYWORDS | HIDDEN_COLUMNS
     return isinstance(item, exp.Alias | exp.Aliases) or item.is_star
+
+
+def named_object(parameter: exp.Parameter) -> int | None:
+    """The number of a parameter that is the name of an object, such as `$1::regclass`."""
+    place = parameter.parent
+    while isinstance(place, exp.Paren):
+        place = place.parent
+    return parameter_number(parameter) if isinstance(place, exp.Cast) and is_reg_type(place.to) else None
 
 
 def prepare_text(sql: str) -> str:
@@ -188,6 +212,19 @@ def _reads_system(node: exp.Expr, context: Context) -> bool:
     return bool(tables) and all(t.catalog == "memory" or context.system_schema(t) for t in tables)
 
 
+def _is_system_query(query: exp.Expr) -> bool:
+    """Whether a query whose rules have run reads only system relations."""
+    return all(table.catalog == "memory" for table in query.find_all(exp.Table))
+
+
+def _coalesce(node: exp.Coalesce, context: Context) -> exp.Expr | None:
+    """In the catalogs '{}' stands in for a missing array."""
+    for item in node.expressions:
+        if array_items(item) == [] and _reads_system(node, context):
+            item.replace(exp.Array(expressions=[]))
+    return None
+
+
 # Functions.
 
 
@@ -216,6 +253,10 @@ def _current_schema(context: Context, args: list[exp.Expr]) -> exp.Expr:
     return exp.Literal.string(context.path[0]) if context.path else exp.cast(exp.null(), "VARCHAR", dialect="duckdb")
 
 
+def _signal(name: str, context: Context, args: list[exp.Expr]) -> exp.Expr:
+    return call(name, exp.Literal.string(context.session.get("user", "root")), args[0])
+
+
 _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
     "version": lambda context, args: exp.Literal.string(context.session.get("version", VERSION)),
     "current_database": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
@@ -224,7 +265,9 @@ _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
     "current_schemas": _current_schemas,
     "current_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
     "session_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
-    "pg_backend_pid": lambda context, args: exp.Literal.number(context.session.get("backend_pid", "0")),
+    # A second argument is for how long to wait.
+    "pg_cancel_backend": lambda context, args: _signal("pg_cancel_backend", context, args),
+    "pg_terminate_backend": lambda context, args: _signal("pg_terminate_backend", context, args),
     "current_setting": _current_setting,
     # Its effect is the server's: see `set_config_calls`.
     "set_config": lambda context, args: args[1],
@@ -251,19 +294,14 @@ def _function(node: exp.Func, context: Context) -> exp.Expr | None:
     return call(name, *args)
 
 
-def set_config_calls(tree: exp.Expr) -> list[tuple[str, str]]:
+def set_config_calls(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
     """The (setting, value) of each `set_config` with literal arguments, for the server to carry out."""
     calls = [node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "set_config"]
-    return [
+    return tuple(
         (call.expressions[0].name, call.expressions[1].name)
         for call in calls
         if len(call.expressions) == 3 and all(argument.is_string for argument in call.expressions[:2])
-    ]
-
-
-def _clock(node: exp.Expr, context: Context) -> exp.Expr:
-    """As a call: the bare word would mean the output column that has its name."""
-    return exp.Anonymous(this=CLOCKS[type(node)])
+    )
 
 
 def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:
@@ -288,7 +326,12 @@ def _now(node: exp.Expr, context: Context) -> exp.Expr | None:
     return exp.cast(now, _MOMENTS[type(node)]) if type(node) in _MOMENTS else now
 
 
-_MOMENTS: dict[type[exp.Expr], str] = {exp.CurrentDate: "date", exp.Localtimestamp: "timestamp"}
+_MOMENTS: dict[type[exp.Expr], str] = {
+    exp.CurrentDate: "date",
+    exp.CurrentTime: "time",
+    exp.Localtime: "time",
+    exp.Localtimestamp: "timestamp",
+}
 
 _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     **dict.fromkeys((exp.CurrentTimestamp, *_MOMENTS), _now),
@@ -299,9 +342,9 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Column: _column,
     exp.Anonymous: _function,
     **dict.fromkeys(FUNCTION_NODES, _function),
-    **dict.fromkeys(CLOCKS, _clock),
     exp.Dot: _dot,
     exp.Bracket: _bracket,
+    exp.Coalesce: _coalesce,
     exp.Cast: rewrite_cast,
     exp.TryCast: rewrite_cast,
     exp.EQ: rewrite_comparison,

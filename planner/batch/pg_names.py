@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,6 @@ IsSystem = Callable[[str, str], bool]
 SCHEMAS = {"pg_catalog": "pgc", "rw_catalog": "rwc", "information_schema": "infs"}
 IMPLICIT_SCHEMAS = ("pg_catalog", "rw_catalog")
 FUNCTIONS = "pgf"
-NO_NAME = "?column?"
 
 # PostgreSQL's type names that DuckDB lacks, without `pg_catalog.`. OIDs are unsigned, as `oid` in catalog.types.
 TYPES: dict[str, str] = {
@@ -93,22 +91,6 @@ VECTOR_COLUMNS = frozenset({"indkey", "indoption", "i_indoption", "indclass", "i
 ARRAY_COLUMNS = frozenset({"polroles"})
 HIDDEN_COLUMNS = frozenset({"tableoid", "xmin", "xmax", "cmin", "cmax", "ctid"})
 
-# Nodes that sqlglot makes of functions PostgreSQL has by these names.
-FUNCTION_NODES: dict[type[exp.Expr], str] = {
-    exp.CurrentVersion: "version",
-    exp.CurrentDatabase: "current_database",
-    exp.CurrentCatalog: "current_catalog",
-    exp.CurrentSchema: "current_schema",
-    exp.CurrentSchemas: "current_schemas",
-    exp.CurrentUser: "current_user",
-    exp.SessionUser: "session_user",
-}
-# DuckDB's functions for the words that are the time.
-CLOCKS: dict[type[exp.Expr], str] = {
-    exp.CurrentTimestamp: "now",
-    exp.CurrentDate: "today",
-    exp.Localtimestamp: "current_localtimestamp",
-}
 # Keywords without parentheses that sqlglot reads as columns.
 KEYWORDS = frozenset({"user", "current_role"})
 
@@ -117,19 +99,8 @@ RENAMED: dict[str, str] = {
     "json_build_object": "json_object",
     "json_build_array": "json_array",
     "row_to_json": "to_json",
-}
-
-# Names of types in pg_type, where SQL has another one; a cast of a constant gets this name.
-_INTERNAL_TYPE_NAMES: dict[str, str] = {
-    "int": "int4",
-    "integer": "int4",
-    "bigint": "int8",
-    "smallint": "int2",
-    "real": "float4",
-    "double precision": "float8",
-    "decimal": "numeric",
-    "boolean": "bool",
-    "character varying": "varchar",
+    "statement_timestamp": "now",
+    "clock_timestamp": "now",
 }
 
 
@@ -181,44 +152,6 @@ def system_schema(name: str, path: Iterable[str], is_system: IsSystem) -> str | 
 def is_reserved(name: str, is_system: IsSystem) -> bool:
     """Whether a system relation is found by this name alone."""
     return system_schema(name, (), is_system) is not None
-
-
-def output_name(item: exp.Expr) -> str:
-    """The name PostgreSQL gives an output column: its alias, else that of the column, function or type in it."""
-    match item:
-        case exp.Alias() | exp.Column():
-            return item.output_name
-        case exp.Paren() | exp.Collate() | exp.Bracket():
-            return output_name(item.this)
-        case exp.Cast():
-            inner = item.this.unnest()
-            while isinstance(inner, exp.Cast):
-                inner = inner.this.unnest()
-            has_name = isinstance(inner, exp.Column | exp.Dot | exp.Func) and not isinstance(inner, exp.Case)
-            return output_name(inner) if has_name else _internal_type_name(item.to)
-        case exp.Dot():
-            last = item.expression
-            return last.name if isinstance(last, exp.Identifier) else output_name(last)
-        case exp.Subquery(this=exp.Select() as query):
-            return output_name(query.expressions[0])
-        case exp.Case() | exp.Array() | exp.Exists():
-            return item.key
-        case exp.Anonymous():
-            return item.name.lower()
-        case exp.Func() if not isinstance(item, exp.Connector):
-            written = re.match(r"(\w+)(?:\(|$)", item.sql(dialect="postgres"))
-            return FUNCTION_NODES.get(type(item)) or (written[1].lower() if written else NO_NAME)
-    return NO_NAME
-
-
-def type_name(to: exp.Expr) -> str:
-    """A type as written, in lower case, without schema and quotes."""
-    return to.sql(dialect="postgres").lower().replace('"', "").rpartition(".")[2]
-
-
-def _internal_type_name(to: exp.Expr) -> str:
-    name = re.sub(r"\(.*\)|\[\]", "", type_name(to))
-    return _INTERNAL_TYPE_NAMES.get(name, name)
 
 
 def call(name: str, *args: exp.Expr) -> exp.Expr:

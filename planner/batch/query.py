@@ -10,10 +10,11 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
-from catalog.types import Type
+from catalog.types import TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.origins import Origin, origins
+from planner.batch.output_names import output_name
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
 from planner.batch.pg_names import system_schema
 from planner.batch.structs import with_row_types
@@ -37,13 +38,15 @@ class Batch:
     """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
 
     `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
-    gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive.
+    gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive. `sets` are the
+    settings and values of its calls of `set_config`.
     """
 
     sql: str
     parameters: tuple[Type, ...]
     origins: tuple[Origin | None, ...] = ()
     is_constant: bool = False
+    sets: tuple[tuple[str, str], ...] = ()
 
     @property
     def reads_system(self) -> bool:
@@ -87,7 +90,9 @@ def plan_query(
     tree = expand_windows(canonical(tree))
     if parameters is None:
         parameters = infer(tree, environment, oids)
-    return Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters, found, is_constant)
+    sets = pg_compat.set_config_calls(tree)
+    sql = finish(resolve_tables(tree, environment), environment, parameters)
+    return Batch(sql, parameters, found, is_constant, sets)
 
 
 _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
@@ -115,7 +120,7 @@ def _name_outputs(tree: exp.Expr) -> None:
         select = select.this
     for item in select.selects if isinstance(select, exp.Select) else ():
         if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases):
-            item.replace(exp.alias_(item.copy(), pg_compat.output_name(item), quoted=True))
+            item.replace(exp.alias_(item.copy(), output_name(item), quoted=True))
 
 
 def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
@@ -334,4 +339,5 @@ def infer(
     tree: exp.Expr, environment: Environment, oids: tuple[int, ...], assigned: Mapping[int, Type] | None = None
 ) -> tuple[Type, ...]:
     """The types of a statement's parameters (`planner.batch.parameters`)."""
-    return infer_parameters(tree, oids, assigned or {}, _name_tables(environment))
+    names = {n: TEXT for node in tree.find_all(exp.Parameter) if (n := pg_compat.named_object(node)) is not None}
+    return infer_parameters(tree, oids, {**names, **(assigned or {})}, _name_tables(environment))

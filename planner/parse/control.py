@@ -1,4 +1,4 @@
-"""Parsing of what sqlglot does not know: COPY, SHOW, SET, ALTER SYSTEM, WAIT, RECOVER, CANCEL and their like."""
+"""Parsing of what sqlglot does not know: COPY, SET, ALTER SYSTEM, WAIT, RECOVER, CANCEL and their like."""
 
 from __future__ import annotations
 
@@ -23,9 +23,6 @@ from planner.statements import (
     Name,
     Recover,
     SetVariable,
-    Show,
-    ShowCreate,
-    ShowVariable,
     Statement,
     Wait,
 )
@@ -96,34 +93,6 @@ def _copy_options(reader: TokenReader) -> tuple[str, dict[str, str | bool]]:
     if format_ == "binary" and found:
         raise Error(f"cannot specify {next(iter(found)).upper()} in BINARY mode", errors.SYNTAX_ERROR)
     return format_, found
-
-
-def parse_show(reader: TokenReader) -> Statement:
-    reader.expect("SHOW")
-    if reader.accept("TRANSACTION", "ISOLATION", "LEVEL"):
-        return ShowVariable("transaction_isolation")
-    if reader.accept("TIME", "ZONE"):
-        return ShowVariable("timezone")
-    if reader.accept("MATERIALIZED", "VIEWS"):
-        return _show_list(reader, "MATERIALIZED VIEWS")
-    if reader.accept("CREATE", "TABLE"):
-        return ShowCreate("table", reader.name())
-    if reader.accept("CREATE", "VIEW"):
-        return ShowCreate("view", reader.name())
-    if reader.accept("CREATE", "MATERIALIZED", "VIEW"):
-        return ShowCreate("materialized view", reader.name())
-    if reader.peek() in ("JOBS", "TABLES", "ALL", "PARAMETERS", "DATABASES", "SCHEMAS", "VIEWS", "CLUSTER"):
-        return _show_list(reader, reader.identifier().upper())
-    name = reader.dotted_word()
-    reader.finish()
-    return ShowVariable(name)
-
-
-def _show_list(reader: TokenReader, what: str) -> Show:
-    schema = reader.identifier() if reader.accept("FROM") else None
-    like = reader.value() if reader.accept("LIKE") else None
-    reader.finish()
-    return Show(what, schema, like)
 
 
 def parse_set(reader: TokenReader) -> Statement:

@@ -20,7 +20,6 @@ from planner.parse.control import (
     parse_recover,
     parse_reset,
     parse_set,
-    parse_show,
     parse_unlisten,
     parse_wait,
     refuse_notifications,
@@ -32,6 +31,7 @@ from planner.parse.naming import parse_comment
 from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.privileges import parse_grant, parse_revoke
 from planner.parse.schema import parse_create_schema, parse_drop_schema
+from planner.parse.show import parse_describe, parse_kill, parse_show
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.transactions import (
@@ -245,6 +245,9 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "TRUNCATE": parse_truncate,
     "COPY": parse_copy,
     "SHOW": parse_show,
+    "DESCRIBE": parse_describe,
+    "DESC": parse_describe,
+    "KILL": parse_kill,
     "SET": parse_set,
     "RESET": parse_reset,
     "ALTER": parse_alter,

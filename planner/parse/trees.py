@@ -32,7 +32,10 @@ class Sparkwave(Postgres):
     """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written."""
 
     class Parser(PostgresParser):
-        FUNCTIONS: ClassVar = {name: build for name, build in PostgresParser.FUNCTIONS.items() if name not in _KEPT}
+        FUNCTIONS: ClassVar = {
+            **{name: build for name, build in PostgresParser.FUNCTIONS.items() if name not in _KEPT},
+            "NOW": lambda args: _called("now", exp.CurrentTimestamp()),
+        }
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
         }
@@ -49,6 +52,12 @@ class Sparkwave(Postgres):
                 return super()._parse_interval(*args, **options)
             self._advance(2)
             return exp.cast(exp.Literal.string(following.text), "interval")
+
+
+def _called(name: str, node: exp.Expr) -> exp.Expr:
+    """A node that remembers by which name it was called: an output is called after it."""
+    node.meta["name"] = name
+    return node
 
 
 def parse_tree(sql: str, offset: int = 0) -> exp.Expr:

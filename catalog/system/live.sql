@@ -1,0 +1,30 @@
+-- What sessions do now. The server sets a variable of the relation's name, JSON, for a statement that reads it.
+
+CREATE OR REPLACE VIEW pgc.pg_stat_activity AS
+SELECT (SELECT d.id FROM pgc._databases d WHERE d.name = r.datname) AS datid, r.datname, r.pid,
+       NULL::INTEGER AS leader_pid, (SELECT u.id FROM pgc._roles u WHERE u.name = r.usename) AS usesysid, r.usename,
+       r.application_name, r.client_addr, NULL::VARCHAR AS client_hostname, r.client_port, r.backend_start,
+       r.xact_start, r.query_start, r.state_change, r.wait_event_type, r.wait_event, r.state, NULL::UINTEGER AS backend_xid, NULL::UINTEGER AS backend_xmin,
+       NULL::BIGINT AS query_id, r.query, 'client backend' AS backend_type
+FROM (SELECT unnest(from_json(coalesce(getvariable('pg_stat_activity')::VARCHAR, '[]'), '[{
+    "datname": "VARCHAR", "pid": "INTEGER", "usename": "VARCHAR", "application_name": "VARCHAR",
+    "client_addr": "VARCHAR", "client_port": "INTEGER", "backend_start": "TIMESTAMPTZ", "xact_start": "TIMESTAMPTZ",
+    "query_start": "TIMESTAMPTZ", "state_change": "TIMESTAMPTZ", "wait_event_type": "VARCHAR",
+    "wait_event": "VARCHAR", "state": "VARCHAR", "query": "VARCHAR"}]')) AS r);
+
+-- The session's own.
+CREATE OR REPLACE VIEW pgc.pg_prepared_statements AS
+SELECT r.name, r.statement, r.prepare_time, r.parameter_types, r.from_sql, 0::BIGINT AS generic_plans, 0::BIGINT AS custom_plans
+FROM (SELECT unnest(from_json(coalesce(getvariable('pg_prepared_statements')::VARCHAR, '[]'), '[{
+    "name": "VARCHAR", "statement": "VARCHAR", "prepare_time": "TIMESTAMPTZ", "parameter_types": ["VARCHAR"],
+    "from_sql": "BOOLEAN"}]')) AS r);
+
+CREATE OR REPLACE VIEW pgc.pg_cursors AS
+SELECT r.name, r.statement, r.is_holdable, r.is_binary, false AS is_scrollable, r.creation_time
+FROM (SELECT unnest(from_json(coalesce(getvariable('pg_cursors')::VARCHAR, '[]'), '[{
+    "name": "VARCHAR", "statement": "VARCHAR", "is_holdable": "BOOLEAN", "is_binary": "BOOLEAN",
+    "creation_time": "TIMESTAMPTZ"}]')) AS r);
+
+CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
+CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');
+CREATE OR REPLACE MACRO pgf.pg_terminate_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'terminate');

@@ -1,0 +1,90 @@
+"""The names PostgreSQL gives output columns (FigureColname in src/backend/parser/parse_target.c)."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+NO_NAME = "?column?"
+
+# Nodes that sqlglot makes of functions and keywords PostgreSQL has by these names.
+FUNCTION_NODES: dict[type[exp.Expr], str] = {
+    exp.CurrentVersion: "version",
+    exp.CurrentDatabase: "current_database",
+    exp.CurrentCatalog: "current_catalog",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentSchemas: "current_schemas",
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+}
+
+# Names of types in pg_type, where SQL has another one; a cast of a constant gets this name.
+_INTERNAL_TYPE_NAMES: dict[str, str] = {
+    "int": "int4",
+    "integer": "int4",
+    "bigint": "int8",
+    "smallint": "int2",
+    "real": "float4",
+    "double precision": "float8",
+    "decimal": "numeric",
+    "boolean": "bool",
+    "character varying": "varchar",
+}
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def output_name(item: exp.Expr) -> str:
+    """The name of a SELECT item: its alias, else that of the column, function or type in it, else `?column?`."""
+    return _strong_name(item) or _weak_name(item) or NO_NAME
+
+
+def type_name(to: exp.Expr) -> str:
+    """A type as written, in lower case, without schema and quotes."""
+    return to.sql(dialect="postgres").lower().replace('"', "").rpartition(".")[2]
+
+
+def _strong_name(item: exp.Expr | None) -> str | None:
+    """The name of a column, function or the like in an expression, which counts before that of a type."""
+    match item:
+        case exp.Alias() | exp.Column():
+            return item.output_name
+        case exp.Paren() | exp.Collate() | exp.Bracket() | exp.Cast() | exp.Filter() | exp.Window() | exp.WithinGroup():
+            return _strong_name(item.this)
+        case exp.Case():
+            return _strong_name(item.args.get("default"))
+        case exp.Dot():
+            last = item.expression
+            return last.name if isinstance(last, exp.Identifier) else _strong_name(last)
+        case exp.Subquery(this=exp.Select() as query):
+            return output_name(query.expressions[0])
+        case exp.Array() | exp.Exists():
+            return item.key
+        case exp.AtTimeZone():
+            return "timezone"
+        case exp.Trim():
+            return _TRIMS.get(str(item.args.get("position")), "btrim")
+        case exp.Func() if not isinstance(item, exp.Connector):
+            return item.meta.get("name") or _function_name(item)
+    return None
+
+
+def _function_name(item: exp.Expr) -> str | None:
+    if isinstance(item, exp.Anonymous):
+        return item.name.lower()
+    written = re.match(r"(\w+)(?:\(|$)", item.sql(dialect="postgres"))
+    return FUNCTION_NODES.get(type(item)) or (written[1].lower() if written else None)
+
+
+def _weak_name(item: exp.Expr) -> str | None:
+    match item:
+        case exp.Paren() | exp.Collate() | exp.Bracket():
+            return _weak_name(item.this)
+        case exp.Cast():
+            name = re.sub(r"\(.*\)|\[\]", "", type_name(item.to))
+            return _INTERNAL_TYPE_NAMES.get(name, name)
+        case exp.Interval():
+            return "interval"
+        case exp.Case():
+            return "case"
+    return None

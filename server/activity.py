@@ -1,0 +1,197 @@
+"""What the sessions do: for pg_stat_activity, SHOW PROCESSLIST and the like, and to stop one by its number.
+
+The relations of `catalog/system/live.sql` read variables of DuckDB, which `variables` fills for a statement that names
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.users import User
+from planner.privileges import permission_denied
+from planner.statements import Kill
+from server.result import Result
+
+if TYPE_CHECKING:
+    from server.session import Session
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Backend:
+    """A connected session. `query` is the statement that runs, or ran last, since `query_start`."""
+
+    process_id: int
+    address: tuple[str, int]
+    session: Session
+    terminate: Callable[[], None]
+    backend_start: datetime = field(default_factory=_now)
+    state: str = "idle"
+    state_change: datetime = field(default_factory=_now)
+    query: str = ""
+    query_start: datetime | None = None
+
+    def begin(self, query: str) -> None:
+        """A statement starts."""
+        self.query, self.query_start = query, _now()
+        self.state, self.state_change = "active", self.query_start
+
+    def rest(self, in_transaction: bool) -> None:
+        """The session waits for its client."""
+        state = "idle in transaction" if in_transaction else "idle"
+        if state != self.state:
+            self.state, self.state_change = state, _now()
+
+
+class Activity:
+    """The connected sessions by process id."""
+
+    def __init__(self) -> None:
+        self._backends: dict[int, Backend] = {}
+        self._lock = threading.Lock()
+
+    def add(self, backend: Backend) -> None:
+        with self._lock:
+            self._backends[backend.process_id] = backend
+
+    def remove(self, process_id: int) -> None:
+        with self._lock:
+            self._backends.pop(process_id, None)
+
+    def backends(self) -> list[Backend]:
+        """By process id."""
+        with self._lock:
+            return [self._backends[process_id] for process_id in sorted(self._backends)]
+
+    def signal(self, user: str, process_id: int, how: str) -> bool:
+        """Cancel the statement of a session, or terminate it; False when there is none of that number.
+
+        Raises Error 42501 unless the session is the user's own or the user a superuser.
+        """
+        with self._lock:
+            backend = self._backends.get(process_id)
+        if backend is None:
+            return False
+        self._check(user, backend, how)
+        if how == "terminate":
+            backend.terminate()
+        else:
+            backend.session.cancel()
+        return True
+
+    def _check(self, user: str, backend: Backend, how: str) -> None:
+        users = backend.session.context.store.catalog.users
+        target = backend.session.user
+        if users[user].is_super or user == target.name:
+            return
+        what, done = _SIGNALLED[how]
+        if target.is_super:
+            raise permission_denied(f"must be a superuser to {how} superuser {what}")
+        raise permission_denied(f"must be a member of the role whose {what} is being {done}")
+
+
+# What PostgreSQL calls the thing that a signal hits, and what happens to it.
+_SIGNALLED = {"cancel": ("query", "canceled"), "terminate": ("process", "terminated")}
+
+
+def kill(session: Session, statement: Kill) -> Result:
+    """KILL: cancel what a session runs. Raises Error 42704 when there is none of that number, 42501."""
+    if not session.context.activity.signal(session.user.name, statement.process_id, "cancel"):
+        raise Error(f"process {statement.process_id} does not exist", errors.UNDEFINED_OBJECT)
+    return Result("KILL")
+
+
+def variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
+    """The variables of DuckDB that a statement over the system catalogs needs, with their values as SQL text."""
+    for name, value in _VARIABLES.items():
+        if name in sql:
+            yield name, value(session)
+
+
+def _as_json(rows: list[dict[str, Any]]) -> str:
+    return json.dumps(rows, default=str)
+
+
+def _activity(session: Session) -> str:
+    return _as_json([_activity_row(backend, session.user) for backend in session.context.activity.backends()])
+
+
+def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
+    """A row of pg_stat_activity; others than the user and superusers do not see what a session runs."""
+    session = backend.session
+    row = {
+        "datname": session.database,
+        "pid": backend.process_id,
+        "usename": session.user.name,
+        "application_name": session.get("application_name"),
+    }
+    if not reader.is_super and reader.name != session.user.name:
+        return {**row, "query": "<insufficient privilege>"}
+    return {
+        **row,
+        "client_addr": backend.address[0],
+        "client_port": backend.address[1],
+        "backend_start": backend.backend_start,
+        "xact_start": backend.query_start if backend.state != "idle" else None,
+        "query_start": backend.query_start,
+        "state_change": backend.state_change,
+        "wait_event_type": None if backend.state == "active" else "Client",
+        "wait_event": None if backend.state == "active" else "ClientRead",
+        "state": backend.state,
+        "query": backend.query,
+    }
+
+
+def _prepared_statements(session: Session) -> str:
+    return _as_json(
+        [
+            {
+                "name": name,
+                "statement": getattr(statement.prepared, "text", ""),
+                "prepare_time": statement.made_at,
+                "parameter_types": [str(type_) for type_ in statement.prepared.parameters],
+                "from_sql": statement.from_sql,
+            }
+            for name, statement in session.names.statements.items()
+            if name
+        ]
+    )
+
+
+def _cursors(session: Session) -> str:
+    return _as_json(
+        [
+            {
+                "name": name,
+                "statement": getattr(portal.statement.prepared, "text", ""),
+                "is_holdable": portal.holds,
+                "is_binary": 1 in portal.format_codes,
+                "creation_time": portal.made_at,
+            }
+            for name, portal in session.names.portals.items()
+            if name
+        ]
+    )
+
+
+def _process_id(session: Session) -> str:
+    return str(session.backend.process_id) if session.backend else "0"
+
+
+_VARIABLES: dict[str, Callable[[Session], str]] = {
+    "pg_stat_activity": _activity,
+    "pg_prepared_statements": _prepared_statements,
+    "pg_cursors": _cursors,
+    "pg_backend_pid": _process_id,
+}

@@ -1,0 +1,85 @@
+"""A real PostgreSQL to compare with: Debian's, in a data directory of the test's own."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers import free_port, wait_until
+
+_USER = "postgres"
+
+
+class Postgres:
+    """One PostgreSQL, with Sparkwave's user `root` and database `dev`. It runs as an unprivileged user, as it must."""
+
+    def __init__(self) -> None:
+        """Skips the test where PostgreSQL is not installed or cannot be run."""
+        binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+        if not binaries:
+            pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+        self.port = free_port()
+        self._as_other = []
+        if os.geteuid() == 0:
+            if not shutil.which("setpriv") or _USER not in {entry.pw_name for entry in pwd.getpwall()}:
+                pytest.skip(f"PostgreSQL does not run as root, and there is no user {_USER} or no setpriv")
+            self._as_other = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
+        # Not below pytest's directory, which only its own user may look into.
+        self.directory = directory = Path(tempfile.mkdtemp(prefix="sparkwave-postgres-"))
+        if self._as_other:
+            shutil.chown(directory, _USER, _USER)
+        data = directory / "pg"
+        options = ["-D", str(data), "-U", "root", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
+        self._run([str(binaries[-1] / "initdb"), *options], directory)
+        settings = [
+            f"port={self.port}",
+            "listen_addresses=127.0.0.1",
+            f"unix_socket_directories={directory}",
+            "fsync=off",
+        ]
+        self.process = subprocess.Popen(
+            [
+                *self._as_other,
+                str(binaries[-1] / "postgres"),
+                "-D",
+                str(data),
+                *(part for s in settings for part in ("-c", s)),
+            ],
+            cwd=directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if not wait_until(self._is_ready, timeout=60):
+            self.stop()
+            raise RuntimeError("PostgreSQL was not ready within 60 s")
+        with self.connect("postgres") as connection:
+            connection.execute("CREATE DATABASE dev")
+
+    def _run(self, command: list[str], directory: Path) -> None:
+        done = subprocess.run([*self._as_other, *command], cwd=directory, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
+
+    def _is_ready(self) -> bool:
+        try:
+            self.connect("postgres").close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def connect(self, database: str = "dev") -> psycopg.Connection[Any]:
+        """An autocommit connection."""
+        return psycopg.connect(host="127.0.0.1", port=self.port, user="root", dbname=database, autocommit=True)
+
+    def stop(self) -> None:
+        """At once: nothing in it is needed any more."""
+        self.process.kill()
+        self.process.wait(30)
+        shutil.rmtree(self.directory, ignore_errors=True)
