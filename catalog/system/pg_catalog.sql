@@ -101,11 +101,11 @@ FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
 
 -- Comments: on what is in the session's database, and on databases.
 CREATE OR REPLACE VIEW pgc.pg_description AS
-SELECT __oid AS objoid, __class AS classoid, __column AS objsubid, __text AS description
+SELECT __oid AS objoid, __class::UINTEGER AS classoid, __column AS objsubid, __text AS description
 FROM pgf._comment WHERE __database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_shdescription AS
-SELECT __oid AS objoid, __class AS classoid, __text AS description FROM pgf._comment WHERE __class = 1262;
+SELECT __oid AS objoid, __class::UINTEGER AS classoid, __text AS description FROM pgf._comment WHERE __class = 1262;
 
 -- What reads what, through the view's rule as PostgreSQL records it (dbt follows these links).
 CREATE OR REPLACE VIEW pgc.pg_depend AS

@@ -44,6 +44,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
     """Each pair falls under the first WHEN whose condition holds. Raises Error 42703, 42601, 0A000."""
     check_reads(statement.tree, environment, statement.tree.this)
     tree = with_row_types(statement.tree.copy(), environment.catalog, environment.scope)
+    parameters = infer(tree, environment, oids)
     alias = alias_of(tree.this)
     row = column_of("rowid", alias)
     choice, actions, values = exp.Case(), [], []
@@ -68,7 +69,6 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
     query = exp.select(*items).from_(tree.args["using"])
     query = query.join(marked(tree.this), on=tree.args["on"], join_type=join_type)
     query.set("with_", tree.args.get("with_"))
-    parameters = infer(query, environment, oids)
     pairs = staged_batch(query, target, environment, parameters)
     updated = {name for action, each in zip(actions, values, strict=True) if action == "UPDATE" for name in each}
     assigned = tuple(column.name for column in target.visible if column.name in updated)
