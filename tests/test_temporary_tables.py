@@ -27,6 +27,7 @@ def test_a_temporary_table_is_its_sessions_own(module_server: Server) -> None:
         one.execute("CREATE TEMP TABLE own AS SELECT 10 AS id, 'mine' AS name")
         other.execute("CREATE TEMPORARY TABLE hidden (id int PRIMARY KEY, n int DEFAULT 7)")
         assert rows(one, "SELECT * FROM own") == [(10, "mine")]
+        assert rows(one, "SELECT current_schema(), current_schemas(false)") == [("public", ["public"])]
         assert rows(one, "SELECT * FROM pg_temp.own") == [(10, "mine")]
         assert rows(one, "SELECT * FROM public.own") == [(1,)]
         assert rows(other, "SELECT * FROM own") == [(1,)]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from catalog.names import is_temporary_schema
 from planner.batch.output_names import FUNCTION_NODES, output_name
 from planner.batch.parameters import parameter_number
 from planner.batch.pg_casts import (
@@ -246,11 +247,17 @@ def _current_setting(context: Context, args: list[exp.Expr]) -> exp.Expr:
 
 def _current_schemas(context: Context, args: list[exp.Expr]) -> exp.Expr:
     implicit = not args or args[0] == exp.true()
-    return strings(context.search_path if implicit else list(context.path))
+    return strings(context.search_path if implicit else _explicit(context))
 
 
 def _current_schema(context: Context, args: list[exp.Expr]) -> exp.Expr:
-    return exp.Literal.string(context.path[0]) if context.path else exp.cast(exp.null(), "VARCHAR", dialect="duckdb")
+    path = _explicit(context)
+    return exp.Literal.string(path[0]) if path else exp.cast(exp.null(), "VARCHAR", dialect="duckdb")
+
+
+def _explicit(context: Context) -> list[str]:
+    """The search path without the schema of temporary tables, which is always searched and never made things in."""
+    return [schema for schema in context.path if not is_temporary_schema(schema)]
 
 
 def _signal(name: str, context: Context, args: list[exp.Expr]) -> exp.Expr:
