@@ -25,6 +25,7 @@ public class JdbcClient {
         check("prepared", JdbcClient::prepared);
         check("result metadata", JdbcClient::resultMetadata);
         check("database metadata", JdbcClient::databaseMetadata);
+        check("maximum of rows", JdbcClient::maxRows);
         check("fetch size", JdbcClient::fetchSize);
         check("batches", JdbcClient::batches);
         check("generated keys", JdbcClient::generatedKeys);
@@ -219,8 +220,6 @@ public class JdbcClient {
             page.setInt(1, 2);
             page.setInt(2, 3);
             same(List.of(List.of(4), List.of(5)), rows(page.executeQuery()));
-            page.setMaxRows(1);
-            same(List.of(List.of(4)), rows(page.executeQuery()));
         }
         run(connection, "DROP TABLE j_prepared");
     }
@@ -300,6 +299,13 @@ public class JdbcClient {
         same(true, meta.getMaxColumnNameLength() > 0);
         same(true, meta.getSQLKeywords().length() > 0);
         run(connection, "DROP SCHEMA j_schema CASCADE");
+    }
+
+    static void maxRows(Connection connection) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.setMaxRows(3);
+            same(3, rows(statement.executeQuery("SELECT i FROM generate_series(1, 1000) s (i)")).size());
+        }
     }
 
     static void fetchSize(Connection connection) throws SQLException {
