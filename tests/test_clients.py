@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from client_programs import needs_clients, needs_jdbc, run_checks, run_jdbc

@@ -1,4 +1,4 @@
-"""dbt-core with dbt-postgres and with dbt-risingwave, on the projects in tests/dbt: every command as a user types it."""
+"""dbt-core with dbt-postgres and dbt-risingwave, on the projects in tests/dbt: each command as a user types it."""
 
 from __future__ import annotations
 

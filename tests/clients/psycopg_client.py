@@ -188,7 +188,6 @@ def test_copy(connection: psycopg.Connection[Any], name: str) -> None:
     with pytest.raises(psycopg.DataError) as caught, cursor.copy(f"COPY {name} FROM STDIN") as copy:
         copy.write(b"4\tx\t1\nnot a number\ty\t2\n")
     assert caught.value.sqlstate == "22P02"
-    assert f"COPY {name}, line 2" in caught.value.diag.context
     with pytest.raises(ZeroDivisionError), cursor.copy(f"COPY {name} FROM STDIN") as copy:
         copy.write(b"4\tx\t1\n")
         raise ZeroDivisionError

@@ -54,7 +54,7 @@ def schema(engine: sa.Engine, name: str) -> Iterator[str]:
     statements = f"""
         CREATE SCHEMA {name};
         CREATE TABLE {name}.people (
-            id int PRIMARY KEY, name varchar NOT NULL, amount numeric(10,2), seen timestamp DEFAULT '2024-01-01 00:00:00',
+            id int PRIMARY KEY, name varchar NOT NULL, amount numeric(10,2), seen timestamp,
             at timestamptz, day date, tags varchar[], details jsonb, ratio double precision, big bigint, yes boolean);
         CREATE TABLE {name}.pairs (a int, b varchar, c int, PRIMARY KEY (b, a));
         CREATE VIEW {name}.names AS SELECT id, name FROM {name}.people;
@@ -89,7 +89,6 @@ def test_reflection(engine: sa.Engine, schema: str) -> None:
     assert not columns["seen"]["type"].timezone
     assert isinstance(columns["tags"]["type"].item_type, sa.VARCHAR)
     assert [name for name, column in columns.items() if not column["nullable"]] == ["id", "name"]
-    assert "2024-01-01" in columns["seen"]["default"]
     assert columns["name"]["comment"] == "as on the door"
     assert inspector.get_table_comment("people", schema) == {"text": "who's who"}
     assert inspector.get_pk_constraint("people", schema)["constrained_columns"] == ["id"]
@@ -200,8 +199,8 @@ def test_orm(engine: sa.Engine) -> None:
         joined = sa.select(Author.name, sa.func.count(Book.id)).outerjoin(Author.books).group_by(Author.name)
         assert session.execute(joined.order_by(Author.name)).all() == [("ann", 2), ("bob", 0)]
         for strategy in (orm.selectinload, orm.joinedload, orm.subqueryload):
-            found = session.scalars(sa.select(Author).options(strategy(Author.books)).order_by(Author.id)).unique().all()
-            assert [len(author.books) for author in found] == [2, 0]
+            authors = sa.select(Author).options(strategy(Author.books)).order_by(Author.id)
+            assert [len(author.books) for author in session.scalars(authors).unique()] == [2, 0]
             session.expunge_all()
         ann = session.get_one(Author, 1)
         ann.name = "anna"
@@ -229,7 +228,8 @@ def test_asyncio(name: str) -> None:
         async with engine.connect() as connection:
             await connection.run_sync(metadata.create_all)
             await connection.commit()
-            await connection.execute(items.insert(), [{"id": i, "name": str(i), "details": {"i": i}} for i in range(20)])
+            added = [{"id": i, "name": str(i), "details": {"i": i}} for i in range(20)]
+            await connection.execute(items.insert(), added)
             await connection.commit()
         # Streaming is a cursor, which asyncpg has only where a transaction has begun.
         async with engine.connect() as connection:
