@@ -16,6 +16,28 @@ from conftest import ENDLESS
 
 Connection = asyncpg.Connection
 
+VALUES = [
+    ("smallint", -5),
+    ("integer", 2**31 - 1),
+    ("bigint", -(2**63)),
+    ("real", 0.5),
+    ("double precision", -1e-300),
+    ("numeric", Decimal("12345.6789")),
+    ("boolean", True),
+    ("varchar", "žluť"),
+    ("text", ""),
+    ("bytea", b"\x00\xff"),
+    ("date", dt.date(2024, 2, 29)),
+    ("time", dt.time(1, 2, 3, 4)),
+    ("timestamp", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
+    ("timestamptz", dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
+    ("interval", dt.timedelta(days=2, seconds=1, microseconds=-1)),
+    ("jsonb", "[1]"),
+    ("integer[]", [1, None, 2]),
+    ("varchar[]", ["a", "", None]),
+    ("timestamptz[]", [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]),
+]
+
 
 def run(body: Callable[[Connection], Awaitable[None]], **options: Any) -> None:
     """Run `body` with a connection of its own."""
@@ -30,40 +52,21 @@ def run(body: Callable[[Connection], Awaitable[None]], **options: Any) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(
-    ("type_", "value"),
-    [
-        ("smallint", -5),
-        ("integer", 2**31 - 1),
-        ("bigint", -(2**63)),
-        ("real", 0.5),
-        ("double precision", -1e-300),
-        ("numeric", Decimal("12345.6789")),
-        ("boolean", True),
-        ("varchar", "žluť"),
-        ("text", ""),
-        ("bytea", b"\x00\xff"),
-        ("date", dt.date(2024, 2, 29)),
-        ("time", dt.time(1, 2, 3, 4)),
-        ("timestamp", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
-        ("timestamptz", dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
-        ("interval", dt.timedelta(days=2, seconds=1, microseconds=-1)),
-        ("jsonb", "[1]"),
-        ("integer[]", [1, None, 2]),
-        ("varchar[]", ["a", "", None]),
-        ("timestamptz[]", [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]),
-    ],
-)
-def test_values(name: str, type_: str, value: Any) -> None:
+def test_values(name: str) -> None:
     async def body(connection: Connection) -> None:
-        assert await connection.fetchval(f"SELECT $1::{type_}", value) == value
-        assert await connection.fetchval(f"SELECT $1::{type_}", None) is None
-        await connection.execute(f"CREATE TABLE {name} (k int PRIMARY KEY, v {type_})")
-        # The types of $1 and $2 are those of the columns.
-        await connection.execute(f"INSERT INTO {name} VALUES ($1, $2)", 1, value)
-        assert await connection.fetchval(f"SELECT v FROM {name} WHERE k = $1", 1) == value
-        if type_ != "jsonb":
-            assert await connection.fetchval(f"SELECT k FROM {name} WHERE v = $1", value) == 1
+        columns = ", ".join(f"c{number} {type_}" for number, (type_, _) in enumerate(VALUES))
+        await connection.execute(f"CREATE TABLE {name} (k int PRIMARY KEY, {columns})")
+        row = tuple(value for _, value in VALUES)
+        marks = ", ".join(f"${number + 2}" for number in range(len(VALUES)))
+        # The types of the parameters are those of the columns.
+        for k, values in ((1, row), (2, [None] * len(VALUES))):
+            await connection.execute(f"INSERT INTO {name} VALUES ($1, {marks})", k, *values)
+            assert tuple(await connection.fetchrow(f"SELECT * FROM {name} WHERE k = $1", k)) == (k, *values)
+        for number, (type_, value) in enumerate(VALUES):
+            assert await connection.fetchval(f"SELECT $1::{type_}", value) == value
+            assert await connection.fetchval(f"SELECT $1::{type_}", None) is None
+            if type_ != "jsonb":
+                assert await connection.fetchval(f"SELECT k FROM {name} WHERE c{number} = $1", value) == 1, type_
         await connection.execute(f"DROP TABLE {name}")
 
     run(body)

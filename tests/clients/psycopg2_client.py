@@ -16,6 +16,22 @@ import psycopg2.extras
 import pytest
 from conftest import ENDLESS
 
+VALUES = [
+    ("integer", -1),
+    ("bigint", 2**62),
+    ("numeric", Decimal("-1.50")),
+    ("double precision", 0.1),
+    ("boolean", False),
+    ("varchar", "it's \\ žluť"),
+    ("date", dt.date(1999, 12, 31)),
+    ("time", dt.time(1, 2, 3)),
+    ("timestamp", dt.datetime(2024, 1, 1, 1, 2, 3, 4)),
+    ("timestamptz", dt.datetime(2024, 1, 1, 1, 2, 3, tzinfo=dt.UTC)),
+    ("interval", dt.timedelta(days=1, seconds=3)),
+    ("integer[]", [1, None, 3]),
+    ("varchar[]", ["a", 'b"', "c,d", None]),
+]
+
 
 @pytest.fixture
 def connection() -> Iterator[Any]:
@@ -29,31 +45,17 @@ def cursor(connection: Any) -> Any:
     return connection.cursor()
 
 
-@pytest.mark.parametrize(
-    ("type_", "value"),
-    [
-        ("integer", -1),
-        ("bigint", 2**62),
-        ("numeric", Decimal("-1.50")),
-        ("double precision", 0.1),
-        ("boolean", False),
-        ("varchar", "it's \\ žluť"),
-        ("date", dt.date(1999, 12, 31)),
-        ("time", dt.time(1, 2, 3)),
-        ("timestamp", dt.datetime(2024, 1, 1, 1, 2, 3, 4)),
-        ("timestamptz", dt.datetime(2024, 1, 1, 1, 2, 3, tzinfo=dt.UTC)),
-        ("interval", dt.timedelta(days=1, seconds=3)),
-        ("integer[]", [1, None, 3]),
-        ("varchar[]", ["a", 'b"', "c,d", None]),
-    ],
-)
-def test_values(cursor: Any, name: str, type_: str, value: Any) -> None:
-    cursor.execute(f"CREATE TABLE {name} (k int PRIMARY KEY, v {type_})")
-    cursor.execute(f"INSERT INTO {name} VALUES (1, %s), (2, %s)", (value, None))
-    cursor.execute(f"SELECT v FROM {name} ORDER BY k")
-    assert cursor.fetchall() == [(value,), (None,)]
-    cursor.execute(f"SELECT k FROM {name} WHERE v = %s::{type_}", (value,))
-    assert cursor.fetchall() == [(1,)]
+def test_values(cursor: Any, name: str) -> None:
+    columns = ", ".join(f"c{number} {type_}" for number, (type_, _) in enumerate(VALUES))
+    cursor.execute(f"CREATE TABLE {name} (k int PRIMARY KEY, {columns})")
+    row = tuple(value for _, value in VALUES)
+    marks = ", ".join(["%s"] * len(VALUES))
+    cursor.execute(f"INSERT INTO {name} VALUES (1, {marks}), (2, {marks})", (*row, *[None] * len(VALUES)))
+    cursor.execute(f"SELECT * FROM {name} ORDER BY k")
+    assert cursor.fetchall() == [(1, *row), (2, *[None] * len(VALUES))]
+    for number, (type_, value) in enumerate(VALUES):
+        cursor.execute(f"SELECT k, %s::{type_} FROM {name} WHERE c{number} = %s::{type_}", (value, value))
+        assert cursor.fetchall() == [(1, value)]
     cursor.execute(f"DROP TABLE {name}")
 
 

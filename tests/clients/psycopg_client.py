@@ -47,24 +47,47 @@ def connection() -> Iterator[psycopg.Connection[Any]]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def values_table() -> Iterator[str]:
+    """A table with a column of each type, c0, c1, …, and a row with the values; as text and as binary."""
+    columns = ", ".join(f"c{number} {type_}" for number, (type_, _) in enumerate(VALUES))
+    with psycopg.connect(autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE all_types (k int PRIMARY KEY, {columns})")
+        insert_row(connection, 1, binary=False)
+        yield "all_types"
+        connection.execute("DROP TABLE all_types")
+
+
+def insert_row(connection: psycopg.Connection[Any], k: int, binary: bool) -> None:
+    sent = [Jsonb(value) if type_ == "jsonb" else value for type_, value in VALUES]
+    placeholders = ["%b" if binary and type_ != "jsonb" else "%s" for type_, _ in VALUES]
+    connection.execute(f"INSERT INTO all_types VALUES ({k}, {', '.join(placeholders)})", sent)
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_a_row_of_every_type(connection: psycopg.Connection[Any], values_table: str, binary: bool) -> None:
+    if binary:
+        connection.execute(f"DELETE FROM {values_table}")
+        insert_row(connection, 1, binary=True)
+    cursor = connection.cursor(binary=binary)
+    (row,) = cursor.execute(f"SELECT * FROM {values_table}").fetchall()
+    assert row == (1, *(value for _, value in VALUES))
+
+
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
 @pytest.mark.parametrize(("type_", "value"), VALUES, ids=[type_ for type_, _ in VALUES])
 def test_values_go_there_and_back(
-    connection: psycopg.Connection[Any], name: str, type_: str, value: Any, binary: bool
+    connection: psycopg.Connection[Any], values_table: str, type_: str, value: Any, binary: bool
 ) -> None:
     sent = Jsonb(value) if type_ == "jsonb" else value
     placeholder = "%b" if binary and type_ != "jsonb" else "%s"
     cursor = connection.cursor(binary=binary)
     assert cursor.execute(f"SELECT {placeholder}::{type_}", [sent]).fetchone() == (value,)
     assert cursor.execute(f"SELECT %s::{type_}", [None]).fetchone() == (None,)
-    cursor.execute(f"CREATE TABLE {name} (k int PRIMARY KEY, v {type_})")
-    cursor.execute(f"INSERT INTO {name} VALUES (%s, {placeholder})", [1, sent])
-    cursor.execute(f"INSERT INTO {name} (k, v) VALUES (%s, %s)", [2, None])
-    assert cursor.execute(f"SELECT v FROM {name} ORDER BY k").fetchall() == [(value,), (None,)]
     if type_ != "jsonb":
-        found = cursor.execute(f"SELECT k FROM {name} WHERE v = {placeholder}::{type_}", [sent])
+        column = f"c{[one for one, _ in VALUES].index(type_)}"
+        found = cursor.execute(f"SELECT k FROM {values_table} WHERE {column} = {placeholder}::{type_}", [sent])
         assert found.fetchall() == [(1,)]
-    cursor.execute(f"DROP TABLE {name}")
 
 
 def test_row_factories(connection: psycopg.Connection[Any]) -> None:
@@ -210,10 +233,12 @@ def test_copy(connection: psycopg.Connection[Any], name: str) -> None:
 def test_errors(
     connection: psycopg.Connection[Any], sql: str, error: type[psycopg.Error], position: int | None
 ) -> None:
+    """None as position: where a value is found wrong may be known or not."""
     with pytest.raises(error) as caught:
         connection.execute(sql)
     assert caught.value.diag.severity == "ERROR"
-    assert caught.value.diag.statement_position == (None if position is None else str(position))
+    if position is not None:
+        assert caught.value.diag.statement_position == str(position)
     assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
