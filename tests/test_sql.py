@@ -725,6 +725,13 @@ def test_everything_is_there_after_a_restart(server: Server) -> None:
         restarted.kill()
 
 
+def test_any_word_is_a_name_after_as(connection: Connection) -> None:
+    """Metabase asks for privileges AS select, AS update, …"""
+    cursor = connection.execute("SELECT 1 AS select, 2 AS update, t.* FROM (SELECT 3 AS select) t")
+    assert [column.name for column in cursor.description or ()] == ["select", "update", "select"]
+    assert cursor.fetchall() == [(1, 2, 3)]
+
+
 def test_parameters_without_spaces(connection: Connection) -> None:
     """As pgjdbc writes them: `$1,$2` is no dollar quote."""
     connection.execute("CREATE TABLE tight (a int, b varchar)")

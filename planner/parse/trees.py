@@ -45,6 +45,14 @@ class Sparkwave(Postgres):
             token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
         }
 
+        def _parse_alias(self, this: Any, *args: Any, **options: Any) -> Any:
+            """Any word may be a name after AS, SELECT too, which sqlglot does not take there."""
+            following = self._next if self._match(TokenType.ALIAS, advance=False) else None
+            if this is None or following is None or following.token_type != TokenType.SELECT:
+                return super()._parse_alias(this, *args, **options)
+            self._advance(2)
+            return exp.alias_(this, "select", quoted=True, copy=False)
+
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
             following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
