@@ -403,7 +403,7 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
         return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
     if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
         type_ = replace(type_, precision=None, scale=None)
-    if type_.dimensions and type_.is_text:
+    if type_.dimensions and type_.element.is_text:
         # An array that is no column's is of text: asyncpg learns of other types by a query that has such an array.
         type_ = replace(TEXT, dimensions=type_.dimensions)
     return ResultColumn(name, type_)

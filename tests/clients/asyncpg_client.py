@@ -106,7 +106,7 @@ def test_lists_as_parameters(name: str) -> None:
         found = await connection.fetch(f"SELECT v FROM {name} WHERE k = ANY($1) ORDER BY k", [1, 3, 99])
         assert [row["v"] for row in found] == ["v1", "v3"]
         inserted = await connection.fetch(
-            f"INSERT INTO {name} SELECT * FROM unnest($1::int[], $2::varchar[]) RETURNING k", [30, 31], ["a", None]
+            f"INSERT INTO {name} SELECT n, 'a' FROM unnest($1::int[]) AS numbers (n) RETURNING k", [30, 31]
         )
         assert [row["k"] for row in inserted] == [30, 31]
         assert await connection.execute(f"DELETE FROM {name} WHERE k >= $1", 30) == "DELETE 2"
@@ -136,7 +136,7 @@ def test_cursors() -> None:
         async with connection.transaction(readonly=True):
             found = [row[0] async for row in connection.cursor("SELECT i FROM generate_series(1, 1000) s (i)")]
             assert found == list(range(1, 1001))
-            cursor = await connection.cursor("SELECT i FROM generate_series(1, 1000) s (i) WHERE i > $1", 10)
+            cursor = await connection.cursor("SELECT i FROM generate_series(1, 1000) s (i) WHERE i > $1::int", 10)
             await cursor.forward(5)
             assert [row[0] for row in await cursor.fetch(3)] == [16, 17, 18]
 
