@@ -137,7 +137,8 @@ def test_cursors() -> None:
             found = [row[0] async for row in connection.cursor("SELECT i FROM generate_series(1, 1000) s (i)")]
             assert found == list(range(1, 1001))
             cursor = await connection.cursor("SELECT i FROM generate_series(1, 1000) s (i) WHERE i > $1::int", 10)
-            await cursor.forward(5)
+            assert [row[0] for row in await cursor.fetch(2)] == [11, 12]
+            await cursor.forward(3)
             assert [row[0] for row in await cursor.fetch(3)] == [16, 17, 18]
 
     run(body)
