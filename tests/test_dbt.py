@@ -25,7 +25,7 @@ class Dbt:
         self._environment = {**address(server), **quiet}
 
     def run(self, *arguments: str) -> dict[str, str]:
-        """Run a command that has to end well. Returns what it says of each node."""
+        """Run a command that has to end well. Returns what it says of each node that it has run."""
         done = subprocess.run(
             [str(ENVIRONMENT / "bin" / "dbt"), *arguments],
             cwd=self.folder,
@@ -37,6 +37,8 @@ class Dbt:
             check=False,
         )
         assert done.returncode == 0, done.stdout
+        if arguments[0] in ("debug", "docs"):
+            return {}
         results = json.loads((self.folder / "target" / "run_results.json").read_text())["results"]
         assert {one["status"] for one in results} <= {"success", "pass"}, done.stdout
         return {one["unique_id"].split(".")[2]: one["message"] for one in results}
