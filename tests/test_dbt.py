@@ -88,11 +88,12 @@ def test_dbt_postgres(module_server: Server, tmp_path: Path) -> None:
     live = "SELECT team, members, richest::int FROM analytics.live_teams ORDER BY team NULLS FIRST"
     assert rows(module_server, live) == [(None, 1, 99), ("blue", 2, 20), ("red", 2, 11)]
     catalog = dbt.catalog()
-    assert {name: node["metadata"]["type"] for name, node in catalog.items()} == {
+    # Besides the tables of failures.
+    assert {name: node["metadata"]["type"] for name, node in catalog.items()}.items() >= {
         "people": "BASE TABLE", "staged": "VIEW", "teams": "BASE TABLE", "contracted": "BASE TABLE",
         "grown_append": "BASE TABLE", "grown_delete_insert": "BASE TABLE", "grown_merge": "BASE TABLE",
         "live_teams": "MATERIALIZED VIEW", "other_name": "VIEW", "history": "BASE TABLE", "dated": "BASE TABLE",
-    }  # fmt: skip
+    }.items()  # fmt: skip
     assert catalog["staged"]["metadata"]["comment"] == "People, with a team for everybody. It's the base."
     assert catalog["staged"]["columns"]["id"]["comment"] == 'The "id".'
     assert list(catalog["teams"]["columns"]) == ["team", "members", "balance"]
