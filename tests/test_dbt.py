@@ -12,7 +12,7 @@ import pytest
 from client_programs import ENVIRONMENT, TESTS, address, needs_clients
 from servers import Server
 
-pytestmark = [needs_clients, pytest.mark.long]
+pytestmark = [needs_clients, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 class Dbt:
