@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: install demo run test test-all check format bench golden clean
+.PHONY: install clients demo dbt run test test-all check format bench golden clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -14,10 +14,18 @@ help: ## Show what there is
 .venv/installed: pyproject.toml scripts/install
 	@PYTHON=$(PYTHON) sh scripts/install
 
+.venv-clients/installed: tests/clients/requirements.txt scripts/install-clients
+	@PYTHON=$(PYTHON) sh scripts/install-clients
+
 install: .venv/installed ## Make .venv with everything pinned in it
+
+clients: .venv-clients/installed ## Make .venv-clients with the client libraries and dbt that tests run
 
 demo: .venv/installed ## Load real flights data, create views on serverless Spark, watch them follow changes
 	@$(BIN)/python examples/demo.py
+
+dbt: .venv/installed .venv-clients/installed ## Run the dbt project of examples/dbt on real flights data
+	@$(BIN)/python examples/run_dbt.py
 
 run: .venv/installed ## Serve on 127.0.0.1:4566 with data in ./.sparkwave
 	@$(BIN)/sparkwave serve
@@ -25,7 +33,7 @@ run: .venv/installed ## Serve on 127.0.0.1:4566 with data in ./.sparkwave
 test: .venv/installed ## Run all tests but the long ones
 	@$(PYTEST) -m "not long"
 
-test-all: .venv/installed ## Run all tests
+test-all: .venv/installed .venv-clients/installed ## Run all tests
 	@$(PYTEST)
 
 check: .venv/installed ## Format, lint, types, layering
@@ -45,4 +53,4 @@ bench: .venv/installed ## Measure backfill against plain Spark, and freshness
 	@$(BIN)/python -m bench
 
 clean: ## Remove the environment and the data of `make run`
-	rm -rf .venv .sparkwave
+	rm -rf .venv .venv-clients .sparkwave

@@ -419,6 +419,13 @@ class Flush:
 
 
 @dataclass(frozen=True)
+class Refresh:
+    """REFRESH MATERIALIZED VIEW."""
+
+    name: Name
+
+
+@dataclass(frozen=True)
 class Recover:
     pass
 
@@ -567,6 +574,7 @@ Statement = (
     | ChangePrivileges
     | Flush
     | Recover
+    | Refresh
     | Wait
     | CancelJobs
     | Explain

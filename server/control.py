@@ -1,10 +1,12 @@
-"""FLUSH, WAIT, RECOVER, CANCEL JOBS, and what is accepted without effect."""
+"""FLUSH, REFRESH, WAIT, RECOVER, CANCEL JOBS, and what is accepted without effect."""
 
 from __future__ import annotations
 
 from catalog.types import VARCHAR
+from planner.batch.query import failed_job
+from planner.bind import resolve_readable
 from planner.privileges import check_owner, permission_denied
-from planner.statements import CancelJobs, Discard, Flush, Recover, Wait
+from planner.statements import CancelJobs, Discard, Flush, Recover, Refresh, Wait
 from server.kinds import find_of_kind
 from server.result import Result
 from server.session import Session, rows_result
@@ -14,6 +16,19 @@ def flush(session: Session, statement: Flush) -> Result:
     """Return when every view has applied all that was committed before."""
     session.context.coordinator.flush(session.is_cancelled)
     return Result("FLUSH")
+
+
+def refresh(session: Session, statement: Refresh) -> Result:
+    """What FLUSH does: a view follows its tables by itself, so a fresh one has applied all that was committed before.
+
+    Raises Error 42704 or 42809 for what is no materialized view, 42501 for another's, and that of reading it when it
+    is not created or has failed.
+    """
+    check_owner(session.user, find_of_kind(session, statement.name, "materialized view").securable)
+    catalog = session.context.store.catalog
+    failed_job(catalog, resolve_readable(catalog, session.scope, statement.name))
+    session.context.coordinator.flush(session.is_cancelled)
+    return Result("REFRESH_MATERIALIZED_VIEW")
 
 
 def wait(session: Session, statement: Wait) -> Result:

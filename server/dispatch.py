@@ -101,6 +101,7 @@ HANDLERS: dict[type, Handler] = {
     statements.DropUser: _plain(users.drop_user),
     statements.ChangePrivileges: _plain(grants.change_privileges),
     statements.Flush: _plain(control.flush),
+    statements.Refresh: _plain(control.refresh),
     statements.Recover: _plain(control.recover),
     statements.Wait: _plain(control.wait),
     statements.CancelJobs: _plain(control.cancel_jobs),

@@ -119,7 +119,7 @@ _SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch|now|today|tomorrow|yesterday)\
 _DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
 _CLOCK = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
 _ZONE = r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?)?"
-_TIMESTAMP = re.compile(rf"\s*{_DATE}(?:[T ]\s*{_CLOCK}{_ZONE})?\s*$", re.I)
+_TIMESTAMP = re.compile(rf"\s*{_DATE}(?:[T ]\s*{_CLOCK})?{_ZONE}\s*$", re.I)
 _TIME = re.compile(rf"\s*{_CLOCK}{_ZONE}\s*$", re.I)
 
 

@@ -17,7 +17,7 @@ from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
-from catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
+from catalog.types import DEFAULT_NUMERIC, TEXT, Type, duckdb_type
 from catalog.users import ROOT, User
 from planner.batch.origins import Origin
 from planner.batch.query import Batch, Environment
@@ -403,6 +403,9 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
         return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
     if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
         type_ = replace(type_, precision=None, scale=None)
+    if type_.dimensions and type_.element.is_text:
+        # An array that is no column's is of text: asyncpg learns of other types by a query that has such an array.
+        type_ = replace(TEXT, dimensions=type_.dimensions)
     return ResultColumn(name, type_)
 
 

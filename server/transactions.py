@@ -45,6 +45,7 @@ _WRITES: dict[type, str] = {
     statements.DropUser: "DROP ROLE",
     statements.CancelJobs: "CANCEL JOBS",
     statements.Recover: "RECOVER",
+    statements.Refresh: "REFRESH MATERIALIZED VIEW",
 }
 
 

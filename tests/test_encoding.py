@@ -272,6 +272,7 @@ PARAMETERS = [
     ("bytea", "\\x00ff", b"\x00\xff"),
     ("bytea", "a\\\\\\377", b"a\\\xff"),
     ("date", "2020-02-29", datetime.date(2020, 2, 29)),
+    ("date", "2020-02-29 +01", datetime.date(2020, 2, 29)),
     ("date", "infinity", "infinity"),
     ("date", "0044-03-15 BC", "0044-03-15 BC"),
     ("time", "01:02:03.5", datetime.time(1, 2, 3, 500_000)),

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql as compose
-from servers import Server
+from servers import Server, refused
 
 Connection = psycopg.Connection[Any]
 
@@ -725,6 +725,13 @@ def test_everything_is_there_after_a_restart(server: Server) -> None:
         restarted.kill()
 
 
+def test_any_word_is_a_name_after_as(connection: Connection) -> None:
+    """Metabase asks for privileges AS select, AS update, …"""
+    cursor = connection.execute("SELECT 1 AS select, 2 AS update, t.* FROM (SELECT 3 AS select) t")
+    assert [column.name for column in cursor.description or ()] == ["select", "update", "select"]
+    assert cursor.fetchall() == [(1, 2, 3)]
+
+
 def test_parameters_without_spaces(connection: Connection) -> None:
     """As pgjdbc writes them: `$1,$2` is no dollar quote."""
     connection.execute("CREATE TABLE tight (a int, b varchar)")
@@ -739,3 +746,28 @@ def test_an_array_in_text_takes_its_columns_type(connection: Connection) -> None
     connection.execute(f"INSERT INTO lists VALUES {rows}")
     found = connection.execute("SELECT words, numbers FROM lists ORDER BY k").fetchall()
     assert found == [(["a"], [1, None]), ([], []), (["x", "y z"], None)]
+
+
+# REFRESH MATERIALIZED VIEW.
+
+
+def test_refresh_waits_until_the_view_has_followed(connection: Connection) -> None:
+    connection.execute("ALTER SYSTEM SET backfill_engine = auto")
+    connection.execute("CREATE TABLE refreshed (k int PRIMARY KEY)")
+    connection.execute("CREATE MATERIALIZED VIEW refreshed_view AS SELECT count(*) AS n FROM refreshed")
+    for count in range(1, 4):
+        connection.execute(f"INSERT INTO refreshed VALUES ({count})")
+        cursor = connection.execute("REFRESH MATERIALIZED VIEW refreshed_view")
+        assert cursor.statusmessage == "REFRESH_MATERIALIZED_VIEW"
+        assert rows(connection, "SELECT n FROM refreshed_view") == [(count,)]
+    connection.execute('REFRESH MATERIALIZED VIEW CONCURRENTLY "refreshed_view" WITH DATA')
+    for sql, sqlstate in [
+        ("REFRESH MATERIALIZED VIEW nothing", "42704"),
+        ("REFRESH MATERIALIZED VIEW refreshed", "42809"),
+        ("REFRESH MATERIALIZED VIEW refreshed_view WITH NO DATA", "0A000"),
+        ("REFRESH TABLE refreshed", "42601"),
+    ]:
+        assert refused(connection, sql).sqlstate == sqlstate
+    connection.execute("BEGIN READ ONLY")
+    assert refused(connection, "REFRESH MATERIALIZED VIEW refreshed_view").sqlstate == "25006"
+    connection.execute("ROLLBACK")

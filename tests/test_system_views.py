@@ -137,7 +137,7 @@ PSQL, JDBC = queries("psql"), queries("jdbc")
         (43, [("public", "done", "materialized view", "root"), ("public", "mv", "materialized view", "root")]),  # \dm
         (41, [("public", "pv", "view", "root")]),  # \dv
         (54, []),  # \df
-        (45, [("public", "mv_pkey", "index", "root", "mv"), ("public", "t_pkey", "index", "root", "t")]),  # \di
+        (45, [("public", "t_pkey", "index", "root", "t")]),  # \di
         (48, [("public", "root"), ("rw_catalog", "root"), ("s2", "root")]),  # \dn
         (3, [(16388, "public", "t")]),  # \d t: which relation
         (36, []),  # \d nosuch
@@ -330,9 +330,9 @@ def test_user_relations_stay() -> None:
 
 
 def test_prepare_text_keeps_positions_and_strings() -> None:
-    sql = "SELECT '::oid[] $1', $1::oid[],$2, $$ $1 $$ -- ::oid[] $1"
+    sql = "SELECT '::regtype[] $1', $1::regtype[],$2, $$ $1 $$ -- ::regtype[] $1"
     prepared = pg_compat.prepare_text(sql)
-    assert prepared == "SELECT '::oid[] $1', @1::int[],@2, $$ $1 $$ -- ::oid[] $1"
+    assert prepared == "SELECT '::regtype[] $1', @1::integer[],@2, $$ $1 $$ -- ::regtype[] $1"
     assert len(prepared) == len(sql)
 
 

@@ -70,7 +70,7 @@ JOIN pgc._relations r ON r.id = c.relation_id
 LEFT JOIN pgf._struct s ON s.__name = c.type
 LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '');
 
--- Keys as indexes: declared primary keys, and stream keys of materialized views all of whose columns can be seen.
+-- Primary keys as indexes. A materialized view has none, as in PostgreSQL: dbt would drop what it did not ask for.
 CREATE OR REPLACE TABLE pgc._indexes AS
 SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
        r.database, r.schema, r.schema_id, r.name AS relation_name, r.name || '_pkey' AS name, r.kind, r.owner_id,
@@ -78,6 +78,7 @@ SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS con
        list(c.name ORDER BY list_position(r.key, c.name)) AS columns
 FROM pgc._relations r
 JOIN pgc._columns c ON c.relation_id = r.id AND list_contains(r.key, c.name)
+WHERE r.kind = 'table'
 GROUP BY ALL
 HAVING NOT bool_or(c.is_hidden);
 

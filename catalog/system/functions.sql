@@ -96,6 +96,8 @@ CREATE OR REPLACE MACRO pgf.pg_get_statisticsobjdef_columns(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_statisticsobjdef(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_partition_ancestors(o) AS unnest([]::UINTEGER[]);
 CREATE OR REPLACE MACRO pgf.pg_partition_ancestors(o) AS TABLE SELECT o::UINTEGER AS relid WHERE false;
+CREATE OR REPLACE MACRO pgf.pg_partition_tree(o) AS TABLE
+    SELECT o::UINTEGER AS relid, o::UINTEGER AS parentrelid, true AS isleaf, 0 AS level WHERE false;
 CREATE OR REPLACE MACRO pgf.pg_options_to_table(o) AS TABLE
     SELECT NULL::VARCHAR AS option_name, NULL::VARCHAR AS option_value WHERE false;
 CREATE OR REPLACE MACRO pgf.pg_get_keywords() AS TABLE

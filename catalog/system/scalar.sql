@@ -193,8 +193,9 @@ CREATE OR REPLACE MACRO pg.encode(b, f) AS
 CREATE OR REPLACE MACRO pg.decode(s, f) AS
     CASE lower(f) WHEN 'hex' THEN unhex(s) WHEN 'base64' THEN from_base64(s) END;
 CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
+-- The cast is for DESCRIBE, where a parameter is NULL, and NULL alone would be an integer.
 CREATE OR REPLACE MACRO pg.quote_literal(x) AS
-    if(contains(pg.text_out(x), '\'), 'E', '') || '''' || replace(replace(pg.text_out(x), '''', ''''''), '\', '\\') || '''';
+    (if(contains(pg.text_out(x), '\'), 'E', '') || '''' || replace(replace(pg.text_out(x), '''', ''''''), '\', '\\') || '''')::VARCHAR;
 CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'NULL');
 CREATE OR REPLACE MACRO pg.quote_ident(s) AS
     CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;

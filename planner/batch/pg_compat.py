@@ -106,7 +106,7 @@ def named_object(parameter: exp.Parameter) -> int | None:
 def prepare_text(sql: str) -> str:
     """The text with what sqlglot reads wrongly put in another way of the same length, so that positions stay.
 
-    `::oid[]` and `::regtype[]` it refuses; in `$1,$2` it takes `$1,$` for the start of a dollar quote.
+    `::regtype[]` it refuses; in `$1,$2` it takes `$1,$` for the start of a dollar quote.
     """
     return _MISREAD.sub(_readable, sql) if "[]" in sql or "$" in sql else sql
 
@@ -116,13 +116,12 @@ def _readable(match: re.Match[str]) -> str:
         # Behind these an @ would be part of an operator: `a<@1`.
         follows = match.string[max(match.start() - 1, 0) : match.start()]
         return (PARAMETER_MARK if follows in ("<", "@", "?") else "@") + match["parameter"]
-    return f"::{_ACCEPTED[match['type'].lower()]}[]" if match["type"] else match[0]
+    return "::integer[]" if match["type"] else match[0]
 
 
-_ACCEPTED = {"oid": "int", "regtype": "integer"}
 _MISREAD = re.compile(
     r"""[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
-    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|::(?P<type>oid|regtype)\[\]""",
+    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|::(?P<type>regtype)\[\]""",
     re.IGNORECASE | re.DOTALL,
 )
 

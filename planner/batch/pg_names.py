@@ -27,6 +27,7 @@ TYPES: dict[str, str] = {
     "varchar": "VARCHAR",
     "cstring": "VARCHAR",
     "aclitem": "VARCHAR",
+    "regoperator": "VARCHAR",
     "unknown": "VARCHAR",
     "sql_identifier": "VARCHAR",
     "character_data": "VARCHAR",

@@ -1,4 +1,4 @@
-"""Parsing of what sqlglot does not know: COPY, SET, ALTER SYSTEM, WAIT, RECOVER, CANCEL and their like."""
+"""Parsing of what sqlglot does not know: COPY, SET, ALTER SYSTEM, WAIT, RECOVER, REFRESH, CANCEL and so on."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from planner.statements import (
     Flush,
     Name,
     Recover,
+    Refresh,
     SetVariable,
     Statement,
     Wait,
@@ -235,3 +236,16 @@ def parse_recover(reader: TokenReader) -> Recover:
     reader.expect("RECOVER")
     reader.finish()
     return Recover()
+
+
+def parse_refresh(reader: TokenReader) -> Refresh:
+    """`REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]`, as in PostgreSQL."""
+    reader.expect("REFRESH", "MATERIALIZED", "VIEW")
+    reader.accept("CONCURRENTLY")
+    name = reader.name()
+    position = reader.offset + 1
+    if reader.accept("WITH", "NO", "DATA"):
+        raise Error("REFRESH … WITH NO DATA is not supported", errors.FEATURE_NOT_SUPPORTED, position=position)
+    reader.accept("WITH", "DATA")
+    reader.finish()
+    return Refresh(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, ClassVar
 
 import sqlglot
@@ -44,6 +45,22 @@ class Sparkwave(Postgres):
         LAMBDAS: ClassVar = {
             token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
         }
+
+        def _parse_alias(self, this: Any, *args: Any, **options: Any) -> Any:
+            """Any word may be a name after AS, SELECT too, which sqlglot does not take there."""
+            following = self._next if self._match(TokenType.ALIAS, advance=False) else None
+            if this is None or following is None or following.token_type != TokenType.SELECT:
+                return super()._parse_alias(this, *args, **options)
+            self._advance(2)
+            return exp.alias_(this, "select", quoted=True, copy=False)
+
+        def _parse_types(self, *args: Any, **options: Any) -> Any:
+            """sqlglot knows oid, and refuses oid[]."""
+            found = super()._parse_types(*args, **options)
+            brackets = (TokenType.L_BRACKET, TokenType.R_BRACKET)
+            if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
+                return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
+            return found
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
@@ -112,12 +129,16 @@ def _parse_error(sql: str, error: ParseError) -> Error:
     return syntax_error(sql, max(line_start + col - len(highlight), 0))
 
 
+_PG_CATALOG = re.compile(r'^"?pg_catalog"?\."?(?P<array>_)?(?P<name>\w+)"?')
+
+
 def column_type(kind: exp.Expr) -> Type:
     """The type a sqlglot DataType names. Raises Error 42704."""
     text = kind.sql(dialect="postgres")
     if "STRUCT<" in text:
         return parse_type(text)  # the names of its fields may be quoted
-    text = text.lower()
+    # As asyncpg writes them: "pg_catalog"."_int4".
+    text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
     return parse_type("character varying" if text.startswith(("varchar", "char")) and "[" not in text else text)
 
 
