@@ -175,7 +175,7 @@ def test_spark_may_run_it(name: str) -> None:
     assert plan_over(TABLES, OPERATORS[name]).duckdb_only is None
 
 
-SAMPLE = ("full", "group", "top_n")
+SAMPLE = ("full", "top_n")
 
 
 @pytest.mark.spark

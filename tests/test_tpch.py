@@ -14,6 +14,7 @@ from tpch import QUERIES, UPDATES, Data
 
 from server.dispatch import Client
 
+pytestmark = pytest.mark.long
 ON_SPARK = ("q01", "q03", "q13", "q21")
 # A quotient of aggregates of numerics is numeric in a view, double precision in a query.
 QUOTIENT = "a numeric quotient has 10 digits after the point in a view, and is a double in a query"
@@ -70,14 +71,12 @@ def test_view_has_the_types_of_its_query(maintained: Maintained, name: str) -> N
 
 
 @pytest.mark.spark
-@pytest.mark.long
 def test_filled_on_spark(tmp_path: Path) -> None:
     """Backfills on Spark, epochs in process."""
     check(tmp_path, "0.001", 1200, {name: QUERIES[name] for name in ON_SPARK}, backfill_engine="spark")
 
 
 @pytest.mark.spark
-@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_all_on_spark(tmp_path: Path) -> None:
     check(tmp_path, "0.1", 140_000, QUERIES, streaming_engine="spark", backfill_engine="spark")
