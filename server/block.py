@@ -51,9 +51,12 @@ class Block:
         return dict.fromkeys(self._overlays, self.schema)
 
     def overlay(self, target: Relation) -> Overlay:
-        """That of a table, made at its first write."""
+        """That of a table, made at its first write. Raises Error 0A000 for a table whose row ids have no name."""
         table = target.lake_table
         if table not in self._overlays:
+            if any(column.name.lower() == "rowid" for column in target.visible):
+                message = 'a table with a column "rowid" cannot be changed in an atomic transaction'
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED)
             views, logs = (f"{MEMORY}.{quote(schema)}" for schema in (self.schema, self._logs))
             name = quote(overlay_name(table))
             made = Overlay(target, f"{views}.{name}", f"{logs}.{name}", iter(self._next_entry, None))

@@ -173,10 +173,11 @@ class Client:
     def transaction_status(self) -> bytes:
         """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
         block = self._session.block
+        has_failed = block is not None and block.has_failed
         is_open = self._session.pinned is not None or self._session.names.has_open_portals
         if self._session.backend is not None:
-            self._session.backend.rest(is_open)
-        if block is not None and block.has_failed:
+            self._session.backend.rest(is_open, has_failed)
+        if has_failed:
             return b"E"
         return b"T" if is_open else b"I"
 

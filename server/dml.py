@@ -294,9 +294,9 @@ def _drop_repeated(cursor: Cursor, store: Store) -> None:
 def _check_not_null(cursor: Cursor, target: Relation, rows: str, assigned: tuple[str, ...] | None = None) -> None:
     """Raise Error 23502 for a NULL in some rows; `assigned` are the columns to look at, None all."""
     for column in target.visible:
-        required = (column.not_null or column.name in target.primary_key) and column.name in (
-            assigned or (column.name,)
-        )
+        if assigned is not None and column.name not in assigned:
+            continue
+        required = column.not_null or column.name in target.primary_key
         if required and _scalar(cursor, f"SELECT count(*) FROM {rows} WHERE {quote(column.name)} IS NULL"):
             raise Error(
                 f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint',
