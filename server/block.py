@@ -62,9 +62,11 @@ class Block:
             made = Overlay(target, f"{views}.{name}", f"{logs}.{name}", iter(self._next_entry, None))
             cursor = self.lake.cursor()
             try:
+                cursor.execute("BEGIN")
                 for schema in (views, logs):
                     cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
                 made.create(cursor, self.snapshot)
+                cursor.execute("COMMIT")
             finally:
                 cursor.close()
             self._overlays[table] = made
