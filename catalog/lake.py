@@ -405,5 +405,10 @@ def is_passing(error: duckdb.Error) -> bool:
     return re.search(r"Table with name ducklake_inlined_\w+ does not exist", str(error)) is not None
 
 
+def is_conflict(error: duckdb.Error) -> bool:
+    """Whether a transaction has failed only because of what others have committed since it began."""
+    return isinstance(error, duckdb.TransactionException) or is_passing(error)
+
+
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

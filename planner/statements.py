@@ -466,13 +466,15 @@ class Transaction:
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION, …
 
     `tag` is the command tag; `action` is "begin", "commit", "rollback", "set" or, for all to come, "characteristics";
-    empty for what has no effect here.
-    `read_only` is None where the statement says nothing of it.
+    of savepoints, which `savepoint` names, "savepoint", "release" or "rollback to".
+    `read_only` is None where the statement says nothing of it; `chains` is AND CHAIN.
     """
 
     tag: str
-    action: str = ""
+    action: str
     read_only: bool | None = None
+    savepoint: str = ""
+    chains: bool = False
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ class Backend:
         self.query, self.query_start = query, _now()
         self.state, self.state_change = "active", self.query_start
 
-    def rest(self, in_transaction: bool) -> None:
+    def rest(self, in_transaction: bool, has_failed: bool = False) -> None:
         """The session waits for its client."""
-        state = "idle in transaction" if in_transaction else "idle"
+        state = f"idle in transaction{' (aborted)' if has_failed else ''}" if in_transaction else "idle"
         if state != self.state:
             self.state, self.state_change = state, _now()
 

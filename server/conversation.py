@@ -108,6 +108,7 @@ class Conversation:
 
     def _report(self, error: Exception) -> None:
         error = as_error(error)
+        self._session.fail()
         if error.sqlstate == ADMIN_SHUTDOWN:
             raise Fatal(error)
         self._send(m.ERROR_RESPONSE, m.error_fields(error, "ERROR"))
@@ -133,17 +134,19 @@ class Conversation:
         self._on_sync(b"")
 
     def _run_script(self, sql: str) -> None:
-        is_empty = True
-        for text, offset in self._session.split(sql):
-            is_empty = False
+        statements = tuple(self._session.split(sql))
+        for text, offset in statements:
+            if len(statements) > 1:
+                self._session.begin_implicit()
             try:
                 self._run_statement(text)
             except Error as error:
                 if error.position is not None:
                     error.position += offset
                 raise
-        if is_empty:
+        if not statements:
             self._send(m.EMPTY_QUERY_RESPONSE)
+        self._session.end_implicit()
 
     def _run_statement(self, sql: str) -> None:
         prepared = self._session.prepare(sql, ())

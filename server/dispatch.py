@@ -12,6 +12,7 @@ from planner.statements import Statement
 from server import (
     activity,
     alter,
+    atomic,
     comments,
     control,
     copy_handlers,
@@ -118,6 +119,7 @@ HANDLERS: dict[type, Handler] = {
 
 def run(session: Session, statement: Statement, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a statement. Raises Error, with its place in the client's text where that is known."""
+    atomic.check(session, statement)
     transactions.check_writable(session, statement)
     with places(statement):
         return HANDLERS[type(statement)](session, statement, oids, values)
@@ -145,7 +147,9 @@ class Client:
         return split(sql)
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
-        return Prepared(self._session, parse(sql), parameter_oids, sql)
+        statement = parse(sql)
+        atomic.check_failed(self._session, statement)
+        return Prepared(self._session, statement, parameter_oids, sql)
 
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
@@ -154,11 +158,27 @@ class Client:
         with self._session.statement():
             return run(self._session, prepared.statement, prepared.oids, values)
 
+    def begin_implicit(self) -> None:
+        if self._session.block is None and atomic.applies(self._session):
+            atomic.begin(self._session, implicit=True)
+
+    def end_implicit(self) -> None:
+        if self._session.block is not None and self._session.block.is_implicit:
+            with self._session.statement(), places(statements.Empty()):
+                atomic.commit(self._session)
+
+    def fail(self) -> None:
+        atomic.fail(self._session)
+
     def transaction_status(self) -> bytes:
         """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
+        block = self._session.block
+        has_failed = block is not None and block.has_failed
         is_open = self._session.pinned is not None or self._session.names.has_open_portals
         if self._session.backend is not None:
-            self._session.backend.rest(is_open)
+            self._session.backend.rest(is_open, has_failed)
+        if has_failed:
+            return b"E"
         return b"T" if is_open else b"I"
 
     def attach(self, process_id: int, address: tuple[str, int], terminate: Callable[[], None]) -> None:

@@ -1,7 +1,9 @@
-"""INSERT, UPDATE, DELETE, MERGE and TRUNCATE: each statement is one durable transaction."""
+"""INSERT, UPDATE, DELETE, MERGE and TRUNCATE: each statement is one durable transaction, or part of an atomic one."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 
 from catalog import errors
@@ -29,6 +31,7 @@ from planner.batch.write import (
 from planner.statements import Delete, Insert, Merge, Truncate, Update
 from server.result import Result, ResultColumn
 from server.session import Session, bindings, result_columns
+from server.stores import Store, Stored
 
 _RETURNED = "returned_rows"
 
@@ -62,12 +65,16 @@ def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> 
 def _plan_change(
     session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...]
 ) -> tuple[Relation, Change]:
-    environment = session.environment
+    environment, target = session.environment, _target_of(session, statement)
     if isinstance(statement, Merge):
-        target = resolve_merged(statement, environment)
         return target, plan_merge(statement, target, environment, oids)
-    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], environment)
     return target, plan_change(statement, target, environment, oids)
+
+
+def _target_of(session: Session, statement: Update | Delete | Merge) -> Relation:
+    if isinstance(statement, Merge):
+        return resolve_merged(statement, session.environment)
+    return resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
 
 
 _PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DELETE"}
@@ -101,13 +108,15 @@ def change(
     session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], values: tuple[object, ...]
 ) -> Result:
     """UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
+    if session.block is not None:
+        session.block.overlay(_target_of(session, statement))
     target, planned = _plan_change(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()
     with session.running(cursor):
         given = bindings(cursor, batch.sql, values)
         names: tuple[str, ...] = ()
-        with session.context.lake.table_transaction(cursor, target.lake_table):
+        with _writing(session, cursor, target) as (store,):
             if planned.is_direct:
                 count = _scalar(cursor, batch.sql, given)
             else:
@@ -117,27 +126,36 @@ def change(
                     _refuse_repeated(cursor)
                 else:
                     names = _keep_returned(session, cursor, statement, target, batch, values)
-                _apply(session, cursor, target, planned)
-        _committed(session)
+                _apply(cursor, store, planned)
         return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", names)
 
 
-def _apply(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
+@contextlib.contextmanager
+def _writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Store, ...]]:
+    """Where the rows of some tables are written, as part of the atomic transaction or in one that ends here."""
+    if session.block is not None:
+        yield tuple(map(session.block.overlay, targets))
+        return
+    with session.context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
+        yield tuple(map(Stored, targets))
+    session.committed()
+
+
+def _apply(cursor: Cursor, store: Store, planned: Change) -> None:
     """Do with the staged rows what there is to be done, inside the transaction."""
+    target = store.target
     if numbers := planned.numbers("DELETE"):
-        rows = f'SELECT "{ROW}" FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})'
-        cursor.execute(f"DELETE FROM {target.lake_name} WHERE rowid IN ({rows})")
+        store.delete(cursor, f'SELECT "{ROW}" FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
     if (numbers := planned.numbers("UPDATE")) and planned.assigned:
-        listed = ", ".join(f"{quote(name)} = changed.{quote(name)}" for name in planned.assigned)
-        rows = f'SELECT * FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})'
-        on = f'stored.rowid = changed."{ROW}"'
-        cursor.execute(f"UPDATE {target.lake_name} AS stored SET {listed} FROM ({rows}) AS changed WHERE {on}")
+        rows = f'(SELECT * FROM {CHANGED} WHERE "{WHEN}" IN ({numbers}))'
+        _check_not_null(cursor, target, rows, planned.assigned)
+        store.update(cursor, planned.assigned, f"FROM {rows}")
     if numbers := planned.numbers("INSERT"):
         create_staging(cursor, target)
         names = ", ".join(quote(column.name) for column in target.visible)
         cursor.execute(f'INSERT INTO {INSERTED} SELECT {names} FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
-        _check_not_null(cursor, target)
-        _store(cursor, target)
+        _check_not_null(cursor, target, INSERTED)
+        _store(cursor, store)
 
 
 def _refuse_repeated(cursor: Cursor) -> None:
@@ -183,11 +201,9 @@ def truncate(session: Session, statement: Truncate) -> Result:
     for target, name in zip(targets, statement.tables, strict=True):
         refuse_append_only(target, name)
     cursor = session.cursor()
-    lake = session.context.lake
-    with session.running(cursor), lake.table_transaction(cursor, *(target.lake_table for target in targets)):
-        for target in targets:
-            cursor.execute(f"DELETE FROM {target.lake_name}")
-    _committed(session)
+    with session.running(cursor), _writing(session, cursor, *targets) as stores:
+        for store in stores:
+            store.clear(cursor)
     return Result("TRUNCATE TABLE")
 
 
@@ -221,23 +237,23 @@ def fill_staging(session: Session, target: Relation, columns: tuple[Column, ...]
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
     count = _scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-    _check_not_null(cursor, target)
-    with session.context.lake.table_transaction(cursor, target.lake_table):
-        _store(cursor, target)
-    _committed(session)
+    _check_not_null(cursor, target, INSERTED)
+    with _writing(session, cursor, target) as (store,):
+        _store(cursor, store)
     return count
 
 
-def _store(cursor: Cursor, target: Relation) -> None:
+def _store(cursor: Cursor, store: Store) -> None:
     """Write the staged rows, inside a transaction."""
+    target = store.target
     if target.watermark is not None:
-        _drop_late(cursor, target, target.watermark)
+        _drop_late(cursor, store, target.watermark)
     if target.append_only:
-        _drop_repeated(cursor, target)
-    if target.primary_key and not target.append_only and _merge_needed(cursor, target):
-        _merge(cursor, target)
+        _drop_repeated(cursor, store)
+    if target.primary_key and not target.append_only and _merge_needed(cursor, store):
+        store.merge(cursor)
     else:
-        cursor.execute(f"INSERT INTO {target.lake_name} FROM {INSERTED}")
+        store.insert(cursor)
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
@@ -253,7 +269,7 @@ def store_new(cursor: Cursor, target: Relation) -> int:
     return _scalar(cursor, f"INSERT INTO {target.lake_name} FROM {INSERTED}")
 
 
-def _drop_late(cursor: Cursor, target: Relation, watermark: Watermark) -> None:
+def _drop_late(cursor: Cursor, store: Store, watermark: Watermark) -> None:
     """Leave the staged rows that are not below the watermark of the stored ones; none with NULL once there is one.
 
     The lake's statistics know the maximum, so no rows are read for it.
@@ -261,53 +277,38 @@ def _drop_late(cursor: Cursor, target: Relation, watermark: Watermark) -> None:
     column = quote(watermark.column)
     delay = f" - to_microseconds({watermark.delay_us})" if watermark.delay_us else ""
     cursor.execute(
-        f"DELETE FROM {INSERTED} USING (SELECT max({column}){delay} AS watermark FROM {target.lake_name}) AS stored "
+        f"DELETE FROM {INSERTED} USING (SELECT max({column}){delay} AS watermark FROM {store.rows}) AS stored "
         f"WHERE watermark IS NOT NULL AND coalesce({INSERTED}.{column} < watermark, true)"
     )
 
 
-def _drop_repeated(cursor: Cursor, target: Relation) -> None:
+def _drop_repeated(cursor: Cursor, store: Store) -> None:
     """Leave the first staged row of each key, and none whose key is stored."""
-    if target.primary_key:
-        key = ", ".join(map(quote, target.primary_key))
+    if store.target.primary_key:
+        key = ", ".join(map(quote, store.target.primary_key))
         cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT min(rowid) FROM {INSERTED} GROUP BY {key})")
-        stored = f"SELECT s.rowid FROM {INSERTED} s SEMI JOIN {target.lake_name} USING ({key})"
+        stored = f"SELECT s.rowid FROM {INSERTED} s SEMI JOIN {store.rows} USING ({key})"
         cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({stored})")
 
 
-def _check_not_null(cursor: Cursor, target: Relation) -> None:
+def _check_not_null(cursor: Cursor, target: Relation, rows: str, assigned: tuple[str, ...] | None = None) -> None:
+    """Raise Error 23502 for a NULL in some rows; `assigned` are the columns to look at, None all."""
     for column in target.visible:
+        if assigned is not None and column.name not in assigned:
+            continue
         required = column.not_null or column.name in target.primary_key
-        if required and _scalar(cursor, f"SELECT count(*) FROM {INSERTED} WHERE {quote(column.name)} IS NULL"):
+        if required and _scalar(cursor, f"SELECT count(*) FROM {rows} WHERE {quote(column.name)} IS NULL"):
             raise Error(
                 f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint',
                 errors.NOT_NULL_VIOLATION,
             )
 
 
-def _merge_needed(cursor: Cursor, target: Relation) -> bool:
+def _merge_needed(cursor: Cursor, store: Store) -> bool:
     """Keep the last of the staged rows of each key; whether any key is stored already."""
-    key = ", ".join(map(quote, target.primary_key))
+    key = ", ".join(map(quote, store.target.primary_key))
     cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT max(rowid) FROM {INSERTED} GROUP BY {key})")
-    return bool(_scalar(cursor, f"SELECT count(*) FROM {target.lake_name} SEMI JOIN {INSERTED} USING ({key})"))
-
-
-def _merge(cursor: Cursor, target: Relation) -> None:
-    names = [column.name for column in target.visible]
-    on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in target.primary_key)
-    others = [name for name in names if name not in target.primary_key] or list(target.primary_key)
-    assignments = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in others)
-    values = ", ".join(f"s.{quote(name)}" for name in names)
-    cursor.execute(
-        f"MERGE INTO {target.lake_name} t USING {INSERTED} s ON {on} "
-        f"WHEN MATCHED THEN UPDATE SET {assignments} WHEN NOT MATCHED THEN INSERT VALUES ({values})"
-    )
-
-
-def _committed(session: Session) -> None:
-    session.context.coordinator.notify()
-    if session.flag("implicit_flush"):
-        session.context.coordinator.flush(session.is_cancelled)
+    return bool(_scalar(cursor, f"SELECT count(*) FROM {store.rows} SEMI JOIN {INSERTED} USING ({key})"))
 
 
 def _scalar(cursor: Cursor, sql: str, values: dict[str, object] | None = None) -> int:

@@ -136,6 +136,15 @@ class ClientSession(Protocol):
     def execute(self, prepared: Prepared, values: tuple[object, ...]) -> Result:
         """Run with Python values (None for NULL) for the parameters."""
 
+    def begin_implicit(self) -> None:
+        """Another of several statements of a simple query follows: they are one transaction where those are atomic."""
+
+    def end_implicit(self) -> None:
+        """They are over. Raises Error when they cannot be committed."""
+
+    def fail(self) -> None:
+        """The client has been told of an error; a transaction that is atomic has failed."""
+
     def transaction_status(self) -> bytes:
         """b"I", b"T" or b"E"."""
 

@@ -27,6 +27,7 @@ from planner.statements import Statement
 from planner.strategy import BackfillSettings
 from server.activity import Backend, variables
 from server.alarm import ALARMS
+from server.block import Block
 from server.context import Context
 from server.plan_cache import Plan, Settings
 from server.portal import Names
@@ -42,7 +43,7 @@ BATCH_ROWS = 16_384
 
 @dataclass(frozen=True)
 class Pinned:
-    """What a read-only transaction reads: a snapshot of the lake and the catalog that was there with it."""
+    """What a read-only or atomic transaction reads: a snapshot of the lake and the catalog that was there with it."""
 
     snapshot: int | None
     catalog: Catalog
@@ -74,6 +75,7 @@ class Session:
         self._running: set[Cursor] = set()
         self.names = Names()
         self.pinned: Pinned | None = None
+        self.block: Block | None = None  # the atomic transaction, which has something pinned
         self.may_write: bool | None = None  # what the block has said
         self._before_block: dict[str, str | None] = {}
         self.temporary_schema: str | None = None
@@ -123,16 +125,28 @@ class Session:
         """Whether statements may not write now: READ ONLY was said, of the block or of all that do not say."""
         if self.may_write is not None:
             return not self.may_write
-        return self.pinned is not None or self.get("default_transaction_read_only") == "on"
+        return (self.pinned is not None and self.block is None) or self.get("default_transaction_read_only") == "on"
 
     def set(self, name: str, value: str | None) -> None:
         """SET; None resets to the default."""
         variable = find(name, system=False)
+        if variable.name == "atomic_transactions" and (self.names.in_block or self.block is not None):
+            message = f"{variable.name} cannot be set in a transaction block"
+            raise Error(message, errors.ACTIVE_TRANSACTION, hint="Set it by itself, before BEGIN.")
         self._reported = None
         if value is None:
             self._variables.pop(variable.name, None)
         else:
             self._variables[variable.name] = normalise(variable, value)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """A copy of what has been set, to go back to."""
+        return dict(self._variables)
+
+    @variables.setter
+    def variables(self, values: dict[str, str]) -> None:
+        self._variables, self._reported = dict(values), None
 
     def reset_all(self) -> None:
         self._variables.clear()
@@ -176,6 +190,7 @@ class Session:
             self.user,
             pinned.snapshot,
             self.context.system_views.columns,
+            self.block.names if self.block else {},
         )
 
     def _setting(self, name: str) -> str:
@@ -271,9 +286,17 @@ class Session:
     def is_cancelled(self) -> bool:
         return self._cancelled.is_set()
 
+    def committed(self) -> None:
+        """Rows have been committed: views follow, and with `implicit_flush` they are waited for."""
+        self.context.coordinator.notify()
+        if self.flag("implicit_flush"):
+            self.context.coordinator.flush(self.is_cancelled)
+
     def close(self) -> None:
         self.cancel()
         self.unpin()
+        if self.block is not None:
+            self.block.discard()
         try:
             self.drop_temporary()
         except Exception:  # the next start drops them

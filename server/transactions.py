@@ -1,7 +1,7 @@
 """BEGIN, COMMIT and ROLLBACK: as in RisingWave each statement commits by itself, but READ ONLY is real.
 
 Between BEGIN and its end cursors and portals live on; with READ ONLY every query reads the snapshot that was the newest
-at BEGIN, and what writes is refused.
+at BEGIN, and what writes is refused. With `atomic_transactions` all this is as in PostgreSQL: `server.atomic`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from catalog import errors
 from catalog.errors import Error
 from planner import statements
 from planner.statements import Statement, Transaction
+from server import atomic
 from server.result import Result
 from server.session import Session
 
@@ -50,6 +51,8 @@ _WRITES: dict[type, str] = {
 
 
 def transaction(session: Session, statement: Transaction) -> Result:
+    if atomic.applies(session):
+        return atomic.transaction(session, statement)
     match statement.action:
         case "begin":
             session.names.in_block = True

@@ -64,6 +64,7 @@ SESSION: dict[str, Variable] = {
         Variable("streaming_max_parallelism", "256", vnodes, "Highest parallelism of a new job"),
         Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
         Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
+        Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
         # RisingWave's that have no effect here.
         Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
         Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),

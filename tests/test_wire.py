@@ -108,6 +108,15 @@ class FakeSession:
         self.values = values
         return getattr(self, "run_" + prepared.words[0])(prepared, *prepared.words[1:])
 
+    def begin_implicit(self) -> None:
+        """Each statement is its own transaction."""
+
+    def end_implicit(self) -> None:
+        """As there is none."""
+
+    def fail(self) -> None:
+        """As there is none."""
+
     def transaction_status(self) -> bytes:
         return b"T" if self.names.in_block else b"I"
 

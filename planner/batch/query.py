@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
+from catalog.names import LakeTable
 from catalog.types import TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
@@ -30,6 +31,7 @@ from planner.views import keep_arguments, reference
 
 SystemColumns = Callable[[str, str], Columns]
 LAKE = "lake"
+MEMORY = "memory"  # DuckDB's own database, which goes with the process
 _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 
 
@@ -59,7 +61,8 @@ class Environment:
     """What a batch statement is planned against.
 
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
-    `snapshot` is the one of the lake to read, None the newest.
+    `snapshot` is the one of the lake to read, None the newest. `overlays` has the schema in memory with what the
+    transaction has made of each table that it has written, instead of what is stored.
     `user` is whose privileges count. `system_columns` has the columns of a system relation.
     """
 
@@ -70,6 +73,7 @@ class Environment:
     user: User
     snapshot: int | None = None
     system_columns: SystemColumns = lambda schema, name: {}
+    overlays: Mapping[LakeTable, str] = field(default_factory=dict)
 
 
 def plan_query(
@@ -256,10 +260,7 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
 
 def _readable(relation: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """What a reference to a table or materialized view reads: its visible columns in the lake."""
-    stored: exp.Expr = lake_table(relation, None)
-    if environment.snapshot is not None:
-        version = exp.Literal.number(environment.snapshot)
-        stored.set("when", exp.HistoricalData(this="AT", kind="VERSION", expression=version))
+    stored: exp.Expr = stored_table(relation, None, environment)
     if environment.snapshot is not None or len(relation.visible) != len(relation.stored):
         columns = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.visible]
         stored = exp.select(*columns).from_(stored).subquery()
@@ -269,17 +270,26 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
     return stored
 
 
-def lake_table(relation: Relation, alias: str | None) -> exp.Table:
-    """A relation's table in the lake, under an alias if one is given."""
+def stored_table(relation: Relation, alias: str | None, environment: Environment) -> exp.Table:
+    """What a relation's rows are read from, with their `rowid`, under an alias if one is given."""
+    name, overlay = relation.lake_table, environment.overlays.get(relation.lake_table)
     table = exp.Table(
-        this=exp.to_identifier(relation.lake_table.name, quoted=True),
-        db=exp.to_identifier(relation.lake_table.schema, quoted=True),
-        catalog=exp.to_identifier(LAKE),
+        this=exp.to_identifier(name.name if overlay is None else overlay_name(name), quoted=True),
+        db=exp.to_identifier(name.schema if overlay is None else overlay, quoted=True),
+        catalog=exp.to_identifier(LAKE if overlay is None else MEMORY),
     )
+    if overlay is None and environment.snapshot is not None:
+        version = exp.Literal.number(environment.snapshot)
+        table.set("when", exp.HistoricalData(this="AT", kind="VERSION", expression=version))
     table.meta[_RESOLVED] = True
     if alias is not None:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     return table
+
+
+def overlay_name(table: LakeTable) -> str:
+    """What the overlay of a table is called in its schema."""
+    return f"{table.schema}.{table.name}"
 
 
 def staged_table(name: str) -> exp.Table:

@@ -1,7 +1,7 @@
 """INSERT, UPDATE, DELETE and what RETURNING gives, for DuckDB; MERGE is in merge.py.
 
-What DuckLake cannot do by itself (RETURNING, other tables beside the one it changes, MERGE) is done in steps: a query
-of the rows to change, whose result is staged, and then the changes by the lake's row ids.
+What DuckLake cannot do by itself (RETURNING, other tables beside the one it changes, MERGE), and what an atomic
+transaction does, goes in steps: a query of the rows to change, whose result is staged, and the changes by row ids.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from planner.batch.query import (
     check_reads,
     finish,
     infer,
-    lake_table,
     plan_query,
     qualify_columns,
     resolve_tables,
     staged_table,
+    stored_table,
 )
 from planner.batch.structs import other_tables, with_row_types
 from planner.bind import data_type, resolve
@@ -113,13 +113,13 @@ def plan_change(
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)
     values = assignments(tree.expressions, target) if isinstance(statement, Update) else {}
     whens, assigned = (tree.key.upper(),), tuple(values)
-    if statement.returning or other_tables(tree):
+    if statement.returning or other_tables(tree) or environment.overlays:
         query = _changed_rows(statement, tree, target, values)
         return Change(staged_batch(query, target, environment, parameters), False, whens, assigned)
     if values:
         tree.set("expressions", [exp.EQ(this=_identifier(name), expression=value) for name, value in values.items()])
     qualify_columns(tree, tree.this)
-    tree.this.replace(lake_table(target, alias_of(tree.this)))
+    tree.this.replace(stored_table(target, alias_of(tree.this), environment))
     batch = Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters)
     return Change(batch, True, whens, assigned)
 
@@ -151,7 +151,7 @@ def staged_batch(query: exp.Select, target: Relation, environment: Environment, 
     """A query over the `marked` table and others."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
     qualify_columns(query, table)
-    table.replace(lake_table(target, alias_of(table)))
+    table.replace(stored_table(target, alias_of(table), environment))
     return Batch(finish(resolve_tables(query, environment), environment, parameters), parameters)
 
 

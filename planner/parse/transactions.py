@@ -23,36 +23,30 @@ def parse_start(reader: TokenReader) -> Transaction:
 
 def parse_commit(reader: TokenReader) -> Transaction:
     """COMMIT or END."""
-    _end(reader)
+    chains = _end(reader)
     reader.finish()
-    return Transaction("COMMIT", "commit")
+    return Transaction("COMMIT", "commit", chains=chains)
 
 
 def parse_rollback(reader: TokenReader) -> Transaction:
     """ROLLBACK or ABORT; to a savepoint it ends nothing."""
-    _end(reader)
-    if reader.accept("TO"):
+    chains = _end(reader)
+    if not chains and reader.accept("TO"):
         reader.accept("SAVEPOINT")
-        reader.identifier()
-        reader.finish()
-        return Transaction("ROLLBACK")
+        return Transaction("ROLLBACK", "rollback to", savepoint=_last_identifier(reader))
     reader.finish()
-    return Transaction("ROLLBACK", "rollback")
+    return Transaction("ROLLBACK", "rollback", chains=chains)
 
 
 def parse_savepoint(reader: TokenReader) -> Transaction:
     reader.expect("SAVEPOINT")
-    reader.identifier()
-    reader.finish()
-    return Transaction("SAVEPOINT")
+    return Transaction("SAVEPOINT", "savepoint", savepoint=_last_identifier(reader))
 
 
 def parse_release(reader: TokenReader) -> Transaction:
     reader.expect("RELEASE")
     reader.accept("SAVEPOINT")
-    reader.identifier()
-    reader.finish()
-    return Transaction("RELEASE")
+    return Transaction("RELEASE", "release", savepoint=_last_identifier(reader))
 
 
 def parse_set_transaction(reader: TokenReader) -> Transaction:
@@ -70,15 +64,23 @@ def _work(reader: TokenReader) -> None:
     _ = reader.accept("WORK") or reader.accept("TRANSACTION")
 
 
-def _end(reader: TokenReader) -> None:
-    """The first words of COMMIT and ROLLBACK, up to what a savepoint may follow."""
+def _last_identifier(reader: TokenReader) -> str:
+    name = reader.identifier()
+    reader.finish()
+    return name
+
+
+def _end(reader: TokenReader) -> bool:
+    """The first words of COMMIT and ROLLBACK, up to what a savepoint may follow. Returns whether AND CHAIN is said."""
     word = reader.identifier().upper()
     if reader.peek() == "PREPARED":
         raise _unsupported(f"{word} PREPARED", reader)
     _work(reader)
-    if reader.accept("AND"):
-        reader.accept("NO")
-        reader.expect("CHAIN")
+    if not reader.accept("AND"):
+        return False
+    chains = not reader.accept("NO")
+    reader.expect("CHAIN")
+    return chains
 
 
 def _modes(reader: TokenReader) -> bool | None:

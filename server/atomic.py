@@ -1,0 +1,207 @@
+"""Transactions that are one, as PostgreSQL's: with `atomic_transactions` what a block writes is committed at its end.
+
+Isolation is that of a snapshot, taken at BEGIN ("repeatable read"). See `server.block` for the writes.
+"""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from planner import statements
+from planner.statements import Statement, Transaction
+from server.block import Block, Mark
+from server.result import Notice, Result
+from server.session import Session
+
+VARIABLE = "atomic_transactions"
+
+_ALLOWED = (
+    statements.Empty,
+    statements.Query,
+    statements.Insert,
+    statements.Update,
+    statements.Delete,
+    statements.Merge,
+    statements.Truncate,
+    statements.Copy,
+    statements.Explain,
+    statements.Show,
+    statements.ShowCreate,
+    statements.ShowVariable,
+    statements.SetVariable,
+    statements.Kill,
+    statements.Transaction,
+    statements.Prepare,
+    statements.Execute,
+    statements.Deallocate,
+    statements.DeclareCursor,
+    statements.Fetch,
+    statements.CloseCursor,
+)
+
+
+def applies(session: Session) -> bool:
+    """Whether transaction statements mean atomic transactions: in a block, if it was begun as one."""
+    return session.block is not None or (session.flag(VARIABLE) and not session.names.in_block)
+
+
+def check(session: Session, statement: Statement) -> None:
+    """Raise Error 25P02 for what a failed transaction refuses, 0A000 for what cannot be part of one."""
+    block = session.block
+    if block is None:
+        return
+    check_failed(session, statement)
+    match statement:
+        case statements.SetVariable(system=True):
+            is_allowed = False
+        case statements.Discard(tag=tag):
+            is_allowed = tag == "RESET"
+        case _:
+            is_allowed = isinstance(statement, _ALLOWED)
+    if not is_allowed:
+        raise Error(
+            "only queries and changes of rows are supported in an atomic transaction",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Run this statement by itself, outside a transaction block.",
+        )
+
+
+def check_failed(session: Session, statement: Statement) -> None:
+    """Raise Error 25P02 for all but an end when the transaction has failed."""
+    if session.block is None or not session.block.has_failed or isinstance(statement, statements.Empty):
+        return
+    if not isinstance(statement, Transaction) or statement.action not in ("commit", "rollback", "rollback to"):
+        message = "current transaction is aborted, commands ignored until end of transaction block"
+        raise Error(message, errors.IN_FAILED_TRANSACTION)
+
+
+def transaction(session: Session, statement: Transaction) -> Result:
+    """What the statement does to an atomic transaction. Raises Error 40001, 25P01, 3B001."""
+    block = session.block
+    match statement.action:
+        case "begin":
+            already = block is not None and not block.is_implicit
+            begin(session)
+            if statement.read_only is not None:
+                session.may_write = not statement.read_only
+            if already:
+                message = "there is already a transaction in progress"
+                return Result(statement.tag, notices=[Notice(message, "WARNING", errors.ACTIVE_TRANSACTION)])
+        case "set" if block is not None and statement.read_only is not None:
+            session.may_write = not statement.read_only
+        case "characteristics" if statement.read_only is not None:
+            session.set("default_transaction_read_only", "on" if statement.read_only else "off")
+        case "commit" | "rollback":
+            return _end(session, statement)
+        case "savepoint" | "release" | "rollback to":
+            if block is None or block.is_implicit:
+                what = f"{statement.action.upper()}{' SAVEPOINT' if statement.action != 'savepoint' else ''}"
+                message = f"{what} can only be used in transaction blocks"
+                raise Error(message, errors.NO_ACTIVE_TRANSACTION)
+            _savepoint(session, block, statement)
+    return Result(statement.tag)
+
+
+def begin(session: Session, implicit: bool = False) -> None:
+    """Start a transaction, or make the implicit one a block."""
+    if session.block is None:
+        session.pin()
+        assert session.pinned is not None and session.pinned.snapshot is not None
+        start = _mark(session, "", 0)
+        session.block = Block(session.context.lake, session.pinned.snapshot, [start], implicit)
+    if not implicit:
+        session.block.is_implicit = False
+        session.names.in_block = True
+
+
+def _mark(session: Session, name: str, entries: int) -> Mark:
+    return Mark(name, entries, session.variables, tuple(session.names.portals.values()))
+
+
+def _savepoint(session: Session, block: Block, statement: Transaction) -> None:
+    if statement.action == "savepoint":
+        block.marks.append(_mark(session, statement.savepoint, block.entries))
+        return
+    places = [place for place, mark in enumerate(block.marks) if place and mark.name == statement.savepoint]
+    if not places:
+        raise Error(f'savepoint "{statement.savepoint}" does not exist', errors.INVALID_SAVEPOINT)
+    if statement.action == "release":
+        del block.marks[places[-1] :]
+        return
+    mark = block.marks[places[-1]]
+    del block.marks[places[-1] + 1 :]
+    block.forget(mark)
+    _restore(session, mark)
+    block.has_failed = False
+
+
+def _restore(session: Session, mark: Mark) -> None:
+    """The variables as they were, and no cursor that is younger."""
+    session.variables = mark.variables
+    session.names.close_portals(lambda portal: not any(portal is old for old in mark.portals))
+
+
+def _end(session: Session, statement: Transaction) -> Result:
+    block = session.block
+    if block is None:
+        message = "there is no transaction in progress"
+        return Result(statement.tag, notices=[Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION)])
+    may_write, commits = session.may_write, statement.action == "commit" and not block.has_failed
+    if commits:
+        commit(session)
+    else:
+        abandon(session)
+    if statement.chains:
+        begin(session)
+        session.may_write = may_write
+    return Result("COMMIT" if commits else "ROLLBACK")
+
+
+def commit(session: Session) -> None:
+    """End the transaction. Raises Error 40001, and whatever a held cursor's query does; then nothing is stored."""
+    block = session.block
+    assert block is not None
+    cursor = session.context.lake.cursor()
+    try:
+        session.names.commit()
+        with session.running(cursor):
+            has_written = block.commit(cursor, session.context.store.catalog)
+    except BaseException:
+        abandon(session)
+        raise
+    finally:
+        cursor.close()
+    session.end_block()
+    _leave(session, block)
+    if has_written:
+        session.committed()
+
+
+def abandon(session: Session) -> None:
+    """End the transaction as if it had not been."""
+    block = session.block
+    if block is None:
+        return
+    session.names.rollback()
+    session.end_block()
+    _restore(session, block.marks[0])
+    _leave(session, block)
+
+
+def _leave(session: Session, block: Block) -> None:
+    session.block = None
+    session.unpin()
+    block.discard()
+
+
+def fail(session: Session) -> None:
+    """A statement has failed: so has its transaction, back to the last savepoint."""
+    block = session.block
+    if block is None:
+        return
+    if block.is_implicit:
+        abandon(session)
+    elif not block.has_failed:
+        block.has_failed = True
+        kept = block.marks[-1].portals if len(block.marks) > 1 else ()
+        session.names.close_portals(lambda portal: not portal.survives and not any(portal is old for old in kept))
