@@ -69,13 +69,19 @@ class Store:
     def reload(self, relations: bool = True) -> None:
         """Take up what has been committed: the jobs, and the rest of the catalog unless nothing else changed."""
         with self.lake.exclusive():
-            if relations:
-                self.catalog = self._load()
+            jobs = self._load_jobs()
+            if relations or not self._fits(jobs):
+                self.catalog = self._load(jobs)
                 self.version += 1
             else:
-                self.catalog = replace(self.catalog, jobs=self._load_jobs())
+                self.catalog = replace(self.catalog, jobs=jobs)
 
-    def _load(self) -> Catalog:
+    def _fits(self, jobs: Iterable[Job]) -> bool:
+        """Whether the relations loaded are those of these jobs: another thread may have committed more than jobs."""
+        views = {(r.id, r.created) for r in self.catalog.relations if r.kind == "materialized view"}
+        return views == {(job.id, job.status in (CREATED, FAILED)) for job in jobs}
+
+    def _load(self, jobs: tuple[Job, ...]) -> Catalog:
         rows = self._cursor.execute(
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name "
@@ -102,7 +108,7 @@ class Store:
         parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
         return Catalog(
             relations,
-            self._load_jobs(),
+            jobs,
             frozenset((database, name) for database, name, *_ in schemas),
             {name: group for name, group, *_ in databases},
             dict(parameters),

@@ -366,3 +366,18 @@ def test_recover_while_jobs_run(parts: tuple[Context, Client]) -> None:
     check(client, {f"{strategy}_slow": query for strategy, query in SLOW.items()}, "recovered")
     for strategy in SLOW:
         run(client, f"DROP MATERIALIZED VIEW {strategy}_slow")
+
+
+def test_a_view_is_there_when_its_job_has_finished(tmp_path: Path) -> None:
+    """Also for a thread that takes up the jobs alone between the commit and the coordinator's own reading of it."""
+    with opened(tmp_path / "lake", backfill_engine="auto", streaming_engine="duckdb") as (context, client):
+        run(client, "CREATE TABLE t (a int)")
+        run(client, "CREATE MATERIALIZED VIEW m AS SELECT a FROM t")
+        [job] = context.store.catalog.jobs
+        with context.store.change() as cursor:
+            cursor.execute("UPDATE lake.sparkwave.jobs SET status = 'CREATING'")
+            cursor.execute(f"UPDATE lake.sparkwave.relations SET created = false WHERE id = {job.id}")
+        with context.lake.transaction(context.lake.cursor()) as cursor:
+            context.store.finish_job(cursor, job.id, "default")
+        context.store.reload(relations=False)
+        assert context.store.catalog.by_id[job.id].created
