@@ -37,9 +37,7 @@ def parse_revoke(reader: TokenReader) -> ChangePrivileges:
     reader.expect("FROM")
     users = reader.comma_separated(reader.placed_identifier)
     granted_by = _granted_by(reader)
-    cascade = reader.accept("CASCADE")
-    if not cascade:
-        reader.accept("RESTRICT")
+    cascade = reader.cascade()
     reader.finish()
     return ChangePrivileges(True, privileges, kind, names, users, all_in, grant_option, cascade, granted_by)
 

@@ -29,9 +29,7 @@ def parse_drop_schema(reader: TokenReader) -> DropSchema:
     """From the word after SCHEMA on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.name)
-    cascade = reader.accept("CASCADE")
-    if not cascade:
-        reader.accept("RESTRICT")
+    cascade = reader.cascade()
     reader.finish()
     return DropSchema(names, if_exists, cascade)
 

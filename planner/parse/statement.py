@@ -212,9 +212,7 @@ def _drop(reader: TokenReader) -> Drop | DropSchema | DropDatabase | DropUser:
         raise Error(f"DROP {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.name)
-    cascade = reader.accept("CASCADE")
-    if not cascade:
-        reader.accept("RESTRICT")
+    cascade = reader.cascade()
     reader.finish()
     return Drop(kind, names, if_exists, cascade)
 

@@ -108,6 +108,13 @@ class TokenReader:
         self._index += 1
         return token.text.lower()
 
+    def cascade(self) -> bool:
+        """`[CASCADE | RESTRICT]`: whether it is the first."""
+        if self.accept("CASCADE"):
+            return True
+        self.accept("RESTRICT")
+        return False
+
     def placed_identifier(self) -> tuple[str, int]:
         """An identifier and its position."""
         position = self.offset + 1

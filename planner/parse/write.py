@@ -97,7 +97,7 @@ def parse_truncate(reader: TokenReader) -> Truncate:
     reader.accept("TABLE")
     tables = reader.comma_separated(lambda: _truncated(reader))
     _ = reader.accept("RESTART", "IDENTITY") or reader.accept("CONTINUE", "IDENTITY")
-    _ = reader.accept("CASCADE") or reader.accept("RESTRICT")
+    reader.cascade()
     reader.finish()
     return Truncate(tables)
 
