@@ -89,8 +89,6 @@ def transaction(session: Session, statement: Transaction) -> Result:
                 return Result(statement.tag, notices=[Notice(message, "WARNING", errors.ACTIVE_TRANSACTION)])
         case "set" if block is not None and statement.read_only is not None:
             session.may_write = not statement.read_only
-        case "characteristics" if statement.read_only is not None:
-            session.set("default_transaction_read_only", "on" if statement.read_only else "off")
         case "commit" | "rollback":
             return _end(session, statement)
         case "savepoint" | "release" | "rollback to":

@@ -51,6 +51,10 @@ _WRITES: dict[type, str] = {
 
 
 def transaction(session: Session, statement: Transaction) -> Result:
+    if statement.action == "characteristics":
+        if statement.read_only is not None:
+            session.set("default_transaction_read_only", "on" if statement.read_only else "off")
+        return Result(statement.tag)
     if atomic.applies(session):
         return atomic.transaction(session, statement)
     match statement.action:
@@ -59,8 +63,6 @@ def transaction(session: Session, statement: Transaction) -> Result:
             _set_mode(session, statement.read_only)
         case "set" if session.names.in_block and statement.read_only is not None:
             _set_mode(session, statement.read_only)
-        case "characteristics" if statement.read_only is not None:
-            session.set("default_transaction_read_only", "on" if statement.read_only else "off")
         case "commit":
             try:
                 session.names.commit()
