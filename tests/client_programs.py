@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from servers import Server
@@ -35,29 +36,28 @@ def run_checks(server: Server, client: str, timeout: float = 240) -> None:
     # psycopg 3 is installed with Sparkwave.
     python = sys.executable if client == "psycopg" else ENVIRONMENT / "bin" / "python"
     options = ["-q", "-c", os.devnull, "-p", "no:cacheprovider", "--rootdir", "."]
-    done = subprocess.run(
-        [str(python), "-m", "pytest", *options, f"{client}_client.py"],
-        cwd=TESTS / "clients",
-        env=address(server),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    command = [str(python), "-m", "pytest", *options, f"{client}_client.py"]
+    _output(command, timeout, cwd=TESTS / "clients", env=address(server))
 
 
 def run_jdbc(server: Server, timeout: float = 240) -> None:
     """Run tests/clients/JdbcClient.java from its source. The test fails with what it printed."""
     url = f"jdbc:postgresql://127.0.0.1:{server.port}/dev?user=root"
+    program = str(TESTS / "clients" / "JdbcClient.java")
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", str(JDBC_DRIVER), program, url]
+    assert "ok simple mode" in _output(command, timeout)
+
+
+def _output(command: list[str], timeout: float, **options: Any) -> str:
+    """What a program prints. The test fails with it unless the program succeeds."""
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", str(JDBC_DRIVER), str(TESTS / "clients" / "JdbcClient.java"), url],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=timeout,
         check=False,
+        **options,
     )
     assert done.returncode == 0, done.stdout
-    assert "ok simple mode" in done.stdout
+    return done.stdout
