@@ -41,6 +41,14 @@ def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started.kill()
 
 
+@pytest.fixture(scope="module")
+def in_process_server(module_server: Server) -> Server:
+    """The same, which fills materialized views in process."""
+    with module_server.connect() as own:
+        own.execute("ALTER SYSTEM SET backfill_engine = auto")
+    return module_server
+
+
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server for all tests, with Spark warm; each test uses names of its own or drops what it makes."""

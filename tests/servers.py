@@ -164,3 +164,10 @@ def refused(connection: psycopg.Connection[Any], sql: str, *parameters: object) 
     with pytest.raises(psycopg.DatabaseError) as caught:
         connection.execute(sql, parameters or None)
     return caught.value
+
+
+def rows(
+    connection: psycopg.Connection[Any], query: str, values: tuple[Any, ...] | None = None, **options: Any
+) -> list[Any]:
+    """All rows of a statement, as tuples."""
+    return connection.execute(query, values, **options).fetchall()

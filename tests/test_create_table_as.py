@@ -7,13 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import psycopg
-from servers import refused
+from servers import refused, rows
 
 Connection = psycopg.Connection[Any]
-
-
-def rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
-    return connection.execute(sql).fetchall()
 
 
 def columns(connection: Connection, table: str) -> list[tuple[Any, ...]]:

@@ -11,26 +11,16 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers import Server, refused, wait_until
+from servers import Server, refused, rows, wait_until
 
 Connection = psycopg.Connection[Any]
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-def names_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that fills views in process."""
-    started = Server(tmp_path_factory.mktemp("names") / "data")
-    with started.connect() as own:
-        own.execute("ALTER SYSTEM SET backfill_engine = auto")
-    yield started
-    started.kill()
-
-
 @pytest.fixture
-def session(names_server: Server) -> Iterator[Connection]:
+def session(in_process_server: Server) -> Iterator[Connection]:
     """A session whose search path is the schema `app` alone, which has a table t and nothing else."""
-    with names_server.connect() as own:
+    with in_process_server.connect() as own:
         own.execute("CREATE SCHEMA app")
         own.execute("SET search_path = app")
         own.execute("CREATE TABLE t (k int PRIMARY KEY, v varchar, n int)")
@@ -39,10 +29,6 @@ def session(names_server: Server) -> Iterator[Connection]:
         for (name,) in own.execute("SELECT nspname FROM pg_namespace WHERE oid BETWEEN 1001 AND 10000000").fetchall():
             if name not in ("pg_catalog", "information_schema", "rw_catalog"):
                 own.execute(f'DROP SCHEMA "{name}" CASCADE')
-
-
-def rows(connection: Connection, query: str) -> list[Any]:
-    return connection.execute(query).fetchall()
 
 
 def definition(connection: Connection, kind: str, name: str) -> str:
@@ -139,16 +125,18 @@ def test_names_are_looked_up_along_the_path(session: Connection) -> None:
     assert rows(session, "SHOW search_path") == [('"$user", public',)]
 
 
-def test_the_path_may_come_with_the_connection_and_name_the_user(names_server: Server, session: Connection) -> None:
+def test_the_path_may_come_with_the_connection_and_name_the_user(
+    in_process_server: Server, session: Connection
+) -> None:
     session.execute("CREATE USER ann")
     session.execute("CREATE SCHEMA AUTHORIZATION ann")
-    with names_server.connect(user="ann") as own:
+    with in_process_server.connect(user="ann") as own:
         assert rows(own, "SELECT current_schema()") == [("ann",)]
         own.execute("CREATE TABLE mine (a int)")
         assert rows(own, "SELECT tableowner, schemaname FROM pg_tables WHERE tablename = 'mine'") == [("ann", "ann")]
-    with names_server.connect(options="-c search_path=app,public") as own:
+    with in_process_server.connect(options="-c search_path=app,public") as own:
         assert rows(own, "SELECT count(*) FROM t") == [(3,)]
-    with names_server.connect(user="ann", options="-c search_path=app,ann") as own:
+    with in_process_server.connect(user="ann", options="-c search_path=app,ann") as own:
         # A schema that the user may not look into does not count.
         assert rows(own, "SELECT current_schemas(false)") == [(["ann"],)]
     session.execute("DROP SCHEMA ann CASCADE")
@@ -413,31 +401,31 @@ def test_a_finished_rename_survives_a_crash(tmp_path: Path) -> None:
 # Owners.
 
 
-def test_an_owner_is_followed_by_what_was_granted(names_server: Server, session: Connection) -> None:
+def test_an_owner_is_followed_by_what_was_granted(in_process_server: Server, session: Connection) -> None:
     for user in ("ann", "bob", "cyd"):
         session.execute(f"CREATE USER {user}")
     session.execute("CREATE VIEW v AS SELECT count(*) AS n FROM t")
     session.execute("GRANT USAGE ON SCHEMA app TO ann, bob, cyd")
     session.execute("ALTER TABLE t OWNER TO ann")
-    with names_server.connect(user="ann", options="-c search_path=app") as own:
+    with in_process_server.connect(user="ann", options="-c search_path=app") as own:
         own.execute("GRANT SELECT ON t TO bob WITH GRANT OPTION")
         own.execute("GRANT INSERT ON t TO bob")
         assert refused(own, "ALTER TABLE t OWNER TO bob").diag.message_primary == 'must be member of role "bob"'
         assert refused(own, "ALTER VIEW v OWNER TO ann").diag.message_primary == "must be owner of view v"
         assert refused(own, "ALTER TABLE t RENAME TO x").diag.message_primary == "permission denied for schema app"
-    with names_server.connect(user="bob", options="-c search_path=app") as own:
+    with in_process_server.connect(user="bob", options="-c search_path=app") as own:
         own.execute("GRANT SELECT ON t TO cyd")
     session.execute("ALTER TABLE t OWNER TO bob")
     assert rows(session, "SELECT relacl FROM pg_class WHERE relname = 't'") == [(["bob=arwd/bob", "cyd=r/bob"],)]
     session.execute("DROP VIEW v")
     session.execute("ALTER SCHEMA app OWNER TO bob")
-    with names_server.connect(user="bob", options="-c search_path=app") as own:
+    with in_process_server.connect(user="bob", options="-c search_path=app") as own:
         own.execute("ALTER TABLE t RENAME TO x")
         own.execute("ALTER TABLE IF EXISTS x RENAME TO t")
         refused_to_create = refused(own, "CREATE SCHEMA more")
         assert refused_to_create.diag.message_primary == "permission denied for database dev"
         assert refused(own, "ALTER SCHEMA app RENAME TO more").diag.sqlstate == "42501"
-    with names_server.connect(user="cyd") as own:
+    with in_process_server.connect(user="cyd") as own:
         for statement in ("DROP SCHEMA app CASCADE", "COMMENT ON TABLE app.t IS 'x'", "ALTER SCHEMA app OWNER TO cyd"):
             assert refused(own, statement).diag.sqlstate == "42501"
     session.execute("DROP SCHEMA app CASCADE")
@@ -504,7 +492,7 @@ def test_nothing_is_renamed_in_a_read_only_transaction(session: Connection) -> N
 # Comments.
 
 
-def test_comments_are_shown_by_psql(names_server: Server, session: Connection) -> None:
+def test_comments_are_shown_by_psql(in_process_server: Server, session: Connection) -> None:
     session.execute("CREATE MATERIALIZED VIEW m AS SELECT v FROM t")
     for statement in (
         "COMMENT ON TABLE t IS $a$it's 'mine'$a$",
@@ -517,7 +505,7 @@ def test_comments_are_shown_by_psql(names_server: Server, session: Connection) -
     session.execute("ALTER TABLE t RENAME TO u")
 
     def shown(command: str) -> str:
-        found = names_server.psql("-At", "-c", "SET search_path = app", "-c", command)
+        found = in_process_server.psql("-At", "-c", "SET search_path = app", "-c", command)
         assert not found.stderr
         return found.stdout
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers import Server
+from servers import Server, rows
 
 from catalog.model import Catalog, Column, Relation
 from catalog.types import parse_type
@@ -21,20 +21,10 @@ from planner.stream import plan_view
 Connection = psycopg.Connection[Any]
 
 
-@pytest.fixture(scope="module")
-def views_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that fills materialized views in process."""
-    started = Server(tmp_path_factory.mktemp("views") / "data")
-    with started.connect() as own:
-        own.execute("ALTER SYSTEM SET backfill_engine = auto")
-    yield started
-    started.kill()
-
-
 @pytest.fixture
-def session(views_server: Server) -> Iterator[Connection]:
+def session(in_process_server: Server) -> Iterator[Connection]:
     """A session with tables t and other, which nothing else has changed."""
-    with views_server.connect() as own:
+    with in_process_server.connect() as own:
         own.execute("CREATE TABLE t (k int PRIMARY KEY, v varchar, n numeric(10,2))")
         own.execute("INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 2.5), (3, 'a', 4)")
         own.execute("CREATE TABLE other (k int, at timestamptz)")
@@ -43,10 +33,6 @@ def session(views_server: Server) -> Iterator[Connection]:
         own.execute("DROP TABLE t, other CASCADE")
         for (name,) in own.execute("SHOW VIEWS").fetchall():
             own.execute(f"DROP VIEW {name} CASCADE")
-
-
-def rows(connection: Connection, query: str, values: tuple[Any, ...] | None = None, **options: Any) -> list[Any]:
-    return connection.execute(query, values, **options).fetchall()
 
 
 # A view's definition, a query over it, and the same query without the view.
@@ -188,23 +174,23 @@ def test_catalogs(session: Connection) -> None:
     assert rows(session, "SELECT * FROM pg_matviews") == []
 
 
-def test_psql(session: Connection, views_server: Server) -> None:
+def test_psql(session: Connection, in_process_server: Server) -> None:
     session.execute("CREATE VIEW v (a, b) AS SELECT k, v FROM t")
-    listed = views_server.psql("-Atc", "\\dv")
+    listed = in_process_server.psql("-Atc", "\\dv")
     assert (listed.stdout, listed.stderr) == ("public|v|view|root\n", "")
-    assert "public|v|view|root" in views_server.psql("-Atc", "\\d").stdout
-    described = views_server.psql("-c", "\\d+ v").stdout
+    assert "public|v|view|root" in in_process_server.psql("-Atc", "\\d").stdout
+    described = in_process_server.psql("-c", "\\d+ v").stdout
     assert 'View "public.v"' in described
     assert [line.split()[0] for line in described.splitlines()[3:5]] == ["a", "b"]
     assert "View definition:\nSELECT k, v FROM t" in described
-    assert "CREATE OR REPLACE VIEW public.v AS\nSELECT k, v FROM t" in views_server.psql("-c", "\\sv v").stdout
+    assert "CREATE OR REPLACE VIEW public.v AS\nSELECT k, v FROM t" in in_process_server.psql("-c", "\\sv v").stdout
 
 
-def test_several_sessions_create_one_view(session: Connection, views_server: Server) -> None:
+def test_several_sessions_create_one_view(session: Connection, in_process_server: Server) -> None:
     outcomes: list[str] = []
 
     def create() -> None:
-        with views_server.connect() as own:
+        with in_process_server.connect() as own:
             try:
                 own.execute("CREATE VIEW raced AS SELECT k FROM t")
                 outcomes.append("created")

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql as compose
-from servers import Server, refused
+from servers import Server, refused, rows
 
 Connection = psycopg.Connection[Any]
 
@@ -59,10 +59,6 @@ VALUES = [
     ("timestamptz", "'2024-06-01 12:00:00+02'", datetime.datetime(2024, 6, 1, 10, 0, tzinfo=UTC)),
 ]
 TYPES = list(dict.fromkeys(type_ for type_, _, _ in VALUES))
-
-
-def rows(connection: Connection, query: str, values: tuple[Any, ...] | None = None, **options: Any) -> list[Any]:
-    return connection.execute(query, values, **options).fetchall()
 
 
 def notices_of(connection: Connection) -> list[str]:

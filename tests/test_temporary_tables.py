@@ -6,13 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from servers import Server, refused, wait_until
+from servers import Server, refused, rows, wait_until
 
 Connection = psycopg.Connection[Any]
-
-
-def rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
-    return connection.execute(sql).fetchall()
 
 
 def temporary_schemas(connection: Connection) -> int:

@@ -7,13 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import pq
-from servers import Server, refused
+from servers import Server, refused, rows
 
 Connection = psycopg.Connection[Any]
-
-
-def rows(connection: Connection, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
-    return connection.execute(sql, parameters or None).fetchall()
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +191,7 @@ def test_returning_is_described_without_running(tables: Connection) -> None:
     assert [described.param_type(number) for number in range(3)] == [23, 23, 1082]
     assert [(described.fname(n), described.ftype(n)) for n in range(2)] == [(b"id", 23), (b"half", described.ftype(1))]
     assert rows(tables, "SELECT n FROM stock WHERE id = 1") == [(10,)]
-    assert rows(tables, "UPDATE stock SET n = %s WHERE id = %s RETURNING n, %s::text", 5, 1, "t") == [(5, "t")]
+    assert rows(tables, "UPDATE stock SET n = %s WHERE id = %s RETURNING n, %s::text", (5, 1, "t")) == [(5, "t")]
     check_views(tables)
 
 
