@@ -11,13 +11,14 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import Any
 
 from catalog import errors
 from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
-from catalog.names import DEFAULT_SCHEMA, LakeTable, quote, system_table
+from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.types import parse_type
 from catalog.user_store import forget_grants, load_grants, load_users, put_grants
@@ -54,6 +55,11 @@ class AlreadyDone(Exception):
 _FIRST_FREE_OID = 16384
 _CATALOG_OIDS = range(1247, _FIRST_FREE_OID)
 
+# The system tables that say how far jobs are.
+_PROGRESS = {"jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications"}
+# Those that `Store.catalog` is read from.
+_LOADED = {"relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "grants"}
+
 
 class Store:
     """Reads the catalog into memory once and after each change."""
@@ -63,25 +69,37 @@ class Store:
         self._cursor = lake.cursor()
         self._columns: dict[int, tuple[Column, ...]] = {}
         self.catalog = Catalog()
-        self.version = 0  # grows with every reload
-        self.reload()
+        self.version = 0  # grows whenever something else than the progress of jobs has changed
+        with lake.exclusive():
+            self._snapshot = lake.snapshot(self._cursor)
+            self._load(_LOADED)
 
-    def reload(self, relations: bool = True) -> None:
-        """Take up what has been committed: the jobs, and the rest of the catalog unless nothing else changed."""
+    def reload(self) -> None:
+        """Take up what has been committed since the last time: the tables that have changed are read again."""
         with self.lake.exclusive():
-            jobs = self._load_jobs()
-            if relations or not self._fits(jobs):
-                self.catalog = self._load(jobs)
-                self.version += 1
-            else:
-                self.catalog = replace(self.catalog, jobs=jobs)
+            snapshot = self.lake.snapshot(self._cursor)
+            changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
+            self._load({table for schema, table in changes if schema == SYSTEM_SCHEMA})
+            self._snapshot = snapshot
 
-    def _fits(self, jobs: Iterable[Job]) -> bool:
-        """Whether the relations loaded are those of these jobs: another thread may have committed more than jobs."""
-        views = {(r.id, r.created) for r in self.catalog.relations if r.kind == "materialized view"}
-        return views == {(job.id, job.status in (CREATED, FAILED)) for job in jobs}
+    def _load(self, changed: Collection[str]) -> None:
+        """Read what the changed system tables hold."""
+        found: dict[str, Any] = {}
+        for tables, load in (
+            ({"relations", "columns"}, self._load_relations),
+            ({"schemas", "databases"}, self._load_databases),
+            ({"parameters"}, self._load_parameters),
+            ({"users"}, lambda: {"users": load_users(self._cursor)}),
+            ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
+        ):
+            if not tables.isdisjoint(changed):
+                found |= load()
+        self.version += not _PROGRESS.issuperset(changed)
+        if "jobs" in changed:
+            found["jobs"] = self._load_jobs()
+        self.catalog = replace(self.catalog, **found)
 
-    def _load(self, jobs: tuple[Job, ...]) -> Catalog:
+    def _load_relations(self) -> dict[str, Any]:
         rows = self._cursor.execute(
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name "
@@ -95,6 +113,9 @@ class Store:
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
                 column, delay, owner, lake_schema_, lake_name in rows
         )  # fmt: skip
+        return {"relations": relations}
+
+    def _load_databases(self) -> dict[str, Any]:
         schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {system_table('schemas')}").fetchall()
         databases = self._cursor.execute(
             f"SELECT name, resource_group, id, owner FROM {system_table('databases')}"
@@ -105,17 +126,15 @@ class Store:
         securables |= {
             (database, name): Securable("schema", id_, name, owner) for database, name, id_, owner in schemas
         }
-        parameters = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
-        return Catalog(
-            relations,
-            jobs,
-            frozenset((database, name) for database, name, *_ in schemas),
-            {name: group for name, group, *_ in databases},
-            dict(parameters),
-            securables,
-            load_users(self._cursor),
-            load_grants(self._cursor),
-        )
+        return {
+            "schemas": frozenset((database, name) for database, name, *_ in schemas),
+            "databases": {name: group for name, group, *_ in databases},
+            "securables": securables,
+        }
+
+    def _load_parameters(self) -> dict[str, Any]:
+        rows = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
+        return {"parameters": dict(rows)}
 
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
@@ -141,15 +160,12 @@ class Store:
         self._columns |= {id_: tuple(columns) for id_, columns in found.items()}
 
     @contextlib.contextmanager
-    def change(self, relations: bool = True, cursor: Cursor | None = None) -> Iterator[Cursor]:
-        """A transaction of catalog changes, of `relations` too or of jobs alone; `catalog` has them when it ends.
-
-        It is on `cursor`, where one is given.
-        """
+    def change(self, cursor: Cursor | None = None) -> Iterator[Cursor]:
+        """A transaction of catalog changes, on `cursor` where one is given; `catalog` has them when it ends."""
         with self.lake.exclusive():
             with self.lake.transaction(cursor or self.lake.cursor()) as opened:
                 yield opened
-            self.reload(relations)
+            self.reload()
 
     def next_id(self, cursor: Cursor) -> int:
         """An id that nothing has had: clients see it as an OID, so those of PostgreSQL's own catalogs are left out."""
@@ -351,7 +367,8 @@ class Store:
 
     def start_job(self, cursor: Cursor, job_id: int, epoch: Epoch, slices: list[Slice]) -> None:
         """The backfill is planned: pin its epoch and write down its slices, if it is cut into some; forget others."""
-        cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job_id])
+        if self.catalog.job_by_id[job_id].status == CREATING:
+            cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job_id])
         cursor.execute(
             f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ? WHERE id = ?",
             [epoch.snapshot, epoch.time_us, job_id],
@@ -380,15 +397,13 @@ class Store:
     def add_positions(self, cursor: Cursor, job_id: int, positions: Iterable[Positions]) -> None:
         """Write down where the scans of a job start."""
         rows = [
-            [job_id, p.fragment_id, p.upstream_id, p.input, v.number, v.first, v.stop, v.position, v.row_total]
+            f"({job_id}, {p.fragment_id}, {p.upstream_id}, {literal(p.input)}, "
+            f"{v.number}, {v.first}, {v.stop}, {v.position}, {v.row_total})"
             for p in positions
             for v in p.vnodes
         ]
         if rows:
-            values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
-            cursor.execute(
-                f"INSERT INTO {system_table('positions')} VALUES {values}", [value for row in rows for value in row]
-            )
+            cursor.execute(f"INSERT INTO {system_table('positions')} VALUES {', '.join(rows)}")
 
     def move_positions(self, cursor: Cursor, job_id: int, old: Iterable[Positions], new: Iterable[Positions]) -> None:
         """Store what has moved between the two."""
@@ -406,21 +421,18 @@ class Store:
                 [job_id],
             )
 
-    def finish_step(self, cursor: Cursor, job_id: int, fragment_id: int, step: int, row_count: int) -> None:
-        """A step, or a slice, has read so many rows of a fragment's upstream. Raises AlreadyDone the second time."""
+    def finish_step(self, cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
+        """A step, or a slice, has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
+        fragments = ", ".join(map(str, row_counts))
         done = cursor.execute(
-            f"SELECT 1 FROM {system_table('finished_slices')} WHERE job_id = ? AND fragment_id = ? AND slice_id = ?",
-            [job_id, fragment_id, step],
+            f"SELECT 1 FROM {system_table('finished_slices')} "
+            f"WHERE job_id = ? AND fragment_id IN ({fragments}) AND slice_id = ?",
+            [job_id, step],
         ).fetchone()
         if done:
             raise AlreadyDone
-        cursor.execute(
-            f"INSERT INTO {system_table('finished_slices')} VALUES (?, ?, ?, ?, now())",
-            [job_id, fragment_id, step, row_count],
-        )
-
-    def finish_slice(self, cursor: Cursor, job_id: int, slice_: Slice) -> None:
-        self.finish_step(cursor, job_id, slice_.fragment_id, slice_.id, slice_.row_count)
+        rows = (f"({job_id}, {fragment_id}, {step}, {count}, now())" for fragment_id, count in row_counts.items())
+        cursor.execute(f"INSERT INTO {system_table('finished_slices')} VALUES {', '.join(rows)}")
 
     def move_job_epoch(self, cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
         """A creating job has applied its upstreams up to here. Raises AlreadyDone when it was not at the old epoch."""

@@ -42,6 +42,13 @@ class View:
         table = self.relation.lake_table
         return replace(table, name=internal_name(self.relation.id, self.plan, state_name)) if state_name else table
 
+    @property
+    def texts(self) -> frozenset[str]:
+        """The columns that hold text, of the view and of its states."""
+        types = [(column.name, column.type) for column in self.relation.stored]
+        types += [(field.name, field.type) for state in self.plan.states for field in state.node.fields]
+        return frozenset(name for name, type_ in types if type_.spark() == "STRING")
+
 
 def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
     """RisingWave's form of an internal table's name."""

@@ -288,7 +288,7 @@ class Coordinator:
                 self._store.finish_job(cursor, handover.job_id, group)
         self._epoch = epoch
         if handovers:
-            self._store.reload(relations=True)
+            self._store.reload()
 
     def _publish(self, epoch: Epoch) -> None:
         with self._epoch_condition:

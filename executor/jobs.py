@@ -63,7 +63,7 @@ class Jobs:
                     self._store.drop_relation(cursor, relation)
                     info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
                     self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
-        with self._store.change(relations=False) as cursor:
+        with self._store.change() as cursor:
             self._store.forget_slices(cursor)
         resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
         self._remove_orphans({job.id for job in resumed})
@@ -171,7 +171,7 @@ class Jobs:
         self._start(replace(job, waiting=None))
 
     def _set_waiting(self, job_id: int, reason: str | None) -> None:
-        with self._store.change(relations=False) as cursor:
+        with self._store.change() as cursor:
             self._store.set_job_waiting(cursor, job_id, reason)
 
     def _start(self, job: Job, admit: Admission | None = None) -> BackfillJob:

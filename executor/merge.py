@@ -18,7 +18,6 @@ from catalog.positions import Positions, cut
 from catalog.row_ids import ALL, NONE
 from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
-from executor.parallelism import actors_of
 from executor.slicing import row_count, row_ids
 from executor.spark_engine import Exchange
 from executor.throttle import Throttle
@@ -69,20 +68,16 @@ def plan(work: Work) -> None:
     """
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
-    vnodes = _actors(work) if work.job.strategy == NO_SHUFFLE else VNODES
+    vnodes = work.actors if work.job.strategy == NO_SHUFFLE else VNODES
     scans = [s for s in work.view.plan.scans if s.input not in work.view.plan.looked_up]
     positions = []
     for number, scan in enumerate(scans, start=1):
         stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
         rows = row_count(cursor, scan.relation, epoch.snapshot)
         positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
-    with work.store.change(relations=False) as transaction:
+    with work.store.change() as transaction:
         work.store.start_job(transaction, work.id, epoch, [])
         work.store.add_positions(transaction, work.id, positions)
-
-
-def _actors(work: Work) -> int:
-    return 1 if work.in_process else actors_of(work.job, work.group().size.cores)
 
 
 def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Positions, ...]:
@@ -90,7 +85,7 @@ def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Po
 
     Small inputs are so read before large ones, and the large side of a join meets the whole of its small ones.
     """
-    actors = min(rows, _actors(work))
+    actors = min(rows, work.actors)
     unread = {p.upstream_id for p in positions if not p.is_finished}
     held = {after for before, after in work.job.order if before in unread}
     moved = {p.input: p for p in positions}
@@ -120,8 +115,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)
         work.store.move_positions(cursor, work.id, old, new)
-        for fragment_id, count in rows.items() or ((1, 0),):
-            work.store.finish_step(cursor, work.id, fragment_id, step + 1, count)
+        work.store.finish_step(cursor, work.id, step + 1, rows or {1: 0})
     result.clean_up()
 
 
@@ -152,7 +146,7 @@ def _exchange(work: Work) -> Exchange | None:
         return None
     # Where an operator exchanges the rows by its keys, they need not move before.
     by_key = work.job.strategy == ARRANGEMENT and exchange_reason(work.view.plan.root) is None
-    return Exchange(_actors(work), by_key)
+    return Exchange(work.actors, by_key)
 
 
 def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:

@@ -17,7 +17,7 @@ from catalog.row_ids import ALL, RowIds
 from catalog.store import Slice
 from executor.advance import delete_unused
 from executor.slicing import plan_slices
-from executor.spark_engine import SparkEngine, file_rows
+from executor.spark_engine import Exchange, SparkEngine, file_rows
 from executor.work import Work
 from planner.backfill import PARTIALS, Fragment, fragments, merge_query, slice_query, whole_query
 from planner.functions.emit import SPARK, to_sql
@@ -45,7 +45,7 @@ def _plan(work: Work, cursor: Cursor) -> None:
     """Pin the epoch and write the slices down; from here on the job survives a restart."""
     epoch = work.now(cursor)
     slices = plan_slices(cursor, work.view.plan, epoch.snapshot, work.settings.slice_rows())
-    with work.store.change(relations=False) as transaction:
+    with work.store.change() as transaction:
         work.store.start_job(transaction, work.id, epoch, slices)
 
 
@@ -91,7 +91,8 @@ def _rest(futures: set[Future[None]]) -> set[Future[None]]:
 def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> None:
     cursor = work.lake.cursor()
     plan, epoch = work.view.plan, work.job.epoch
-    with work.spark("slice") as engine:
+    # Partial aggregates are as many as there are tasks: no more of these than may run at once.
+    with work.spark("slice", Exchange(work.actors, by_key=False)) as engine:
         for scan in plan.scans:
             work.check_step()
             whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
@@ -106,7 +107,8 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
             assert slice_.input is not None
             query = slice_query(plan, fragment, slice_.input)
         is_partial = fragment.end is not None and not is_only
-        files = engine.run_to_parquet(to_sql(query, SPARK), _directory(work, fragment, slice_, is_partial))
+        target = _directory(work, fragment, slice_, is_partial)
+        files = engine.run_to_parquet(to_sql(query, SPARK), target, work.view.texts)
     work.check()
     _commit_slice(work, cursor, fragment, slice_, [] if is_partial else files)
 
@@ -118,7 +120,8 @@ def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
         engine.bind_files(PARTIALS, sorted(str(file) for file in work.staging.glob(f"f{fragment.id}_s*/*.parquet")))
         _bind_states(work, engine, cursor)
         query = to_sql(merge_query(work.view.plan, fragment), SPARK)
-        files = engine.run_to_parquet(query, _directory(work, fragment, slice_, is_partial=False))
+        target = _directory(work, fragment, slice_, is_partial=False)
+        files = engine.run_to_parquet(query, target, work.view.texts)
     work.check()
     _commit_slice(work, cursor, fragment, slice_, files)
 
@@ -134,7 +137,7 @@ def _commit_slice(work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice,
     filled = [file for file in files if file_rows(cursor, file)]
     with work.lake.transaction(cursor):
         register_files(cursor, work.view.table_of(fragment.target), filled)
-        work.store.finish_slice(cursor, work.id, slice_)
+        work.store.finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
     for directory in {Path(file).parent for file in files}:
         delete_unused(directory, filled, 1)
 

@@ -20,6 +20,7 @@ from executor.applications import Size
 from executor.coordinator import message_of
 from executor.duckdb_engine import DuckDBEngine
 from executor.groups import Group, Groups, Order
+from executor.parallelism import actors_of
 from executor.slicing import row_count
 from executor.spark_engine import Exchange, SparkEngine, SparkError, spark_engine
 from executor.versions import Version
@@ -175,7 +176,7 @@ class Work:
     def wait_because(self, reason: str | None) -> None:
         """Say in the catalog why the job does not move; None when it does."""
         if reason != self._waiting:
-            with self.store.change(relations=False) as cursor:
+            with self.store.change() as cursor:
                 self.store.set_job_waiting(cursor, self.id, reason)
             self._waiting = reason
 
@@ -191,7 +192,7 @@ class Work:
                 self.check_step()
                 step()
             except AlreadyDone:
-                self.store.reload(relations=False)
+                self.store.reload()
                 return
             except (DuckDBError, OSError, *SparkError) as error:
                 self.check()
@@ -253,10 +254,15 @@ class Work:
         is_short = self.upstream_rows() < SHORT_BACKFILL_ROWS
         order = Order(self.settings.serverless_size(), None, self.id, is_short, self.wait_because)
         group = self._groups.borrow(order, lambda: self.is_stopping)
-        with self.store.change(relations=False) as cursor:
+        with self.store.change() as cursor:
             self.store.set_job_group(cursor, self.id, group.name)
         self.wait_because(None)
         return group
+
+    @property
+    def actors(self) -> int:
+        """Into how many parts the job's work is cut."""
+        return 1 if self.in_process else actors_of(self.job, self.group().size.all_cores)
 
     def release_group(self) -> None:
         """Give the job's own group back, if it has one."""
@@ -309,4 +315,4 @@ class Work:
             if advance is not None:
                 advance.apply(cursor)
             self.store.move_job_epoch(cursor, self.id, old, new)
-        self.store.reload(relations=False)
+        self.store.reload()

@@ -73,7 +73,7 @@ def set_resource_group(session: Session, statement: AlterResourceGroup) -> Resul
 def _change(session: Session, name: Name, changed: Callable[[Job], Job], is_deferred: bool = False) -> Result:
     """Store what controls a job, and tell it."""
     store = session.context.store
-    with store.change(relations=False) as cursor:  # looked up in it, so that no other ALTER or DROP comes between
+    with store.change() as cursor:  # looked up in it, so that no other ALTER or DROP comes between
         job = changed(_job(session, name))
         store.set_job_control(cursor, job)
     session.context.jobs.controls_changed(job.id)

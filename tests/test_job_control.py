@@ -379,5 +379,5 @@ def test_a_view_is_there_when_its_job_has_finished(tmp_path: Path) -> None:
             cursor.execute(f"UPDATE lake.sparkwave.relations SET created = false WHERE id = {job.id}")
         with context.lake.transaction(context.lake.cursor()) as cursor:
             context.store.finish_job(cursor, job.id, "default")
-        context.store.reload(relations=False)
+        context.store.reload()
         assert context.store.catalog.by_id[job.id].created
