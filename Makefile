@@ -47,7 +47,7 @@ format: .venv/installed ## Reformat and fix what can be fixed
 	@$(BIN)/ruff check --fix .
 
 golden: .venv/installed ## Write the golden files again, to be read as a diff
-	@$(BIN)/python -m pytest tests/test_golden.py tests/test_queries_page.py --update-golden
+	@$(BIN)/python -m pytest tests/test_golden.py tests/test_queries_page.py tests/test_sql_scripts.py --update-golden
 
 bench: .venv/installed ## Measure backfill against plain Spark, and freshness
 	@$(BIN)/python -m bench

@@ -1,0 +1,75 @@
+"""The scripts of tests/scripts answer what they say, by both query protocols and with views on either engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers import Server
+from sql_scripts import DIFFERS, REFUSED, SCRIPTS, WORKS, Execute, extended, read, run, simple
+
+PAGE = Path(__file__).parent.parent / "docs" / "compatibility.md"
+
+INTRODUCTION = """\
+# Compatibility
+
+What a RisingWave or PostgreSQL user types, and what becomes of it. Every line is proven: its name leads to the script
+that runs it and compares what it answers, by the simple and the extended protocol, and once more with every view filled
+and maintained on Spark. This page is written by [a test](../tests/test_sql_scripts.py) from those scripts.
+"""
+
+_SIGNS = {WORKS: "works", DIFFERS: "**differs**", REFUSED: "refused"}
+
+scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+
+
+@pytest.mark.parametrize("protocol", [simple, extended], ids=["simple", "extended"])
+@scripts
+def test_script(in_process_server: Server, path: Path, protocol: Callable[[psycopg.Connection[Any]], Execute]) -> None:
+    with in_process_server.connect() as connection:
+        run(path, protocol(connection))
+
+
+@pytest.mark.long
+@scripts
+def test_script_with_views_on_spark(shared_server: Server, path: Path) -> None:
+    with shared_server.connect() as connection:
+        for engine in ("backfill_engine", "streaming_engine"):
+            connection.execute(f"ALTER SYSTEM SET {engine} = spark")
+        try:
+            run(path, simple(connection))
+        finally:
+            for engine in ("backfill_engine", "streaming_engine"):
+                connection.execute(f"ALTER SYSTEM SET {engine} TO DEFAULT")
+
+
+def test_page_is_true(request: pytest.FixtureRequest) -> None:
+    sections = (
+        line
+        for path in SCRIPTS
+        for line in (f"## {read(path).title}", "", "| what | | |", "|---|---|---|", *_rows(path), "")
+    )
+    page = "\n".join([INTRODUCTION, *sections])
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(page)
+    assert PAGE.read_text() == page
+
+
+def _rows(path: Path) -> list[str]:
+    link = f"../tests/scripts/{path.name}"
+    return [f"| [{f.what}]({link}) | {_SIGNS[f.state]} | {f.why} |" for f in read(path).features]
+
+
+def test_a_script_that_proves_nothing_is_no_script(tmp_path: Path) -> None:
+    for text in (
+        "# T\n# works: all\n",
+        "# T\n# refused: all | why\nstatement ok\nSELECT 1\n",
+        "# T\nquery\nSELECT 1\n",
+    ):
+        (tmp_path / "bad.slt").write_text(text)
+        read.cache_clear()
+        with pytest.raises(ValueError, match=r"bad\.slt"):
+            read(tmp_path / "bad.slt")
