@@ -12,18 +12,16 @@ deletion the files that no other one has; `ducklake_cleanup_old_files` deletes t
 
 from __future__ import annotations
 
+import time
+
+from catalog.history import snapshot_at
 from catalog.lake import METADATA, Cursor
 from catalog.names import quote
 
 
 def last_snapshot_before(cursor: Cursor, seconds_ago: float) -> int | None:
     """The snapshot that was current so long ago; None if there was none."""
-    row = cursor.execute(
-        f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot "
-        "WHERE snapshot_time <= now() - to_microseconds(?::BIGINT)",
-        [int(seconds_ago * 1_000_000)],
-    ).fetchone()
-    return row[0] if row else None
+    return snapshot_at(cursor, time.time_ns() // 1000 - int(seconds_ago * 1_000_000))
 
 
 def expire(cursor: Cursor, before: int, most: int) -> int:

@@ -47,6 +47,9 @@ class Lake:
         self._table_locks: dict[LakeTable, threading.Lock] = {}
         self._writing: dict[LakeTable, float] = {}
         self.pinned: list[int] = []  # snapshots that clients go on reading
+        self._committed = threading.Condition()
+        self.commits = 0  # transactions committed so far, for `wait_for_commit`
+        self.commit_time_us = 0  # of the newest, as it has been noted
         try:
             self._connection = self._open(memory_limit, threads)
         except BaseException:
@@ -75,6 +78,7 @@ class Lake:
             # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
             connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
             self._migrate(connection)
+            self.commit_time_us = _last_commit_time(connection)
         except duckdb.Error as error:
             connection.close()
             raise Error(
@@ -124,7 +128,7 @@ class Lake:
             cursor.execute("BEGIN")
             try:
                 yield cursor
-                cursor.execute("COMMIT")
+                self._commit(cursor)
             except BaseException:
                 rollback(cursor)
                 for table in writes:
@@ -146,12 +150,27 @@ class Lake:
             try:
                 yield cursor
                 with self._commit_lock:
-                    cursor.execute("COMMIT")
+                    self._commit(cursor)
             except BaseException:
                 rollback(cursor)
                 for table in ordered:
                     self._delete_unfinished_files(cursor, table)
                 raise
+
+    def _commit(self, cursor: Cursor) -> None:
+        """COMMIT, with a note of when (`catalog.history`), while the commit lock is held."""
+        time_us = max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
+        cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
+        self.commit_time_us = time_us
+        cursor.execute("COMMIT")
+        with self._committed:
+            self.commits += 1
+            self._committed.notify_all()
+
+    def wait_for_commit(self, commits: int, seconds: float) -> None:
+        """Wait until there have been more than so many commits, or for so long."""
+        with self._committed:
+            self._committed.wait_for(lambda: self.commits > commits, seconds)
 
     def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable) -> None:
         """Delete the files of a table that no snapshot knows, while nobody writes it.
@@ -198,13 +217,14 @@ class Lake:
         assert row is not None
         return row[0]
 
-    def pin(self) -> int:
-        """The newest snapshot, which stays until `unpin`, and all after it.
+    def pin(self, before: int | None = None) -> int:
+        """The newest snapshot, or one before it, which stays until `unpin`, and all after it.
 
         Nothing is locked: snapshots as young as this one stay anyhow (`executor.retention.Pace.settle_s`).
         """
         with contextlib.closing(self.cursor()) as cursor:
-            snapshot = self.snapshot(cursor)
+            newest = self.snapshot(cursor)
+        snapshot = newest if before is None else min(before, newest)
         self.pinned.append(snapshot)
         return snapshot
 
@@ -246,6 +266,14 @@ _ROW_CHANGES = {
 }
 
 
+def _last_commit_time(cursor: Cursor) -> int:
+    """When the newest transaction of ours was committed, in microseconds since 1970; 0 without one."""
+    row = cursor.execute(
+        f"SELECT coalesce(max(try_cast(commit_extra_info AS BIGINT)), 0) FROM {METADATA}.ducklake_snapshot_changes"
+    ).fetchone()
+    return row[0] if row else 0
+
+
 def rollback(cursor: Cursor) -> None:
     """Roll back if a transaction is open."""
     with contextlib.suppress(duckdb.Error):
@@ -258,10 +286,15 @@ def table_changes(schema: str, table: str, after: int, upto: int, has_deletes: b
     An update is a row of each kind. DuckLake finds deleted rows by reading the files that hold them, so they are read
     once, and only if there are any; `ducklake_table_changes` reads them twice to tell updates from the rest.
     """
-    arguments = f"'lake', {literal(schema)}, {literal(table)}, {after + 1}, {upto}"
-    inserted = f"SELECT rowid, *, 1 AS _weight FROM ducklake_table_insertions({arguments})"
-    deleted = f"SELECT rowid, *, -1 AS _weight FROM ducklake_table_deletions({arguments})"
-    return f"{inserted} UNION ALL {deleted}" if has_deletes else inserted
+    return changes_between(LakeTable(schema, table), after, upto, has_deletes, "rowid")
+
+
+def changes_between(table: LakeTable, after: int, upto: int, has_deletes: bool, virtual: str) -> str:
+    """As `table_changes`, with these of DuckLake's virtual columns, and matched by the names of columns."""
+    arguments = f"'lake', {literal(table.schema)}, {literal(table.name)}, {after + 1}, {upto}"
+    inserted = f"SELECT {virtual}, *, 1 AS _weight FROM ducklake_table_insertions({arguments})"
+    deleted = f"SELECT {virtual}, *, -1 AS _weight FROM ducklake_table_deletions({arguments})"
+    return f"{inserted} UNION ALL BY NAME {deleted}" if has_deletes else inserted
 
 
 def at_version(lake_name: str, snapshot: int) -> str:
@@ -321,7 +354,7 @@ _SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.OutOfRangeException, errors.NUMERIC_VALUE_OUT_OF_RANGE),
     (duckdb.ConstraintException, errors.NOT_NULL_VIOLATION),
     (duckdb.NotImplementedException, errors.FEATURE_NOT_SUPPORTED),
-    (duckdb.OutOfMemoryException, errors.INSUFFICIENT_RESOURCES),
+    (duckdb.OutOfMemoryException, errors.OUT_OF_MEMORY),
     (duckdb.TypeMismatchException, errors.DATATYPE_MISMATCH),
     (duckdb.InvalidInputException, errors.INVALID_PARAMETER_VALUE),
 )

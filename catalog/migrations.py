@@ -115,4 +115,14 @@ MIGRATIONS: tuple[str, ...] = (
     """,
     # The SQL of what a column is that is given no value.
     "ALTER TABLE lake.sparkwave.columns ADD COLUMN column_default VARCHAR",
+    # What is kept of the changes of relations, and SQL functions.
+    """
+    CREATE TABLE lake.sparkwave.subscriptions (relation_id BIGINT, retention_s BIGINT, snapshot BIGINT);
+    CREATE TABLE lake.sparkwave.functions (
+        id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR, owner VARCHAR,
+        argument_names VARCHAR[], argument_types VARCHAR[], result_type VARCHAR,
+        body VARCHAR,                     -- an expression
+        definition VARCHAR
+    )
+    """,
 )

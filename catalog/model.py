@@ -37,7 +37,9 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, a materialized view or a view. Of a view nothing is stored: who reads it reads its query.
+    """A table, a materialized view, a view or a subscription.
+
+    Of a view nothing is stored: who reads it reads its query. A subscription has no rows, and follows its upstream.
 
     `upstreams` are the relations its query names, and for a materialized view those it reads through views as well.
     `key` names the stream key: the columns by which a change finds its row. For a table without a primary key it
@@ -50,7 +52,7 @@ class Relation:
     database: str
     schema: str
     name: str
-    kind: str  # "table", "materialized view" or "view"
+    kind: str  # "table", "materialized view", "view" or "subscription"
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     definition: str
@@ -100,12 +102,63 @@ class Relation:
         return self.kind == "view"
 
     @property
+    def is_subscription(self) -> bool:
+        return self.kind == "subscription"
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it has rows of its own in the lake."""
+        return self.kind in ("table", "materialized view")
+
+    @property
     def primary_key(self) -> tuple[str, ...]:
         """The declared primary key; empty when the table has none."""
         return () if self.key == (ROW_ID,) or not self.is_table else self.key
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What a subscription keeps: the changes of its upstream since it was made, and for so many seconds.
+
+    `id` is that of its relation; `snapshot` was the newest when it was made.
+    """
+
+    id: int
+    retention_s: int
+    snapshot: int
+
+
+@dataclass(frozen=True)
+class Function:
+    """A SQL function: an expression over its arguments, which have names or none ("").
+
+    `body` is the expression's text. Names in it are looked up in the function's schema.
+    """
+
+    id: int
+    database: str
+    schema: str
+    name: str
+    arguments: tuple[tuple[str, Type], ...]
+    result: Type
+    body: str
+    definition: str
+    owner: str = ROOT
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name}({', '.join(str(type_) for _, type_ in self.arguments)})"
+
+    @property
+    def securable(self) -> Securable:
+        return Securable("function", self.id, self.name, self.owner)
 
 
 def row_id_column() -> Column:
@@ -177,6 +230,8 @@ class Catalog:
     securables: dict[tuple[str, ...], Securable] = field(default_factory=dict)
     users: dict[str, User] = field(default_factory=dict)
     grants: frozenset[Grant] = frozenset()
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by id
+    functions: tuple[Function, ...] = ()
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:
@@ -200,6 +255,11 @@ class Catalog:
 
     def find(self, database: str, schema: str, name: str) -> Relation | None:
         return self._by_name.get((database, schema, name))
+
+    @cached_property
+    def functions_by_name(self) -> dict[tuple[str, str, str, int], Function]:
+        """The functions by database, schema, name and number of arguments."""
+        return {(f.database, f.schema, f.name, len(f.arguments)): f for f in self.functions}
 
     def steady_group(self, job: Job) -> str:
         """The resource group of a job once it is created."""

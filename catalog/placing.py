@@ -17,7 +17,7 @@ from catalog.user_store import forget_grants, move_grants
 from catalog.users import Securable
 
 # The relations of the catalog that hold what can have an owner, by `Securable.kind`.
-_OWNED = {"database": "databases", "schema": "schemas"}
+_OWNED = {"database": "databases", "schema": "schemas", "function": "functions"}
 
 
 def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner: str) -> None:

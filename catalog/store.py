@@ -16,10 +16,12 @@ from typing import Any
 from catalog import errors
 from catalog.comments import forget_comments
 from catalog.errors import Error
+from catalog.function_store import load_functions
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
 from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
+from catalog.subscription_store import load_subscriptions
 from catalog.types import parse_type
 from catalog.user_store import forget_grants, load_grants, load_users, put_grants
 from catalog.users import PUBLIC, ROOT, Grant, Securable
@@ -58,7 +60,10 @@ _CATALOG_OIDS = range(1247, _FIRST_FREE_OID)
 # The system tables that say how far jobs are.
 _PROGRESS = {"jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications"}
 # Those that `Store.catalog` is read from.
-_LOADED = {"relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "grants"}
+_LOADED = {
+    "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "grants", "subscriptions",
+    "functions",
+}  # fmt: skip
 
 
 class Store:
@@ -91,6 +96,8 @@ class Store:
             ({"parameters"}, self._load_parameters),
             ({"users"}, lambda: {"users": load_users(self._cursor)}),
             ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
+            ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
+            ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
         ):
             if not tables.isdisjoint(changed):
                 found |= load()
@@ -197,7 +204,7 @@ class Store:
 
     def drop_lake_schemas(self, cursor: Cursor, dropped: Collection[int] = ()) -> None:
         """Drop the lake schemas that nothing is in but relations, by id, that this transaction has dropped."""
-        used = {r.lake_table.schema for r in self.catalog.relations if r.id not in dropped and not r.is_view}
+        used = {r.lake_table.schema for r in self.catalog.relations if r.id not in dropped and r.is_stored}
         for schema in self.lake.schemas(cursor):
             if schema not in used:
                 cursor.execute(f"DROP SCHEMA lake.{quote(schema)}")
@@ -215,7 +222,7 @@ class Store:
         )
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> Relation:
-        """Add a relation and, unless it is a view, its empty lake table. Raises Error 42710 for a taken name, 3F000.
+        """Add a relation and its empty lake table, if it is to have one. Raises Error 42710 for a taken name, 3F000.
 
         Returns it with the lake table that it is made as.
         """
@@ -252,22 +259,13 @@ class Store:
         )
         if relation.created:
             cursor.execute(f"UPDATE {system_table('relations')} SET created_at = now() WHERE id = ?", [relation.id])
-        cursor.executemany(
-            f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                [
-                    relation.id,
-                    position,
-                    column.name,
-                    str(column.type),
-                    column.is_hidden,
-                    column.not_null,
-                    column.default,
-                ]
-                for position, column in enumerate(relation.columns, start=1)
-            ],
-        )
-        if not relation.is_view:
+        columns = [
+            [relation.id, position, c.name, str(c.type), c.is_hidden, c.not_null, c.default]
+            for position, c in enumerate(relation.columns, start=1)
+        ]
+        if columns:
+            cursor.executemany(f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?, ?)", columns)
+        if relation.is_stored:
             # What a view's query makes certain needs no constraint.
             stored = relation.stored if relation.is_table else [replace(c, not_null=False) for c in relation.stored]
             cursor.execute(f"CREATE SCHEMA IF NOT EXISTS lake.{quote(relation.lake_table.schema)}")
@@ -313,6 +311,7 @@ class Store:
             ("positions", "job_id"),
             ("grants", "object_id"),
             ("comments", "object_id"),
+            ("subscriptions", "relation_id"),
         ):
             cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
 

@@ -12,7 +12,7 @@ from catalog.lake import Cursor
 from catalog.names import system_table
 from catalog.users import Grant, Securable, User
 
-_OWNED = ("databases", "schemas", "relations")
+_OWNED = ("databases", "schemas", "relations", "functions")
 
 
 def load_users(cursor: Cursor) -> dict[str, User]:

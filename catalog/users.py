@@ -12,6 +12,7 @@ PRIVILEGES: dict[str, tuple[str, ...]] = {
     "table": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "materialized view": ("SELECT",),
     "view": ("SELECT",),
+    "subscription": ("SELECT",),
     "schema": ("CREATE", "USAGE"),
     "database": ("CREATE", "CONNECT"),
 }

@@ -128,9 +128,11 @@ class Jobs:
         Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more.
         """
         with self._store.change() as cursor:
-            if any(self._store.catalog.by_id.get(id_) != catalog.by_id[id_] for id_ in relation.upstreams):
+            now = self._store.catalog
+            has_changed = any(now.by_id.get(id_) != catalog.by_id[id_] for id_ in relation.upstreams)
+            if has_changed or not set(catalog.functions) <= set(now.functions):
                 raise Error(
-                    "a relation that the query reads has just been dropped or altered",
+                    "a relation that the query reads, or a function, has just been dropped or altered",
                     errors.NOT_IN_PREREQUISITE_STATE,
                     hint="Try again.",
                 )

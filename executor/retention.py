@@ -1,7 +1,7 @@
 """The lake does not only grow: old snapshots are forgotten and their files deleted, in the background.
 
 What is needed stays: the snapshot of every creating job and all after it, which are its change log; what the created
-views have applied, and what clients go on reading, and all after it; everything younger than
+views have applied, and what clients go on reading, and all after it; what subscriptions keep; everything younger than
 `time_travel_retention_ms` (RisingWave's parameter).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from catalog.lake import Cursor, Lake
 from catalog.model import CREATING
 from catalog.names import system_table
 from catalog.store import Store
+from catalog.subscription_store import kept_by
 from executor.coordinator import Coordinator, message_of
 
 logger = logging.getLogger(__name__)
@@ -97,8 +99,10 @@ class Retention:
         return max(age, self._lake.oldest_write_s())
 
     def _pins(self, cursor: Cursor) -> list[int]:
-        """The snapshots from which views, created and creating ones, and clients go on."""
+        """The snapshots from which views, created and creating ones, clients and subscriptions go on."""
         rows = cursor.execute(
             f"SELECT snapshot FROM {system_table('jobs')} WHERE status = '{CREATING}' AND snapshot IS NOT NULL"
         ).fetchall()
-        return [self._store.epoch(cursor).snapshot, *(snapshot for (snapshot,) in rows), *self._lake.pinned]
+        subscriptions = self._store.catalog.subscriptions.values()
+        kept = kept_by(cursor, subscriptions, time.time_ns() // 1000)
+        return [self._store.epoch(cursor).snapshot, *(snapshot for (snapshot,) in rows), *self._lake.pinned, *kept]

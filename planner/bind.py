@@ -16,13 +16,15 @@ from sqlglot.schema import MappingSchema
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
-from catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
+from catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
 from catalog.types import Type
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
 from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
 from planner.parse.trees import name_of, position_of
+from planner.scopes import Scope, scope_of
+from planner.sql_functions import with_functions
 from planner.statements import Name
 from planner.views import reference
 
@@ -38,23 +40,6 @@ __all__ = [
     "scope_of",
     "type_of",
 ]
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Where unqualified names are looked up: in these schemas, one after the other.
-
-    `temporary` is the session's schema of temporary tables, which is the first in the path if it has one.
-    """
-
-    database: str
-    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
-    temporary: str | None = None
-
-
-def scope_of(relation: Relation) -> Scope:
-    """Where the names in a relation's stored definition are looked up."""
-    return Scope(relation.database, (relation.schema,))
 
 
 def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
@@ -92,6 +77,8 @@ def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or so
 def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
     """As `resolve`, and the relation can be read: a view still being created cannot."""
     relation = resolve(catalog, scope, name)
+    if relation.is_subscription:
+        raise not_found("table or source", str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
     if not relation.created:
         raise Error(
             f'materialized view "{name}" is still being created',
@@ -172,7 +159,7 @@ def _marked(star: exp.Dot) -> exp.Expr:
 
 def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """As `bind`, without a look at rows."""
-    tree = prepare_from(query)
+    tree = prepare_from(with_functions(query, catalog, scope))
     tables: dict[str, Relation] = {}
     _resolve_tables(tree, catalog, scope, tables)
     schema = MappingSchema(
@@ -195,7 +182,7 @@ def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dic
     for table in _base_tables(tree):
         relation = resolve_readable(catalog, scope, name_of(table))
         if relation.is_view:
-            subquery = reference(relation, table)
+            subquery = reference(relation, table, catalog)
             _resolve_tables(subquery.this, catalog, scope_of(relation), tables)
             table.replace(subquery)
             continue

@@ -7,22 +7,24 @@ the columns of the query, and what is made of them, keep their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from catalog.model import Catalog, Relation
+from catalog.model import Catalog, Function, Relation
 from catalog.names import quote_if_needed
 from planner.batch.pg_names import system_schema
 from planner.batch.query import Environment
-from planner.bind import find, scope_of
+from planner.bind import find
 from planner.build.time_windows import WINDOWS
 from planner.parse.statement import parse_statement
 from planner.parse.tokens import TokenReader, tokenize
-from planner.parse.trees import folded, is_cte, name_of
-from planner.statements import CreateMaterializedView, CreateView, Name
+from planner.parse.trees import folded, is_cte, name_of, parse_tree
+from planner.scopes import Scope, scope_of
+from planner.sql_functions import calls
+from planner.statements import CreateMaterializedView, CreateSubscription, CreateView, Name
 
 Place = tuple[str, str]  # schema and name of a relation
 Target = Callable[[Name], Place | None]  # where what a name means will be; None to leave the name alone
@@ -50,7 +52,42 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
         system = system_schema(name.name, environment.scope.path, environment.is_system)
         return (system, name.name) if system in environment.scope.path else None
 
-    return _rewritten(definition, schema, target)
+    return _with_function_schemas(_rewritten(definition, schema, target), schema, environment)
+
+
+def _with_function_schemas(definition: str, schema: str, environment: Environment) -> str:
+    """The definition where SQL functions that are not in its schema have theirs."""
+    statement = parse_statement(definition)
+    if not isinstance(statement, CreateView | CreateMaterializedView) or not environment.catalog.functions:
+        return definition
+    found = calls(statement.query, environment.catalog, environment.scope)
+    starts = {
+        node.meta["start"]: function.schema
+        for node, function in found
+        if isinstance(node, exp.Anonymous) and function.schema != schema
+    }
+    for start, name in sorted(starts.items(), reverse=True):
+        definition = f"{definition[:start]}{quote_if_needed(name)}.{definition[start:]}"
+    return definition
+
+
+def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
+    """What calls one of these functions, but they themselves: `view public.v`, `function public.f`."""
+    ids = {function.id for function in functions}
+    found = []
+    for relation in catalog.relations:
+        statement = parse_statement(relation.definition) if relation.kind in _WITH_QUERY else None
+        if isinstance(statement, CreateView | CreateMaterializedView):
+            called = {f.id for _, f in calls(statement.query, catalog, scope_of(relation))}
+            found += [f"{relation.kind} {relation.qualified_name}"] if called & ids else []
+    for function in catalog.functions:
+        body = parse_tree(f"SELECT {function.body}")
+        called = {f.id for _, f in calls(body, catalog, Scope(function.database, (function.schema,)))}
+        found += [f"function {function.qualified_name}"] if called & ids and function.id not in ids else []
+    return found
+
+
+_WITH_QUERY = ("view", "materialized view")
 
 
 def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
@@ -92,6 +129,8 @@ def _with_head(definition: str, schema: str, name: str) -> str:
 def _rewritten(definition: str, schema: str, target: Target) -> str:
     """The definition of a view that will be in a schema, with every name as it has to be there."""
     statement = parse_statement(definition)
+    if isinstance(statement, CreateSubscription):
+        return _followed(definition, statement.upstream, schema, target)
     assert isinstance(statement, CreateView | CreateMaterializedView)
     tokens = tokenize(definition)
     edits: list[tuple[int, int, str]] = []
@@ -114,6 +153,17 @@ def _rewritten(definition: str, schema: str, target: Target) -> str:
     for start, stop, text in sorted(set(edits), reverse=True):
         definition = definition[:start] + text + definition[stop:]
     return definition
+
+
+def _followed(definition: str, name: Name, schema: str, target: Target) -> str:
+    """The definition of a subscription with the name that its upstream has to have there."""
+    place = target(name)
+    if place is None or place == (name.schema or schema, name.name):
+        return definition
+    schema_ = place[0] if name.schema or place[0] != schema else None
+    start = name.position - 1
+    stop = _end_of_name(tokenize(definition), start)
+    return definition[:start] + Name(name.database, schema_, place[1], 0).sql + definition[stop:]
 
 
 def _references(statement: CreateView | CreateMaterializedView) -> Iterator[_Reference]:

@@ -36,9 +36,10 @@ class Empty:
 
 @dataclass(frozen=True)
 class Query:
-    """SELECT, VALUES, WITH … SELECT."""
+    """SELECT, VALUES, WITH … SELECT; `reads_past` if a table has FOR SYSTEM_TIME AS OF."""
 
     tree: exp.Expr
+    reads_past: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,42 @@ class CreateView:
     query: exp.Query | exp.Values
     if_not_exists: bool
     definition: str
+
+
+@dataclass(frozen=True)
+class CreateSubscription:
+    """CREATE SUBSCRIPTION: the changes of `upstream` are kept for so many seconds."""
+
+    name: Name
+    upstream: Name
+    retention_s: int
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class CreateFunction:
+    """CREATE FUNCTION … LANGUAGE SQL: `arguments` have names or none (""); `body` is an expression's text.
+
+    `body_position` is where that starts in the statement.
+    """
+
+    name: Name
+    arguments: tuple[tuple[str, Type], ...]
+    result: Type
+    body: str
+    body_position: int
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class DropFunction:
+    """DROP FUNCTION: of each its name and the types of its arguments, None where they are not given."""
+
+    functions: tuple[tuple[Name, tuple[Type, ...] | None], ...]
+    if_exists: bool
+    cascade: bool
 
 
 @dataclass(frozen=True)
@@ -506,19 +543,32 @@ class DeclareCursor:
     is_binary: bool = False
     holds: bool = False
     scrolls: bool = False
+    reads_past: bool = False
+
+
+@dataclass(frozen=True)
+class DeclareSubscriptionCursor:
+    """DECLARE … SUBSCRIPTION CURSOR: `since` is "now", "begin", "full" or a time in milliseconds since 1970."""
+
+    name: str
+    subscription: Name
+    since: str | int = "now"
+    since_position: int = 0
 
 
 @dataclass(frozen=True)
 class Fetch:
     """FETCH, or MOVE when it `moves`.
 
-    `way` is "forward", "backward", "absolute" or "relative"; `count` None is ALL.
+    `way` is "forward", "backward", "absolute" or "relative"; `count` None is ALL. `timeout_s` is for how long to wait
+    for a subscription's first row.
     """
 
     cursor: str
     way: str
     count: int | None
     moves: bool = False
+    timeout_s: float = 0
 
 
 @dataclass(frozen=True)
@@ -542,6 +592,9 @@ Statement = (
     | CreateTableAs
     | CreateMaterializedView
     | CreateView
+    | CreateSubscription
+    | CreateFunction
+    | DropFunction
     | Drop
     | Insert
     | Update
@@ -585,6 +638,7 @@ Statement = (
     | Execute
     | Deallocate
     | DeclareCursor
+    | DeclareSubscriptionCursor
     | Fetch
     | CloseCursor
     | Discard

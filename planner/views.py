@@ -6,23 +6,25 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from catalog.model import Relation
+from catalog.model import Catalog, Relation
 from planner.build.time_windows import prepare_from
 from planner.parse.statement import parse_statement
 from planner.parse.trees import folded, is_cte
+from planner.scopes import scope_of
+from planner.sql_functions import with_functions
 from planner.statements import CreateView
 
 # What follows a table's name and stays where the name goes.
 _KEPT_ARGUMENTS = ("joins", "laterals", "sample", "pivots")
 
 
-def reference(view: Relation, table: exp.Table) -> exp.Subquery:
+def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquery:
     """The subquery that a reference to a view stands for, with the view's column names and the reference's alias.
 
     The names in it are still those of the definition, to be looked up where the view is. Its places are the
     reference's, so that errors point into the statement that the user wrote.
     """
-    query = _definition(view.definition, view.id).copy()
+    query = with_functions(_definition(view.definition, view.id).copy(), catalog, scope_of(view))
     for node in query.walk():
         if "start" in node.meta:
             node.meta.update(table.this.meta)

@@ -13,12 +13,13 @@ import pyarrow as pa
 from catalog import errors
 from catalog.errors import Error
 from planner.statements import CloseCursor, DeclareCursor, Fetch, Query
-from server import queries
+from server import queries, subscription_cursors
 from server.portal import Portal, Rows, Statement
 from server.prepared import Prepared
 from server.result import Result
 from server.session import Session
 from server.spool import Scroll, Spool
+from server.time_travel import told
 
 
 def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
@@ -29,7 +30,9 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     names = session.names
     names.free_portal(statement.name)
     query = Prepared(session, Query(statement.query), oids, session.running_text)
-    result = session.run(queries.plan(session, statement, oids), values, keeps=True)
+    planned = queries.plan(session, statement, oids)
+    with told(session, planned.environment.versions):
+        result = session.run(planned, values, keeps=True)
     result.is_binary = statement.is_binary
     rows = Rows(result.batches)
     spool = None
@@ -63,6 +66,8 @@ def fetch(session: Session, statement: Fetch) -> Result:
     Raises Error 34000 for an unknown cursor, 55000 for rows that are behind one that does not scroll.
     """
     portal = session.names.portal(statement.cursor, "cursor")
+    if portal.feed is not None:
+        return subscription_cursors.fetch(portal.feed, statement)
     result, rows = portal.result, portal.rows
     if result is None or rows is None or result.columns is None or portal.finished:
         raise Error(f'portal "{statement.cursor}" cannot be run', errors.NOT_IN_PREREQUISITE_STATE)

@@ -42,6 +42,7 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
         raise Error("cannot drop the currently open database", errors.OBJECT_IN_USE, position=statement.position)
     with store.change() as cursor:
         relations = [r.qualified_name for r in store.catalog.relations if r.database == statement.name]
+        relations += [f.qualified_name for f in store.catalog.functions if f.database == statement.name]
         if relations:
             raise Error(
                 f'cannot drop database "{statement.name}" because it is not empty',

@@ -15,6 +15,7 @@ from catalog.types import duckdb_type
 from planner.batch.merge import plan_merge, resolve_merged
 from planner.batch.query import Batch, Environment
 from planner.batch.structs import aligned
+from planner.batch.time_travel import points
 from planner.batch.write import (
     CHANGED,
     INSERTED,
@@ -32,6 +33,7 @@ from planner.statements import Delete, Insert, Merge, Truncate, Update
 from server.result import Result, ResultColumn
 from server.session import Session, bindings, result_columns
 from server.stores import Store, Stored
+from server.time_travel import environment_at
 
 _RETURNED = "returned_rows"
 
@@ -59,7 +61,7 @@ def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> 
         target = resolve_target(statement.table, "INSERT", environment)
         return plan_insert(statement, target, target_columns(target, statement.columns), environment, oids)
 
-    return session.plan(statement, oids, make).batch
+    return session.plan(statement, oids, make, environment_at(session, points(statement.source))).batch
 
 
 def _plan_change(

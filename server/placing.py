@@ -14,12 +14,19 @@ from catalog.system_views import SCHEMAS
 from catalog.temporary import create_temporary_schema
 from planner.bind import check_database
 from planner.privileges import check, permission_denied
-from planner.statements import CreateMaterializedView, CreateTable, CreateTableAs, CreateView
+from planner.statements import (
+    CreateFunction,
+    CreateMaterializedView,
+    CreateSubscription,
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+)
 from server.kinds import check_name
 from server.result import Notice
 from server.session import Session
 
-Creation = CreateTable | CreateTableAs | CreateView | CreateMaterializedView
+Creation = CreateTable | CreateTableAs | CreateView | CreateMaterializedView | CreateSubscription | CreateFunction
 
 
 def _is_temporary(statement: Creation) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,6 +23,9 @@ from server.messages import Bind, spread_formats
 from server.parameters import decode_parameter
 from server.result import Prepared, Result, ResultColumn
 from server.spool import Scroll, Spool
+
+if TYPE_CHECKING:
+    from server.subscription_cursors import ChangeFeed
 
 # json, unknown, name, "char": types we do not have whose binary format is their text.
 _TEXT_OIDS = frozenset({114, 705, 19, 18})
@@ -114,6 +118,7 @@ class Portal:
     survives: bool = False
     spool: Spool | None = None
     scroll: Scroll | None = None
+    feed: ChangeFeed | None = None  # of a subscription's cursor, which has no other rows
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def hold(self) -> None:
@@ -137,6 +142,8 @@ class Portal:
             self.result.close()
         if self.spool is not None:
             self.spool.close()
+        if self.feed is not None:
+            self.feed.close()
 
 
 class Names:

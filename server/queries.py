@@ -6,6 +6,7 @@ from catalog.errors import Error
 from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR
 from planner.batch.query import Batch, check_reads, plan_query
+from planner.batch.time_travel import points
 from planner.explain.explain import check
 from planner.explain.explain import explain as explain_lines
 from planner.statements import (
@@ -19,26 +20,37 @@ from planner.statements import (
     Query,
     Update,
 )
-from server import dml
+from server import distributed, dml
 from server.plan_cache import Plan
 from server.result import Result
 from server.session import Session, rows_result
+from server.time_travel import at_epoch, environment_at, told
 from server.variables import SESSION
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a query on DuckDB over the lake; the rows are those of one snapshot. `set_config` in it takes effect."""
     planned = plan(session, statement, oids)
+    versions = planned.environment.versions
     for name, value in planned.batch.sets:
         if name.lower() in SESSION:
             session.set(name, value)
-    return session.run(planned, values)
+    on_spark = distributed.distributed(session, statement, planned.environment, lambda: len(session.describe(planned)))
+    if on_spark is not None:
+        return distributed.run(session, on_spark, planned)
+    if not versions:
+        return session.run(planned, values)
+    with told(session, versions):
+        return session.run(planned, values)
 
 
 def plan(session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...]) -> Plan:
     """The plan of a query, also a cursor's."""
     tree = statement.tree if isinstance(statement, Query) else statement.query
-    return session.plan(statement, oids, lambda environment: plan_query(tree, environment, oids))
+    environment = environment_at(session, points(tree)) if statement.reads_past else session.environment
+    if session.get("query_epoch") != "0":
+        environment = at_epoch(session, environment, int(session.get("query_epoch")))
+    return session.plan(statement, oids, lambda each: plan_query(tree, each, oids), environment)
 
 
 def explain(session: Session, statement: Explain) -> Result:
@@ -48,6 +60,9 @@ def explain(session: Session, statement: Explain) -> Result:
     environment = session.environment
     # Planning a batch statement as it would be run finds its errors.
     batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
+    where = []
+    if isinstance(target, Query) and batch is not None and statement.options.format == "text":
+        where = _place(session, target, batch)
     if isinstance(target, CreateMaterializedView):
         check_reads(target.query, environment)
     try:
@@ -61,13 +76,21 @@ def explain(session: Session, statement: Explain) -> Result:
             if translate(error).sqlstate == refused.sqlstate:
                 raise refused from error  # the same fault, and the planner knows its place
             raise
-    return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
+    return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in (*where, *lines)], (VARCHAR,))
+
+
+def _place(session: Session, target: Query, batch: Batch) -> list[str]:
+    """A line that says where a query runs, if that is not in the server."""
+    environment = session.environment
+    found = distributed.distributed(session, target, environment, lambda: len(session.describe_batch(batch)))
+    group = environment.catalog.databases[session.database]
+    return [f"Distributed {{ engine: Spark, resource_group: {group} }}"] if found is not None else []
 
 
 def _batch(session: Session, target: Query | Insert | Update | Delete | Merge) -> Batch:
     match target:
         case Query(tree):
-            return plan_query(tree, session.environment)
+            return plan_query(tree, environment_at(session, points(tree)))
         case Insert() | Update() | Delete() | Merge():
             return dml.plan(session, target, ())
 

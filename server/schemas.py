@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from catalog import errors
 from catalog.errors import Error
+from catalog.function_store import drop_functions_in, put_functions
 from catalog.lake import Cursor
-from catalog.model import Catalog
+from catalog.model import Catalog, Function
 from catalog.placing import create_schema as add_schema
 from catalog.placing import drop_schema as remove_schema
 from catalog.placing import rename_schema as put_schema_name
 from catalog.system_views import SCHEMAS
 from catalog.users import Securable
+from planner.definitions import callers
 from planner.privileges import check, check_owner, find_owner
 from planner.statements import CreateSchema, DropSchema, Name, RenameSchema
 from server.ddl import refuse_creating, with_dependents
@@ -49,11 +53,13 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
             notices.append(Notice(f'schema "{name.name}" does not exist, skipping'))
     names = {schema.name for schema in schemas}
     inside = [r for r in store.catalog.relations if r.database == session.database and r.schema in names]
-    if inside and not statement.cascade:
+    functions = _functions(session, names)
+    if (inside or functions) and not statement.cascade:
+        things = [f"{r.kind} {r.qualified_name}" for r in inside] + [f"function {f.qualified_name}" for f in functions]
         raise Error(
             "schema is not empty",
             errors.DEPENDENT_OBJECTS_STILL_EXIST,
-            detail="\n".join(f"{r.kind} {r.qualified_name} is in it" for r in inside),
+            detail="\n".join(f"{thing} is in it" for thing in things),
             hint="Use DROP ... CASCADE to drop the dependent objects too.",
             position=statement.names[0].position,
         )
@@ -66,7 +72,9 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
         if any(relation.id not in ids for relation in now):
             message = "something has just been made in what is to be dropped"
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
+        _check_uncalled(session, names, {r.qualified_name for r in dropped})
         for schema in schemas:
+            drop_functions_in(cursor, session.database, schema.name)
             remove_schema(store, cursor, schema, ids)
 
     session.context.jobs.drop(dropped, remove)
@@ -81,10 +89,35 @@ def rename_schema(session: Session, statement: RenameSchema) -> Result:
         schema = find_schema(session, statement.name)
         check(catalog, session.user, catalog.securables[session.database,], "CREATE", statement.name.position)
         _check_name(catalog, session.database, statement.new_name, statement.new_position)
+        _check_uncalled(session, {schema.name})
         put_schema_name(cursor, schema, statement.new_name)
+        put_functions(cursor, session.database, schema.name, statement.new_name)
         inside = [r for r in catalog.relations if (r.database, r.schema) == (session.database, schema.name)]
         store_places(session, cursor, {r.id: (statement.new_name, r.name) for r in inside})
     return Result("ALTER_SCHEMA")
+
+
+def _functions(session: Session, schemas: set[str]) -> list[Function]:
+    catalog = session.context.store.catalog
+    return [f for f in catalog.functions if f.database == session.database and f.schema in schemas]
+
+
+def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
+    """Raise Error 2BP01 for schemas with functions that something outside of them calls, which names the schema."""
+    called = callers(session.context.store.catalog, _functions(session, schemas))
+    names = [each.rpartition(" ")[2] for each in called]
+    found = [
+        each
+        for each, name in zip(called, names, strict=True)
+        if name not in dropped and name.partition(".")[0] not in schemas
+    ]
+    if found:
+        raise Error(
+            "functions in the schema are used by other objects.",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(f"{each} depends on it" for each in found),
+            hint="DROP the dependent objects first.",
+        )
 
 
 def find_schema(session: Session, name: Name) -> Securable:

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -41,6 +42,12 @@ logger = logging.getLogger(__name__)
 BATCH_ROWS = 16_384
 
 
+class Interruptible(Protocol):
+    """What runs and can be stopped from another thread."""
+
+    def interrupt(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Pinned:
     """What a read-only or atomic transaction reads: a snapshot of the lake and the catalog that was there with it."""
@@ -72,7 +79,7 @@ class Session:
         self._cancel_reason = ""
         # Sends a notice at once, while a statement runs; set by the wire.
         self.notify: Callable[[Notice], None] = lambda notice: None
-        self._running: set[Cursor] = set()
+        self._running: set[Interruptible] = set()
         self.names = Names()
         self.pinned: Pinned | None = None
         self.block: Block | None = None  # the atomic transaction, which has something pinned
@@ -200,9 +207,15 @@ class Session:
             raise KeyError(name)
         return self.get(name)
 
-    def plan(self, statement: Statement, oids: tuple[int, ...], make: Callable[[Environment], Batch]) -> Plan:
-        """The plan of a statement, with `make` unless one is there that is as good."""
-        return self.context.plan_cache.plan(statement, oids, self.environment, make)
+    def plan(
+        self,
+        statement: Statement,
+        oids: tuple[int, ...],
+        make: Callable[[Environment], Batch],
+        environment: Environment | None = None,
+    ) -> Plan:
+        """The plan of a statement, made unless one is there that is as good; `environment` None is that of now."""
+        return self.context.plan_cache.plan(statement, oids, environment or self.environment, make)
 
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""
@@ -312,15 +325,16 @@ class Session:
 
     # Running DuckDB.
 
-    def running(self, cursor: Cursor) -> _RunningCursor:
-        """While entered, a cancel interrupts the cursor."""
+    def running(self, cursor: Interruptible) -> _RunningCursor:
+        """While entered, a cancel interrupts the cursor, or whatever else can be."""
         return _RunningCursor(self._running, cursor, self.check_cancelled)
 
     def run(self, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
         """Run a planned query, as `query`."""
         if plan.rows is not None:
             return Result("SELECT", plan.columns, iter(plan.rows), counts_rows=True)
-        result = self.query(plan.batch, values, keeps=keeps, columns=plan.columns)
+        oldest = min(plan.environment.versions.values(), default=None)
+        result = self.query(plan.batch, values, keeps=keeps, columns=plan.columns, oldest=oldest)
         plan.columns = result.columns
         if plan.batch.is_constant and result.batches is not None:
             plan.rows = tuple(result.batches)
@@ -335,15 +349,16 @@ class Session:
         tag: str = "SELECT",
         keeps: bool = False,
         columns: tuple[ResultColumn, ...] | None = None,
+        oldest: int | None = None,
     ) -> Result:
         """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes.
 
-        `columns` are its columns where they are known.
+        `columns` are its columns where they are known, `oldest` is the oldest snapshot that it names.
         """
         if batch.reads_system:
             self.context.system_views.refresh()
         cursor = self.cursor()
-        kept = self.context.lake.pin() if keeps else None
+        kept = self.context.lake.pin(oldest) if keeps else None
         try:
             with self.running(cursor):
                 if batch.reads_system:
@@ -475,7 +490,7 @@ class _Batches:
 
 
 class _RunningCursor:
-    def __init__(self, running: set[Cursor], cursor: Cursor, check: Callable[[], None]) -> None:
+    def __init__(self, running: set[Interruptible], cursor: Interruptible, check: Callable[[], None]) -> None:
         self._running, self._cursor, self._check = running, cursor, check
 
     def __enter__(self) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from catalog import errors
-from catalog.errors import Error
+from catalog.errors import Error, not_found
 from catalog.names import literal
 from catalog.system_views import is_system
 from catalog.types import BIGINT, BOOLEAN, INTEGER, TIMESTAMPTZ, VARCHAR, Type
@@ -16,6 +16,9 @@ from planner.batch.query import Batch
 from planner.bind import resolve
 from planner.privileges import holds, permission_denied
 from planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
+from server.activity import Backend
+from server.functions import find_functions
+from server.portal import Portal
 from server.result import Notice, Result
 from server.session import Session, rows_result
 from server.variables import SESSION, SYSTEM, find, normalise
@@ -172,13 +175,50 @@ def _processes(session: Session, statement: Show) -> _Rows:
 
 def _cursors(session: Session, statement: Show) -> _Rows:
     rows: _Rows = []
+    for backend, name, portal in _own_cursors(session):
+        if portal.feed is None:
+            other, host = backend.session, f"{backend.address[0]}:{backend.address[1]}"
+            rows.append((str(backend.process_id), other.user.name, host, other.database, name))
+    return rows
+
+
+def _subscription_cursors(session: Session, statement: Show) -> _Rows:
+    rows: _Rows = []
+    for backend, name, portal in _own_cursors(session):
+        other, feed = backend.session, portal.feed
+        if feed is not None:
+            host = f"{backend.address[0]}:{backend.address[1]}"
+            row = (str(backend.process_id), other.user.name, host, other.database, name)
+            rows.append((*row, feed.subscription_name, feed.state, feed.idle_ms))
+    return rows
+
+
+def _own_cursors(session: Session) -> Iterator[tuple[Backend, str, Portal]]:
+    """The cursors of the user, of a superuser all."""
     for backend in session.context.activity.backends():
         other = backend.session
         if session.user.is_super or other.user.name == session.user.name:
-            host = f"{backend.address[0]}:{backend.address[1]}"
-            names = [name for name, portal in list(other.names.portals.items()) if portal.is_cursor]
-            rows += [(str(backend.process_id), other.user.name, host, other.database, name) for name in names]
-    return rows
+            yield from ((backend, *item) for item in list(other.names.portals.items()) if item[1].is_cursor)
+
+
+def _subscriptions(session: Session, statement: Show) -> _Rows:
+    catalog = session.context.store.catalog
+    path = (statement.schema,) if statement.schema else session.scope.path
+    found = [r for r in catalog.relations if r.is_subscription and r.database == session.database and r.schema in path]
+    return [(r.name, catalog.subscriptions[r.id].retention_s) for r in sorted(found, key=lambda r: r.name)]
+
+
+def _functions(session: Session, statement: Show) -> _Rows:
+    path = (statement.schema,) if statement.schema else session.scope.path
+    found = [
+        function
+        for function in session.context.store.catalog.functions
+        if function.database == session.database and function.schema in path
+    ]
+    return [
+        (f.name, ", ".join(str(type_) for _, type_ in f.arguments), str(f.result), "sql", None)
+        for f in sorted(found, key=lambda f: (f.name, len(f.arguments)))
+    ]
 
 
 def _nothing(session: Session, statement: Show) -> _Rows:
@@ -195,6 +235,9 @@ _LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
     "ALL": _variables,
     "PARAMETERS": _parameters,
     "INDEXES": _indexes,
+    "SUBSCRIPTIONS": _subscriptions,
+    "SUBSCRIPTION CURSORS": _subscription_cursors,
+    "FUNCTIONS": _functions,
     "PROCESSLIST": _processes,
     "CURSORS": _cursors,
 }
@@ -206,7 +249,13 @@ def _is_like(name: object, pattern: str | None) -> bool:
 
 
 def show_create(session: Session, statement: ShowCreate) -> Result:
-    """The statement that made a relation."""
+    """The statement that made a relation, or those of the functions of a name."""
+    if statement.kind == "function":
+        functions = find_functions(session, statement.name)
+        if not functions:
+            raise not_found("function", str(statement.name), position=statement.name.position)
+        rows: _Rows = [(function.qualified_name, function.definition) for function in functions]
+        return rows_result("SHOW_COMMAND", CREATE_COLUMNS, rows, (VARCHAR, VARCHAR))
     relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
     if relation.kind != statement.kind:
         article = "an" if statement.kind[0] in "aeiou" else "a"

@@ -74,9 +74,9 @@ SESSION: dict[str, Variable] = {
             for kind in ("table", "source", "sink", "index")
         ),
         Variable("sink_decouple", "default", decoupling, _NO_EFFECT),
-        Variable("query_mode", "auto", one_of("auto", "local", "distributed"), _NO_EFFECT),
-        Variable("visibility_mode", "default", one_of("default", "all", "checkpoint"), _NO_EFFECT),
-        Variable("query_epoch", "0", integer(*U64), _NO_EFFECT),
+        Variable("query_mode", "auto", one_of("auto", "local", "distributed"), "distributed: queries run on Spark"),
+        Variable("visibility_mode", "default", one_of("default", "all", "checkpoint"), "All that is seen is committed"),
+        Variable("query_epoch", "0", integer(*U64), "Queries read what there was at this epoch; 0: what there is"),
         Variable("batch_parallelism", "0", integer(*U64), _NO_EFFECT),
         Variable("max_split_range_gap", "8", integer(*INT32), _NO_EFFECT),
         Variable("cdc_source_wait_streaming_start_timeout", "60", integer(*INT32), _NO_EFFECT),

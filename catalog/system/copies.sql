@@ -22,7 +22,12 @@ FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
 LEFT JOIN pgc._roles o ON o.name = r.owner;
 
-CREATE OR REPLACE TABLE pgc._relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
+-- Subscriptions have no rows: rw_subscriptions and rw_depend alone know them.
+CREATE OR REPLACE TABLE pgc._relations AS
+SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created AND kind <> 'subscription';
+
+CREATE OR REPLACE TABLE pgc._subscriptions AS
+SELECT r.*, s.retention_s FROM lake.sparkwave.subscriptions s JOIN pgc._all_relations r ON r.id = s.relation_id;
 
 -- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
 CREATE OR REPLACE TABLE pgf._owner AS
@@ -46,6 +51,28 @@ SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) 
        list(if(__grantee = 'public', '', __grantee) || '=' || letters || '/' || __grantor ORDER BY __grantee, __grantor)
            FILTER (letters IS NOT NULL) AS __granted
 FROM pgf._owner o LEFT JOIN entry USING (__object) GROUP BY ALL;
+
+-- SQL functions, with the OIDs of their types.
+CREATE OR REPLACE TABLE pgc._functions AS
+WITH type AS (
+    SELECT name, oid FROM pgc._types UNION ALL SELECT name || '[]', array_oid FROM pgc._types
+), bare AS (
+    SELECT *, regexp_replace(result_type, '[(<].*[)>]', '') AS result,
+           list_transform(argument_types, lambda __t: regexp_replace(__t, '[(<].*[)>]', '')) AS listed
+    FROM lake.sparkwave.functions
+), argument AS (
+    SELECT a.id, list(t.oid::UINTEGER ORDER BY a.place) AS oids
+    FROM (SELECT id, unnest(listed) AS name, generate_subscripts(listed, 1) AS place FROM bare) a JOIN type t USING (name)
+    GROUP BY a.id
+)
+SELECT f.id::UINTEGER AS id, f.database, f.schema, n.id AS schema_id, f.name, f.owner, coalesce(o.id, 1)::UINTEGER AS owner_id,
+       f.argument_names, f.argument_types, coalesce(a.oids, []) AS argument_oids, f.result_type,
+       t.oid::UINTEGER AS result_oid, f.body, f.definition
+FROM bare f
+JOIN pgc._namespaces n ON n.database = f.database AND n.name = f.schema
+LEFT JOIN argument a ON a.id = f.id
+LEFT JOIN type t ON t.name = f.result
+LEFT JOIN pgc._roles o ON o.name = f.owner;
 
 -- The types of struct columns, which clients know as `record`: a type modifier tells format_type which one is meant.
 CREATE OR REPLACE TABLE pgf._struct AS

@@ -179,7 +179,13 @@ SELECT __oid::UINTEGER AS oid, __name AS proname, 11::UINTEGER AS pronamespace, 
        NULL::VARCHAR[] AS proargnames, NULL::VARCHAR AS proargdefaults, NULL::UINTEGER[] AS protrftypes,
        __name AS prosrc, NULL::VARCHAR AS probin, NULL::VARCHAR AS prosqlbody, NULL::VARCHAR[] AS proconfig,
        NULL::VARCHAR[] AS proacl
-FROM pgf._function;
+FROM pgf._function
+UNION ALL
+SELECT id, name, schema_id, owner_id, 14, 100, 0, 0, '-', 'f', false, false, false, false, 'v', 'u',
+       len(argument_oids)::SMALLINT, 0, result_oid, argument_oids, NULL, NULL,
+       if(len(list_filter(argument_names, lambda __n: __n <> '')) > 0, argument_names, NULL), NULL, NULL,
+       body, NULL, NULL, NULL, NULL
+FROM pgc._functions WHERE database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_tables AS
 SELECT schema AS schemaname, name AS tablename, owner AS tableowner, NULL::VARCHAR AS tablespace,

@@ -270,10 +270,23 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEG
        pgf._acl(id) AS acl
 FROM pgc._relations WHERE kind = 'view' AND database = pgf.session_database();
 
+CREATE OR REPLACE VIEW rwc.rw_subscriptions AS
+SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, definition,
+       pgf._acl(id) AS acl, initialized_at, created_at, NULL::VARCHAR AS initialized_at_cluster_version,
+       NULL::VARCHAR AS created_at_cluster_version, retention_s AS retention_seconds
+FROM pgc._subscriptions WHERE database = pgf.session_database();
+
+CREATE OR REPLACE VIEW rwc.rw_functions AS
+SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, 'scalar' AS type,
+       argument_oids::INTEGER[] AS arg_type_ids, result_oid::INTEGER AS return_type_id, 'sql' AS language,
+       NULL::VARCHAR AS link, []::VARCHAR[] AS acl, false AS always_retry_on_network_error
+FROM pgc._functions WHERE database = pgf.session_database();
+
 CREATE OR REPLACE VIEW rwc.rw_relations AS
 SELECT id, name, 'table' AS relation_type, schema_id, owner, definition, acl FROM rwc.rw_tables
 UNION ALL SELECT id, name, 'view', schema_id, owner, definition, acl FROM rwc.rw_views
-UNION ALL SELECT id, name, 'materialized view', schema_id, owner, definition, acl FROM rwc.rw_materialized_views;
+UNION ALL SELECT id, name, 'materialized view', schema_id, owner, definition, acl FROM rwc.rw_materialized_views
+UNION ALL SELECT id, name, 'subscription', schema_id, owner, definition, acl FROM rwc.rw_subscriptions;
 
 CREATE OR REPLACE VIEW rwc.rw_columns AS
 SELECT c.relation_id::INTEGER AS relation_id, c.name,
@@ -292,7 +305,7 @@ SELECT __oid::INTEGER AS id, __rows::BIGINT AS total_key_count, 0::BIGINT AS tot
 FROM pgf._size;
 
 CREATE OR REPLACE VIEW rwc.rw_depend AS
-SELECT id::INTEGER AS objid, unnest(upstreams)::INTEGER AS refobjid FROM pgc._relations;
+SELECT id::INTEGER AS objid, unnest(upstreams)::INTEGER AS refobjid FROM pgc._all_relations WHERE created;
 
 CREATE OR REPLACE VIEW rwc.rw_schemas AS
 SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, pgf._acl(oid) AS acl FROM pgc.pg_namespace;
@@ -331,21 +344,12 @@ CREATE OR REPLACE TABLE rwc.rw_indexes (
     created_at TIMESTAMPTZ, initialized_at_cluster_version VARCHAR, created_at_cluster_version VARCHAR,
     background_ddl BOOLEAN
 );
-CREATE OR REPLACE TABLE rwc.rw_functions (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, type VARCHAR, arg_type_ids INTEGER[],
-    return_type_id INTEGER, language VARCHAR, link VARCHAR, acl VARCHAR[], always_retry_on_network_error BOOLEAN
-);
 CREATE OR REPLACE TABLE rwc.rw_connections (
     id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, type VARCHAR, provider VARCHAR, acl VARCHAR[],
     connection_params VARCHAR
 );
 CREATE OR REPLACE TABLE rwc.rw_secrets (
     id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, acl VARCHAR[]
-);
-CREATE OR REPLACE TABLE rwc.rw_subscriptions (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, definition VARCHAR, acl VARCHAR[],
-    initialized_at TIMESTAMPTZ, created_at TIMESTAMPTZ, initialized_at_cluster_version VARCHAR,
-    created_at_cluster_version VARCHAR, retention_seconds BIGINT
 );
 CREATE OR REPLACE TABLE rwc.rw_types (
     id INTEGER, name VARCHAR, input_oid VARCHAR, typelem INTEGER, typarray INTEGER

@@ -7,7 +7,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Relation
-from planner.batch.query import Batch, Environment, check_reads, infer
+from planner.batch.query import Batch, Environment, check_reads, infer, prepared
 from planner.batch.structs import with_row_types
 from planner.batch.write import (
     ROW,
@@ -43,7 +43,7 @@ def resolve_merged(statement: Merge, environment: Environment) -> Relation:
 def plan_merge(statement: Merge, target: Relation, environment: Environment, oids: tuple[int, ...] = ()) -> Change:
     """Each pair falls under the first WHEN whose condition holds. Raises Error 42703, 42601, 0A000."""
     check_reads(statement.tree, environment, statement.tree.this)
-    tree = with_row_types(statement.tree.copy(), environment.catalog, environment.scope)
+    tree = with_row_types(prepared(statement.tree, environment), environment.catalog, environment.scope)
     parameters = infer(tree, environment, oids)
     alias = alias_of(tree.this)
     row = column_of("rowid", alias)

@@ -20,12 +20,14 @@ from planner.batch.parameters import Columns, NameTables, infer_parameters, para
 from planner.batch.pg_names import system_schema
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
+from planner.batch.time_travel import SNAPSHOT, at_versions
 from planner.bind import Scope, check_database, data_type, find, resolve_readable, scope_of
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.parse.trees import folded, is_cte, name_of
 from planner.privileges import check_relation, permission_denied
+from planner.sql_functions import with_functions
 from planner.statements import Name
 from planner.views import keep_arguments, reference
 
@@ -63,6 +65,7 @@ class Environment:
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
     `snapshot` is the one of the lake to read, None the newest. `overlays` has the schema in memory with what the
     transaction has made of each table that it has written, instead of what is stored.
+    `versions` has the snapshots of points in time (`planner.batch.time_travel`).
     `user` is whose privileges count. `system_columns` has the columns of a system relation.
     """
 
@@ -74,6 +77,7 @@ class Environment:
     snapshot: int | None = None
     system_columns: SystemColumns = lambda schema, name: {}
     overlays: Mapping[LakeTable, str] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 def plan_query(
@@ -87,16 +91,23 @@ def plan_query(
     `parameters` are their types where they are known already.
     """
     check_reads(tree, environment)
+    tree = prepared(tree, environment)
     found = origins(tree, _relations(tree, environment))
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
-    tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
-    _name_outputs(tree)
+    tree = with_row_types(tree, environment.catalog, environment.scope)
+    name_outputs(tree)
     tree = expand_windows(canonical(tree))
     if parameters is None:
         parameters = infer(tree, environment, oids)
     sets = pg_compat.set_config_calls(tree)
     sql = finish(resolve_tables(tree, environment), environment, parameters)
     return Batch(sql, parameters, found, is_constant, sets)
+
+
+def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
+    """A copy of a statement with the expressions of SQL functions, and with tables of the past marked as such."""
+    tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    return at_versions(tree, environment.versions)
 
 
 _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
@@ -117,7 +128,7 @@ def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], enviro
     return plan_query(exp.select(*casts), environment)
 
 
-def _name_outputs(tree: exp.Expr) -> None:
+def name_outputs(tree: exp.Expr) -> None:
     """Name the unnamed outputs as PostgreSQL does: `count`, `?column?`, …"""
     select = tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
@@ -190,7 +201,7 @@ def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | No
         check_relation(catalog, user, relation, "SELECT", name.position)
         if relation.is_view:
             inner = replace(environment, scope=scope_of(relation), user=catalog.users[relation.owner])
-            check_reads(reference(relation, table.copy()).this, inner)
+            check_reads(reference(relation, table.copy(), catalog).this, inner)
 
 
 def _check_functions(tree: exp.Expr, environment: Environment) -> None:
@@ -214,15 +225,20 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
         relation = find_relation(name_of(table), environment)
         if relation is not None:
             qualify_columns(tree, table)
-            table.replace(
-                _inlined(relation, table, environment) if relation.is_view else _readable(relation, table, environment)
-            )
+            at = _at_version(table, environment)
+            table.replace(_inlined(relation, table, at) if relation.is_view else _readable(relation, table, at))
     return tree
+
+
+def _at_version(table: exp.Table, environment: Environment) -> Environment:
+    """The environment in which a table is read: at the snapshot that is asked for, if one is."""
+    snapshot = table.meta.get(SNAPSHOT)
+    return environment if snapshot is None else replace(environment, snapshot=snapshot, overlays={})
 
 
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """The query of a view, its own names resolved where the view is."""
-    subquery = reference(view, table)
+    subquery = reference(view, table, environment.catalog)
     resolve_tables(subquery.this, replace(environment, scope=scope_of(view)))
     return subquery
 
@@ -323,7 +339,7 @@ def _name_tables(environment: Environment) -> NameTables:
             except Error:
                 continue  # told when the statement is planned
             if relation is not None and relation.is_view:
-                subquery = reference(relation, table)
+                subquery = reference(relation, table, environment.catalog)
                 _name_tables(replace(environment, scope=scope_of(relation)))(subquery.this, tables)
                 table.replace(subquery)
                 continue

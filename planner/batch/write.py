@@ -23,6 +23,7 @@ from planner.batch.query import (
     finish,
     infer,
     plan_query,
+    prepared,
     qualify_columns,
     resolve_tables,
     staged_table,
@@ -84,7 +85,7 @@ def plan_insert(
     check_reads(source, environment)
     if statement.returning:
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
-    source = source.copy()
+    source = prepared(source, environment)
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
@@ -107,7 +108,7 @@ def plan_change(
     check_reads(statement.tree, environment, statement.tree.this)
     if statement.returning or _reads_columns(statement.tree):
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
-    tree = with_row_types(statement.tree.copy(), environment.catalog, environment.scope)
+    tree = with_row_types(prepared(statement.tree, environment), environment.catalog, environment.scope)
     types = {column.name: column.type for column in target.visible}
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)

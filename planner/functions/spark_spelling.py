@@ -24,6 +24,9 @@ _TRIES: dict[type[exp.Expr], str] = {
     exp.Div: "CASE WHEN _2 = -1 THEN try_subtract(0, _1) ELSE _1 DIV _2 END",
 }
 
+# The same where an error is to be one: Spark's own operators raise it, as it runs with ANSI's.
+_RAISING: dict[type[exp.Expr], str] = {exp.Div: "_1 DIV _2", exp.Neg: "0 - _1"}
+
 # Fields of `extract`, over `_2`; the second row only for timestamps.
 DATE_FIELDS: dict[str, str] = {
     "year": "year(_2)", "quarter": "quarter(_2)", "month": "month(_2)", "week": "weekofyear(_2)",
@@ -40,9 +43,12 @@ TIME_FIELDS: dict[str, str] = {
 UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 
 
-def for_spark(tree: exp.Expr) -> exp.Expr:
-    """The tree with calls, casts and operators in Spark's terms; what has no type is the planner's own, and stays."""
-    return rewrite_leaves_first(tree, _for_spark)
+def for_spark(tree: exp.Expr, lenient: bool = True) -> exp.Expr:
+    """The tree with calls, casts and operators in Spark's terms; what has no type is the planner's own, and stays.
+
+    `lenient` as in `duckdb_spelling`.
+    """
+    return rewrite_leaves_first(tree, lambda node: _for_spark(node, lenient))
 
 
 def spark_form(name: str, arguments: list[exp.Expr]) -> str | None:
@@ -76,11 +82,11 @@ def _count(form: str) -> int | None:
     return max((int(number) for number in re.findall(r"\b_(\d)\b", form)), default=0) if "(" in form else None
 
 
-def _for_spark(node: exp.Expr) -> exp.Expr | None:
+def _for_spark(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if type(node) in _TRIES and node.type is not None:
-        return _arithmetic(node)
+        return _arithmetic(node, lenient)
     if isinstance(node, exp.Cast):
-        return _cast(node)
+        return _cast(node, lenient)
     call = as_call(node)
     if call is None:
         return None
@@ -115,7 +121,7 @@ def _parsed(form: str) -> exp.Expr:
     return tree
 
 
-def _arithmetic(node: exp.Expr) -> exp.Expr | None:
+def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     type_ = sql_type(node.type)
     arguments = list(node.iter_expressions())
     types = [type_of_part(argument) for argument in arguments]
@@ -125,9 +131,12 @@ def _arithmetic(node: exp.Expr) -> exp.Expr | None:
         return _timestamp_first(node, arguments)
     if type_ is None or not type_.is_integer or DATE in types:
         return None
-    new = fill(_TRIES[type(node)], arguments)
+    form = _TRIES[type(node)] if lenient else _RAISING.get(type(node))
+    if form is None:
+        return None
+    new = fill(form, arguments)
     if isinstance(node, exp.Div | exp.Neg) and type_.name != "bigint":
-        return _try_cast(new, exp.DataType.build(type_.spark(), dialect="spark"))
+        return _try_cast(new, exp.DataType.build(type_.spark(), dialect="spark"), lenient)
     return new
 
 
@@ -139,11 +148,11 @@ def _timestamp_first(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return node
 
 
-def _try_cast(value: exp.Expr, to: exp.Expr) -> exp.Expr:
-    return exp.TryCast(this=value, to=to, safe=True)
+def _try_cast(value: exp.Expr, to: exp.Expr, lenient: bool) -> exp.Expr:
+    return exp.TryCast(this=value, to=to, safe=True) if lenient else exp.Cast(this=value, to=to)
 
 
-def _cast(node: exp.Cast) -> exp.Expr | None:
+def _cast(node: exp.Cast, lenient: bool) -> exp.Expr | None:
     """Spark's own casts to integers cut, and fail where there is no value."""
     source = type_of_part(node.this)
     target = sql_type(node.to)
@@ -159,4 +168,4 @@ def _cast(node: exp.Cast) -> exp.Expr | None:
         value = exp.Anonymous(this="rint", expressions=[value])
     elif target.is_integer and source.name == "numeric":
         value = exp.Anonymous(this="round", expressions=[value])
-    return _try_cast(value, to)
+    return _try_cast(value, to, lenient)

@@ -151,6 +151,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_relation(reader, "table")
     if reader.accept("VIEW"):
         return parse_alter_relation(reader, "view")
+    if reader.accept("SUBSCRIPTION"):
+        return parse_alter_relation(reader, "subscription")
     if reader.accept("SCHEMA"):
         return parse_alter_schema(reader)
     if reader.accept("DATABASE"):

@@ -28,11 +28,13 @@ from planner.parse.control import (
 from planner.parse.cursors import parse_close, parse_declare, parse_fetch
 from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
+from planner.parse.function import parse_create_function, parse_drop_function
 from planner.parse.naming import parse_comment
 from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.privileges import parse_grant, parse_revoke
 from planner.parse.schema import parse_create_schema, parse_drop_schema
 from planner.parse.show import parse_describe, parse_kill, parse_show
+from planner.parse.subscription import parse_create_subscription
 from planner.parse.table import parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.transactions import (
@@ -50,8 +52,10 @@ from planner.statements import (
     CreateMaterializedView,
     CreateView,
     DeclareCursor,
+    DeclareSubscriptionCursor,
     Drop,
     DropDatabase,
+    DropFunction,
     DropSchema,
     DropUser,
     Empty,
@@ -82,7 +86,7 @@ def _query(reader: TokenReader) -> Statement:
         return written
     if not isinstance(tree, exp.Query | exp.Values):
         raise syntax_error(reader.sql, 0)
-    return Query(tree)
+    return Query(tree, any(table.args.get("version") for table in tree.find_all(exp.Table)))
 
 
 def _create(reader: TokenReader) -> Statement:
@@ -99,6 +103,10 @@ def _create(reader: TokenReader) -> Statement:
         reader.identifier()
         reader.expect("TABLE")
         return replace(parse_create_table(reader), is_temporary=True)
+    if reader.accept("SUBSCRIPTION"):
+        return parse_create_subscription(reader)
+    if reader.accept("FUNCTION"):
+        return parse_create_function(reader)
     if reader.accept("SCHEMA"):
         return parse_create_schema(reader)
     if reader.accept("DATABASE"):
@@ -109,7 +117,7 @@ def _create(reader: TokenReader) -> Statement:
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, SCHEMA, DATABASE and USER are.",
+        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, SUBSCRIPTION, FUNCTION, SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -194,8 +202,10 @@ def _refuse_duplicates(options: tuple[Option, ...]) -> None:
         seen.add(option.name)
 
 
-def _drop(reader: TokenReader) -> Drop | DropSchema | DropDatabase | DropUser:
+def _drop(reader: TokenReader) -> Drop | DropFunction | DropSchema | DropDatabase | DropUser:
     reader.expect("DROP")
+    if reader.accept("FUNCTION"):
+        return parse_drop_function(reader)
     if reader.accept("SCHEMA"):
         return parse_drop_schema(reader)
     if reader.accept("DATABASE"):
@@ -208,6 +218,8 @@ def _drop(reader: TokenReader) -> Drop | DropSchema | DropDatabase | DropUser:
         kind = "view"
     elif reader.accept("TABLE"):
         kind = "table"
+    elif reader.accept("SUBSCRIPTION"):
+        kind = "subscription"
     else:
         raise Error(f"DROP {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if_exists = reader.accept("IF", "EXISTS")
@@ -225,7 +237,7 @@ def _prepare(reader: TokenReader) -> Prepare:
     return parse_prepare(reader, parse_statement)
 
 
-def _declare(reader: TokenReader) -> DeclareCursor:
+def _declare(reader: TokenReader) -> DeclareCursor | DeclareSubscriptionCursor:
     return parse_declare(reader, parse_statement)
 
 

@@ -83,6 +83,16 @@ class TokenReader:
             return True
         return False
 
+    def skip(self) -> None:
+        """Step over the current token, whatever it is."""
+        if self.at_end:
+            raise self.syntax_error()
+        self._index += 1
+
+    def back(self, tokens: int) -> None:
+        """Step back over so many tokens."""
+        self._index -= tokens
+
     def expect(self, *words: str) -> None:
         if not self.accept(*words):
             raise self.syntax_error()

@@ -29,6 +29,9 @@ _GRAMMAR = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
 _KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
 
 
+_UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")
+
+
 class Sparkwave(Postgres):
     """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written."""
 
@@ -61,6 +64,22 @@ class Sparkwave(Postgres):
             if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
                 return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
             return found
+
+        VERSION_PHRASES: ClassVar = {
+            **PostgresParser.VERSION_PHRASES,
+            ("FOR", "SYSTEM_VERSION"): "VERSION",
+        }
+
+        def _parse_version(self) -> Any:
+            """`AS OF NOW() - '5' SECOND`, which sqlglot would take for an alias."""
+            version = super()._parse_version()
+            value = version.expression if version is not None else None
+            if not isinstance(value, exp.Sub) or not value.expression.is_string or self._curr is None:
+                return version
+            if self._curr.text.upper().rstrip("S") in _UNITS:
+                value.set("expression", exp.Interval(this=value.expression, unit=exp.Var(this=self._curr.text)))
+                self._advance()
+            return version
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             """An interval with a clock is a cast of its text: sqlglot would drop the clock."""

@@ -1,0 +1,99 @@
+"""Queries for Spark: planned as a view's would be, and refused where Spark is not proven to answer as DuckDB does.
+
+What a view makes NULL, an error of one row, is an error here, as it is in a query on DuckDB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.batch.query import Environment, find_relation, name_outputs
+from planner.build.subqueries import order_of
+from planner.functions.functions import FUNCTIONS
+from planner.functions.operators import as_call
+from planner.nodes import expressions, walk
+from planner.parse.trees import is_cte, name_of, query_of
+from planner.sql_functions import with_functions
+from planner.statements import CreateMaterializedView, Name
+from planner.stream import StreamPlan, plan_view
+
+_HINT = "SET query_mode = local runs it in the server."
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """A query's plan; `order` is its ORDER BY over the numbers of its outputs, as SQL, or empty."""
+
+    plan: StreamPlan
+    order: str
+
+
+def reads_stored(tree: exp.Expr, environment: Environment) -> bool:
+    """Whether a query reads relations of users and nothing of the system: others are never distributed."""
+    tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not is_cte(t)]
+    return bool(tables) and all(find_relation(name_of(table), environment) is not None for table in tables)
+
+
+def plan_distributed(tree: exp.Expr, environment: Environment, width: int) -> Distributed:
+    """The plan of a query that has been planned for DuckDB and has so many outputs.
+
+    Raises Error 0A000 with the reason why it may not run.
+    """
+    catalog, scope = environment.catalog, environment.scope
+    if environment.versions or environment.overlays:
+        raise _refused("it reads the past, or what its transaction has written")
+    query = with_functions(tree, catalog, scope).copy()
+    if isinstance(query, exp.Values):
+        query = query_of(query)
+    name_outputs(query)
+    assert isinstance(query, exp.Query)
+    try:
+        names = tuple(f"output_{number}" for number in range(width))  # two of the query's own may be the same
+        view = CreateMaterializedView(Name(None, None, "query", 1), names, query, (), False, "")
+        plan = plan_view(view, catalog, scope)
+    except Error as error:
+        raise _refused(error.message.replace(" in a materialized view", ""), error.position) from error
+    if plan.duckdb_only is not None:
+        raise _refused(f"{plan.duckdb_only} is not proven to be the same there")
+    for node in walk(plan.root):
+        for part in (part for expression in expressions(node) for part in expression.walk()):
+            call = as_call(part)
+            if call is not None and call[0] in FUNCTIONS and FUNCTIONS[call[0]].raises:
+                raise _refused(f"{call[0]} would give NULL there where it is an error")
+    return Distributed(plan, _order(query))
+
+
+def _order(query: exp.Expr) -> str:
+    """Raises Error 0A000 for an order by something that is no output."""
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    order = query.args.get("order")
+    if order is None:
+        return ""
+    selects = query.selects if isinstance(query, exp.Query) else []
+    names = [select.alias_or_name for select in selects]
+    parts = []
+    for ordered in order.expressions:
+        by = ordered.this
+        if isinstance(by, exp.Literal) and by.is_int:
+            place = int(by.name)
+        elif isinstance(by, exp.Column) and not by.table and names.count(by.name) == 1:
+            place = names.index(by.name) + 1
+        else:
+            places = [n for n, select in enumerate(selects, start=1) if select.unalias() == by]
+            if not places or any(select.is_star for select in selects):
+                raise _refused("it is ordered by something that it does not return")
+            place = places[0]
+        found = order_of(str(place), ordered)
+        direction = "DESC" if found.descending else "ASC"
+        parts.append(f"{place} {direction} NULLS {'FIRST' if found.nulls_first else 'LAST'}")
+    return f" ORDER BY {', '.join(parts)}"
+
+
+def _refused(reason: str, position: int | None = None) -> Error:
+    message = f"this query cannot run on Spark: {reason}"
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, hint=_HINT, position=position)

@@ -1,0 +1,156 @@
+"""Parsing of CREATE and DROP FUNCTION (RisingWave: src/frontend/src/handler/create_sql_function.rs)."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import Type, parse_type
+from planner.parse.tokens import TokenReader
+from planner.statements import CreateFunction, DropFunction, Name
+
+
+def parse_create_function(reader: TokenReader) -> CreateFunction:
+    """From the word after FUNCTION on. Raises Error 0A000 for a language other than SQL, and for table functions."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    arguments = _arguments(reader)
+    result = _result(reader)
+    language, body, position = None, None, 0
+    while not reader.at_end:
+        start = reader.offset + 1
+        if reader.accept("LANGUAGE"):
+            language = _language(reader, start)
+        elif reader.accept("AS"):
+            if body is not None:
+                raise _twice(start)
+            position = reader.offset + 1
+            body = _of_query(reader.string(), position)
+        elif reader.accept("RETURN"):
+            if body is not None:
+                raise _twice(start)
+            position = reader.offset + 1
+            body = reader.rest.strip()
+            break
+        elif reader.peek() in ("STRICT", "RETURNS", "CALLED", "USING", "RUNTIME", "WITH"):
+            message = f"{reader.peek()} is not supported for a SQL function"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=start)
+        elif not (reader.accept("IMMUTABLE") or reader.accept("STABLE") or reader.accept("VOLATILE")):
+            raise reader.syntax_error()
+    if language is None:
+        raise Error("no language specified", errors.INVALID_FUNCTION_DEFINITION, hint="Add LANGUAGE SQL.")
+    if not body:
+        message = "AS or RETURN must be specified"
+        raise Error(message, errors.INVALID_FUNCTION_DEFINITION, position=len(reader.sql.rstrip()) + 1)
+    definition = f"CREATE FUNCTION {reader.sql[name.position - 1 :].strip()}"
+    return CreateFunction(name, arguments, result, body, position, if_not_exists, definition)
+
+
+def _twice(position: int) -> Error:
+    return Error("conflicting or redundant options", errors.SYNTAX_ERROR, position=position)
+
+
+def _language(reader: TokenReader, position: int) -> str:
+    language = reader.value().lower()
+    if language != "sql":
+        raise Error(
+            f'language "{language}" is not supported',
+            errors.FEATURE_NOT_SUPPORTED,
+            detail="A function is put in the place of its calls, which only one of SQL can be.",
+            hint="Write it with LANGUAGE SQL.",
+            position=position,
+        )
+    return language
+
+
+def _arguments(reader: TokenReader) -> tuple[tuple[str, Type], ...]:
+    """`([name] type, …)`. Raises Error 42P13 for a name that is there twice."""
+    if reader.accept("(", ")"):
+        return ()
+    placed = reader.parenthesised(lambda: (reader.offset + 1, *_argument(reader)))
+    seen: set[str] = set()
+    for position, name, _ in placed:
+        if name and name in seen:
+            message = f'parameter name "{name}" used more than once'
+            raise Error(message, errors.INVALID_FUNCTION_DEFINITION, position=position)
+        seen.add(name)
+    return tuple((name, type_) for _, name, type_ in placed)
+
+
+def _argument(reader: TokenReader) -> tuple[str, Type]:
+    """A type, or a name and a type: `double precision` is the first."""
+    start, words = reader.offset, _type_words(reader)
+    text = reader.sql[start : reader.offset].strip()
+    try:
+        return "", parse_type(text)
+    except Error as error:
+        if words < 2:
+            error.position = start + 1
+            raise
+    reader.back(words)
+    name = reader.identifier()
+    return name, _type(reader)
+
+
+def _type(reader: TokenReader) -> Type:
+    """Raises Error 42704 for an unknown type."""
+    start = reader.offset
+    _type_words(reader)
+    try:
+        return parse_type(reader.sql[start : reader.offset].strip())
+    except Error as error:
+        error.position = start + 1
+        raise
+
+
+_ENDS = frozenset(
+    {",", ")", "", "LANGUAGE", "AS", "RETURN", "RETURNS", "IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "DEFAULT", "="}
+)
+
+
+def _type_words(reader: TokenReader) -> int:
+    """Step over all that may be a type, with what is in its parentheses. Returns how many tokens these are."""
+    count = depth = 0
+    while depth or reader.peek() not in _ENDS:
+        if reader.at_end:
+            raise reader.syntax_error()
+        depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(reader.peek(), 0)
+        reader.skip()
+        count += 1
+    if not count:
+        raise reader.syntax_error()
+    return count
+
+
+def _result(reader: TokenReader) -> Type:
+    position = reader.offset + 1
+    if not reader.accept("RETURNS"):
+        raise Error("return type must be specified", errors.INVALID_FUNCTION_DEFINITION, position=position)
+    if reader.peek() in ("TABLE", "SETOF"):
+        message = f"a SQL function that returns {reader.peek()} is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    return _type(reader)
+
+
+def _of_query(text: str, position: int) -> str:
+    """The expression in `SELECT expression`. Raises Error 42601 or, where it is anything more, 0A000."""
+    reader = TokenReader(text)
+    if not reader.accept("SELECT") or reader.at_end:
+        message = "the body of a SQL function is SELECT with one expression"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+    return reader.rest.strip().rstrip(";").strip()
+
+
+def parse_drop_function(reader: TokenReader) -> DropFunction:
+    """From the word after FUNCTION on: `[IF EXISTS] name [(types)], … [CASCADE | RESTRICT]`."""
+    if_exists = reader.accept("IF", "EXISTS")
+    functions = reader.comma_separated(lambda: _dropped(reader))
+    cascade = reader.cascade()
+    reader.finish()
+    return DropFunction(functions, if_exists, cascade)
+
+
+def _dropped(reader: TokenReader) -> tuple[Name, tuple[Type, ...] | None]:
+    name = reader.name()
+    if reader.peek() != "(":
+        return name, None
+    return name, tuple(type_ for _, type_ in _arguments(reader))

@@ -1,0 +1,149 @@
+"""CREATE and DROP FUNCTION, of SQL functions: what they are is in `planner.sql_functions`."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.function_store import add_function
+from catalog.function_store import drop_function as remove_function
+from catalog.model import Function
+from catalog.types import Type
+from planner.batch.query import plan_query
+from planner.definitions import callers
+from planner.privileges import check_owner
+from planner.scopes import Scope
+from planner.sql_functions import Probe, check_function
+from planner.statements import CreateFunction, DropFunction, Name
+from server.placing import target_schema
+from server.result import Notice, Result
+from server.session import Session
+
+
+def create_function(session: Session, statement: CreateFunction) -> Result:
+    """Raises Error 42723 for one that is there, 42P13 for another type than it returns, and what its body does."""
+    store = session.context.store
+    with store.change() as cursor:  # checked in it, so that no function it calls can be dropped meanwhile
+        catalog, schema = store.catalog, target_schema(session, statement)
+        function = Function(
+            store.next_id(cursor),
+            session.database,
+            schema,
+            statement.name.name,
+            statement.arguments,
+            statement.result,
+            statement.body,
+            statement.definition,
+            session.user.name,
+        )
+        taken = catalog.functions_by_name.get((session.database, schema, function.name, len(function.arguments)))
+        if taken is not None:
+            return _taken(statement, function, taken)
+        scope = Scope(session.database, (schema,))
+        _check_type(session, statement, check_function(statement, catalog, scope))
+        add_function(cursor, function)
+    return Result("CREATE_FUNCTION")
+
+
+def _taken(statement: CreateFunction, function: Function, taken: Function) -> Result:
+    if taken.signature != function.signature:
+        raise Error(
+            f"another function {function.name} takes {len(function.arguments)} arguments",
+            errors.FEATURE_NOT_SUPPORTED,
+            detail=f"It is {taken.signature}; functions are told apart by the number of their arguments.",
+            position=statement.name.position,
+        )
+    if statement.if_not_exists:
+        return Result("CREATE_FUNCTION", notices=[Notice(f'function "{function.name}" already exists, skipping')])
+    message = f"function {function.signature} already exists"
+    raise Error(message, errors.DUPLICATE_FUNCTION, position=statement.name.position)
+
+
+def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:
+    """Raise Error 42P13 for a body of another type than is declared, and what is wrong with it in DuckDB's eyes."""
+    try:
+        session.describe_batch(plan_query(probe.call, session.environment))
+        [found] = session.describe_batch(plan_query(probe.body, session.environment))
+    except Error as error:
+        error.position = statement.body_position
+        raise
+    if probe.has_type and not _fits(found.type, statement.result):
+        raise Error(
+            f"return type mismatch in function declared to return {statement.result}",
+            errors.INVALID_FUNCTION_DEFINITION,
+            detail=f"Actual return type is {found.type}.",
+            position=statement.body_position,
+        )
+
+
+_MOMENTS = ("date", "timestamp without time zone", "timestamp with time zone")
+
+
+def _fits(found: Type, declared: Type) -> bool:
+    """Whether PostgreSQL would let a value of a type be assigned to another."""
+    if (found.is_numeric and declared.is_numeric) or (found.is_text and declared.is_text):
+        return True
+    if found.name in _MOMENTS and declared.name in _MOMENTS:
+        return True
+    return (found.name, found.dimensions) == (declared.name, declared.dimensions)
+
+
+def drop_function(session: Session, statement: DropFunction) -> Result:
+    """Raises Error 42883, 42725 for a name that several have, 42501, or 2BP01 for one that something calls."""
+    store = session.context.store
+    notices = []
+    with store.change() as cursor:
+        for name, types in statement.functions:
+            function = _find(session, name, types)
+            if function is None:
+                if not statement.if_exists:
+                    message = f"function {_written(name, types)} does not exist"
+                    raise Error(message, errors.UNDEFINED_FUNCTION, position=name.position)
+                notices.append(Notice(f'function "{_written(name, types)}" does not exist, skipping'))
+                continue
+            check_owner(session.user, function.securable, name.position)
+            _check_unused(session, function, name)
+            remove_function(cursor, function)
+    return Result("DROP_FUNCTION", notices=notices)
+
+
+def _check_unused(session: Session, function: Function, name: Name) -> None:
+    found = callers(session.context.store.catalog, [function])
+    if found:
+        raise Error(
+            f"function used by {len(found)} other objects.",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(f"{each} depends on it" for each in found),
+            hint="DROP the dependent objects first.",
+            position=name.position,
+        )
+
+
+def _find(session: Session, name: Name, types: tuple[Type, ...] | None) -> Function | None:
+    found = find_functions(session, name)
+    if types is not None:
+        found = [function for function in found if tuple(type_ for _, type_ in function.arguments) == types]
+    if len(found) > 1:
+        raise Error(
+            f'function name "{name}" is not unique',
+            errors.AMBIGUOUS_FUNCTION,
+            hint="Specify the argument list to select the function unambiguously.",
+            position=name.position,
+        )
+    return found[0] if found else None
+
+
+def find_functions(session: Session, name: Name) -> list[Function]:
+    """The functions of a name, in the first schema that has any."""
+    for schema in (name.schema,) if name.schema else session.scope.path:
+        found = [
+            function
+            for function in session.context.store.catalog.functions
+            if (function.database, function.schema, function.name) == (session.database, schema, name.name)
+        ]
+        if found:
+            return found
+    return []
+
+
+def _written(name: Name, types: tuple[Type, ...] | None) -> str:
+    return f"{name}({', '.join(map(str, types or ()))})"

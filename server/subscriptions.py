@@ -1,0 +1,58 @@
+"""CREATE SUBSCRIPTION: from now on the changes of a table or materialized view are kept, for cursors to read."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Relation, Subscription
+from catalog.subscription_store import add_subscription
+from planner.batch.query import failed_job
+from planner.bind import resolve_readable
+from planner.definitions import settled
+from planner.privileges import check_relation
+from planner.statements import CreateSubscription, Name
+from server.placing import existing_notice, refuse_temporary, target_schema
+from server.result import Result
+from server.session import Session
+
+
+def create_subscription(session: Session, statement: CreateSubscription) -> Result:
+    """Raises Error 42P01, 42809 for a view, 55000 for a view that is being created or has failed, 42710, 42501."""
+    existing = existing_notice(session, statement)
+    if existing is not None:
+        return Result("CREATE_SUBSCRIPTION", notices=[existing])
+    store = session.context.store
+    with store.change() as cursor:  # no commit comes between the snapshot and this one
+        environment = session.environment
+        upstream = followed(session, statement.upstream)
+        refuse_temporary(session, (upstream.id,))
+        schema = target_schema(session, statement)
+        relation = Relation(
+            id=store.next_id(cursor),
+            database=session.database,
+            schema=schema,
+            name=statement.name.name,
+            kind="subscription",
+            columns=(),
+            key=(),
+            definition=settled(statement.definition, schema, environment),
+            created=True,
+            owner=session.user.name,
+            upstreams=(upstream.id,),
+        )
+        store.create_relation(cursor, relation)
+        snapshot = store.lake.snapshot(cursor)
+        add_subscription(cursor, Subscription(relation.id, statement.retention_s, snapshot))
+    return Result("CREATE_SUBSCRIPTION")
+
+
+def followed(session: Session, name: Name) -> Relation:
+    """The table or materialized view of a name, whose rows the user may read."""
+    catalog = session.context.store.catalog
+    relation = resolve_readable(catalog, session.scope, name)
+    if not relation.is_stored:
+        message = f'"{name}" is not a table or materialized view'
+        raise Error(message, errors.WRONG_OBJECT_TYPE, position=name.position)
+    check_relation(catalog, session.user, relation, "SELECT", name.position)
+    failed_job(catalog, relation)
+    return relation

@@ -1,0 +1,145 @@
+"""Visibility and where queries run: implicit_flush, query_mode, and queries larger than memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers import Server, refused, rows
+
+Connection = psycopg.Connection[Any]
+
+
+def test_rows_are_in_the_views_when_a_write_returns(in_process_server: Server) -> None:
+    with in_process_server.connect() as own:
+        own.execute("CREATE TABLE seen (k int PRIMARY KEY, v int)")
+        own.execute("CREATE MATERIALIZED VIEW seen_sum AS SELECT sum(v) AS total FROM seen")
+        own.execute("SET rw_implicit_flush = true")
+        for mode in ("default", "all", "checkpoint"):
+            own.execute(f"SET visibility_mode = {mode}")
+            for number in range(3):
+                own.execute(f"INSERT INTO seen VALUES (1, {number}), (2, 1)")
+                assert rows(own, "SELECT total FROM seen_sum") == [(number + 1,)]
+        own.execute("DELETE FROM seen")
+        assert rows(own, "SELECT total FROM seen_sum") == [(None,)]
+
+
+@pytest.fixture(scope="module")
+def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with little memory."""
+    started = Server(tmp_path_factory.mktemp("small") / "data", duckdb_memory="200MB")
+    with started.connect() as own:
+        own.execute("CREATE TABLE big (k bigint, v varchar)")
+        own.execute("INSERT INTO big SELECT i, repeat(md5(i::varchar), 4) FROM range(1500000) AS r (i)")
+    yield started
+    started.kill()
+
+
+def test_a_query_larger_than_memory_spills(small_server: Server) -> None:
+    """The hash table of a join of 200 MB of text, and more, in less memory than that."""
+    spilled, is_over = [0], threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.02):
+            files = list((small_server.data / "spill").rglob("*"))
+            spilled.append(sum(file.stat().st_size for file in files if file.exists()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with small_server.connect() as own:
+        assert rows(own, "SELECT count(*) FROM big a JOIN big b ON a.v = b.v") == [(1_500_000,)]
+    is_over.set()
+    watcher.join()
+    assert max(spilled) > 10_000_000
+
+
+def test_a_query_beyond_that_fails_and_the_server_lives(small_server: Server) -> None:
+    with small_server.connect() as own:
+        error = refused(own, "SELECT string_agg(v || v, ',') = '' FROM big")  # one value cannot be spilled
+        assert error.sqlstate == "53200", str(error)
+        assert rows(own, "SELECT count(*) FROM big WHERE k < 10") == [(10,)]
+
+
+@pytest.fixture(scope="module")
+def spark(shared_server: Server) -> Iterator[Connection]:
+    """A session whose queries run on Spark."""
+    with shared_server.connect() as own:
+        own.execute("CREATE TABLE far (k int PRIMARY KEY, g int, n bigint, at timestamp)")
+        own.execute(
+            "INSERT INTO far SELECT i, i % 7, i * 10, TIMESTAMP '2026-01-01 00:00:00' + INTERVAL '1 minute' * i "
+            "FROM range(1000) AS r (i)"
+        )
+        own.execute("DELETE FROM far WHERE k = 500")
+        own.execute("CREATE VIEW far_view AS SELECT g, n FROM far WHERE k > 10")
+        yield own
+        own.execute("DROP VIEW far_view")
+        own.execute("DROP TABLE far")
+
+
+QUERIES = [
+    "SELECT count(*), sum(n), min(at), max(k) FROM far",
+    "SELECT g, count(*) AS c, sum(n) AS s FROM far WHERE k % 3 <> 1 GROUP BY g HAVING count(*) > 10 ORDER BY g DESC",
+    "SELECT k, n + 1 AS m FROM far ORDER BY m DESC LIMIT 5 OFFSET 2",
+    "SELECT a.k, b.n FROM far a JOIN far b ON a.k = b.g WHERE b.k < 40 ORDER BY 1, 2",
+    "SELECT a.k, b.k AS other FROM far a LEFT JOIN far b ON b.k = a.k + 998 WHERE a.k < 4 ORDER BY 1, 2 NULLS FIRST",
+    "SELECT DISTINCT g FROM far_view ORDER BY g",
+    "SELECT k FROM far WHERE k > 2000",
+    "SELECT g, k, row_number() OVER (PARTITION BY g ORDER BY k DESC) AS place FROM far WHERE k < 20 ORDER BY g, place",
+    "WITH few AS (SELECT * FROM far WHERE k < 3) SELECT k FROM few UNION ALL SELECT n FROM far WHERE k = 9 ORDER BY k",
+]
+
+
+@pytest.mark.spark
+def test_spark_answers_as_the_server_does(spark: Connection) -> None:
+    for query in QUERIES:
+        spark.execute("SET query_mode = local")
+        expected = spark.execute(query)
+        wanted, types = expected.fetchall(), [(c.name, c.type_code) for c in expected.description or ()]
+        spark.execute("SET query_mode = distributed")
+        found = spark.execute(query)
+        assert (found.fetchall(), [(c.name, c.type_code) for c in found.description or ()]) == (wanted, types), query
+    assert rows(spark, "EXPLAIN SELECT count(*) FROM far")[0] == (
+        "Distributed { engine: Spark, resource_group: default }",
+    )
+    # What is no business of Spark's runs in the server.
+    assert rows(spark, "SELECT 1") == [(1,)]
+    assert rows(spark, "SELECT relname FROM pg_class WHERE relname = 'far'") == [("far",)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("query", "sqlstate"),
+    [
+        ("SELECT 1 / (k - 1) FROM far", "22012"),
+        ("SELECT k * 2000000000 FROM far", "22003"),
+        ("SELECT CAST(n * 1000000 AS int) FROM far", "22003"),
+        ("SELECT k FROM far WHERE at::varchar ~ '1$'", "0A000"),
+        ("SELECT k FROM far ORDER BY n % 3", "0A000"),
+        ("SELECT a.k FROM far a LEFT JOIN far b ON a.k < b.k", "0A000"),
+        ("SELECT k FROM far FOR SYSTEM_TIME AS OF NOW()", "0A000"),
+        ("SELECT a.k, b.k FROM far a JOIN far b ON a.k = b.g", "0A000"),
+        ("SELECT nothing FROM far", "42703"),
+    ],
+)
+def test_errors_of_distributed_queries(spark: Connection, query: str, sqlstate: str) -> None:
+    spark.execute("SET query_mode = distributed")
+    error = refused(spark, query)
+    assert error.sqlstate == sqlstate, str(error)
+
+
+@pytest.mark.spark
+def test_a_distributed_query_can_be_stopped(spark: Connection, tmp_path: Path) -> None:
+    spark.execute("SET query_mode = distributed")
+    long = "SELECT count(*) FROM far a JOIN far b ON a.g = b.g JOIN far c ON b.g = c.g JOIN far d ON c.g = d.g"
+    timer = threading.Timer(2, spark.cancel)
+    timer.start()
+    assert refused(spark, long).sqlstate == "57014"
+    timer.join()
+    spark.execute("SET statement_timeout = '1500ms'")
+    assert refused(spark, long).sqlstate == "57014"
+    spark.execute("SET statement_timeout TO DEFAULT")
+    assert rows(spark, "SELECT count(*) FROM far") == [(999,)]
