@@ -27,3 +27,10 @@ def forget_comments(cursor: Cursor, object_ids: Iterable[int]) -> None:
     listed = ", ".join(map(str, object_ids))
     if listed:
         cursor.execute(f"DELETE FROM {_TABLE} WHERE object_id IN ({listed})")
+
+
+def rename_comment(cursor: Cursor, object_id: int, column: str, name: str) -> None:
+    """A column is called otherwise."""
+    cursor.execute(
+        f"UPDATE {_TABLE} SET column_name = ? WHERE object_id = ? AND column_name = ?", [name, object_id, column]
+    )

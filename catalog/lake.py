@@ -138,14 +138,7 @@ class Lake:
     @contextlib.contextmanager
     def table_transaction(self, cursor: Cursor, *tables: LakeTable) -> Iterator[Cursor]:
         """A transaction of any length that writes some tables: writers of the same tables wait, others do not."""
-        ordered = sorted(
-            set(tables), key=lambda table: (table.schema, table.name)
-        )  # so that no two wait for each other
-        with contextlib.ExitStack() as held:
-            for table in ordered:
-                held.enter_context(self._table_locks.setdefault(table, threading.Lock()))
-                self._writing[table] = time.monotonic()
-                held.callback(self._writing.pop, table)
+        with self.holding(*tables):
             cursor.execute("BEGIN")
             try:
                 yield cursor
@@ -153,7 +146,7 @@ class Lake:
                     self._commit(cursor)
             except BaseException:
                 rollback(cursor)
-                for table in ordered:
+                for table in sorted(set(tables), key=_by_name):
                     self._delete_unfinished_files(cursor, table)
                 raise
 
@@ -171,6 +164,16 @@ class Lake:
         """Wait until there have been more than so many commits, or for so long."""
         with self._committed:
             self._committed.wait_for(lambda: self.commits > commits, seconds)
+
+    @contextlib.contextmanager
+    def holding(self, *tables: LakeTable) -> Iterator[None]:
+        """While entered, nobody else writes these tables' rows."""
+        with contextlib.ExitStack() as held:
+            for table in sorted(set(tables), key=_by_name):  # so that no two wait for each other
+                held.enter_context(self._table_locks.setdefault(table, threading.Lock()))
+                self._writing[table] = time.monotonic()
+                held.callback(self._writing.pop, table)
+            yield
 
     def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable) -> None:
         """Delete the files of a table that no snapshot knows, while nobody writes it.
@@ -274,6 +277,10 @@ def _last_commit_time(cursor: Cursor) -> int:
     return row[0] if row else 0
 
 
+def _by_name(table: LakeTable) -> tuple[str, str]:
+    return table.schema, table.name
+
+
 def rollback(cursor: Cursor) -> None:
     """Roll back if a transaction is open."""
     with contextlib.suppress(duckdb.Error):
@@ -374,7 +381,7 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"Ambiguous reference|ambiguous", errors.AMBIGUOUS_COLUMN),
     (r"must appear in the GROUP BY|GROUP BY clause", errors.GROUPING_ERROR),
     (r"Type with name .* does not exist", errors.UNDEFINED_OBJECT),
-    (r"NOT NULL constraint", errors.NOT_NULL_VIOLATION),
+    (r"NOT.NULL constraint", errors.NOT_NULL_VIOLATION),
     (r"Could not convert string", errors.INVALID_TEXT_REPRESENTATION),
     (
         r"Cannot (compare|mix) values of type|Could not (choose|cast)|Unimplemented type for cast",

@@ -125,4 +125,20 @@ MIGRATIONS: tuple[str, ...] = (
         definition VARCHAR
     )
     """,
+    # Columns come, go and are renamed: see `catalog.model.Column`. NULL stands for what a column is without all that.
+    """
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN generated VARCHAR;
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN lake_name VARCHAR;
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN since BIGINT;
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN former_names VARCHAR[];
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN former_until BIGINT[];
+    -- What an INSERT does with a key that is there.
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN conflict VARCHAR;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN version_columns VARCHAR[];
+    UPDATE lake.sparkwave.relations SET conflict = if(append_only, 'ignore', 'overwrite');
+    -- What the lake called columns that are gone: no other gets such a name, under which files still have the old one.
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN dropped_columns VARCHAR[];
+    -- A view's definition as clients see it, where that is not the stored one.
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN shown VARCHAR
+    """,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -18,13 +18,31 @@ RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
 
 @dataclass(frozen=True)
 class Column:
-    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out. `default` is an expression of SQL."""
+    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out.
+
+    `default` and `generated` are expressions of SQL; the second is computed from the row at every write. `made_as` is
+    the column of the lake table, which keeps that name whatever the column is called later; None for the same. `since`
+    is the id that the change took which added it: definitions with a lower id do not see it. `former` are the names it
+    had before, each with the id of the rename that ended it: definitions with a lower id go by that name.
+    """
 
     name: str
     type: Type
     is_hidden: bool = False
     not_null: bool = False
     default: str | None = None
+    generated: str | None = None
+    made_as: str | None = None
+    since: int = 0
+    former: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def lake_name(self) -> str:
+        return self.made_as or self.name
+
+    def name_for(self, reader: int) -> str:
+        """What a definition with this id calls it."""
+        return next((name for name, until in self.former if reader < until), self.name)
 
 
 @dataclass(frozen=True)
@@ -33,6 +51,25 @@ class Watermark:
 
     column: str
     delay_us: int
+
+
+# What becomes of a row whose key a table has already (RisingWave: src/sqlparser/src/ast, OnConflict): it takes the
+# stored row's place, is left out, or gives the stored row those of its values that are not NULL.
+OVERWRITE, IGNORE, UPDATE_IF_NOT_NULL = "overwrite", "ignore", "update if not null"
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """What an INSERT does with a key that is there; with `versions`, only if the new row's are not lower.
+
+    They are columns, the first of which counts most; NULL is the lowest.
+    """
+
+    action: str = OVERWRITE
+    versions: tuple[str, ...] = ()
+
+
+REPLACE = Conflict()
 
 
 @dataclass(frozen=True)
@@ -45,7 +82,8 @@ class Relation:
     `key` names the stream key: the columns by which a change finds its row. For a table without a primary key it
     is `_row_id`, which is not stored: it is the lake's row id (bigint), kept through updates and compaction.
     `made_as` is its lake table, which keeps that name whatever the relation is called later, so that old snapshots and
-    change feeds find it; None before it is made.
+    change feeds find it; None before it is made. `dropped` are the columns that the lake table has had.
+    `shown` is the definition of a view as it would be written now, where that is another.
     """
 
     id: int
@@ -63,6 +101,9 @@ class Relation:
     watermark: Watermark | None = None
     owner: str = ROOT
     made_as: LakeTable | None = None
+    conflict: Conflict = REPLACE
+    dropped: tuple[str, ...] = ()
+    shown: str | None = None
 
     @property
     def securable(self) -> Securable:
@@ -115,8 +156,33 @@ class Relation:
         """The declared primary key; empty when the table has none."""
         return () if self.key == (ROW_ID,) or not self.is_table else self.key
 
+    @property
+    def fills_up(self) -> bool:
+        """Whether a new row may be a part of the stored one with its key."""
+        return bool(self.primary_key) and self.conflict.action == UPDATE_IF_NOT_NULL
+
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
+
+    @property
+    def row_shape(self) -> tuple[object, ...]:
+        """What a row has to be like to be written."""
+        return tuple((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns)
+
+    @cached_property
+    def is_renamed(self) -> bool:
+        """Whether a column is called otherwise in the lake."""
+        return any(column.lake_name != column.name for column in self.columns)
+
+    def as_of(self, reader: int | None) -> Relation:
+        """The relation as the definition with this id knows it, None as it is now: without later columns, and under the
+        names of then. So what a definition means never changes."""
+        if reader is None or all(c.since < reader and c.name_for(reader) == c.name for c in self.columns):
+            return self
+        names = {column.name: column.name_for(reader) for column in self.columns}
+        watermark = self.watermark and replace(self.watermark, column=names[self.watermark.column])
+        columns = tuple(replace(c, name=names[c.name], made_as=c.lake_name) for c in self.columns if c.since < reader)
+        return replace(self, columns=columns, key=tuple(names.get(k, k) for k in self.key), watermark=watermark)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
     """Store the names, schemas and definitions of relations."""
     for relation in relations:
         cursor.execute(
-            f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ? WHERE id = ?",
-            [relation.schema, relation.name, relation.definition, relation.id],
+            f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ?, shown = ? WHERE id = ?",
+            [relation.schema, relation.name, relation.definition, relation.shown, relation.id],
         )
 
 

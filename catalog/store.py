@@ -14,15 +14,28 @@ from itertools import chain, count
 from typing import Any
 
 from catalog import errors
+from catalog.columns import load_columns, put_columns, replace_columns
 from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.function_store import load_functions
 from catalog.lake import Cursor, Lake
-from catalog.model import CREATED, CREATING, FAILED, INITIAL, Catalog, Column, Epoch, Job, Relation, Watermark
+from catalog.model import (
+    CREATED,
+    CREATING,
+    FAILED,
+    INITIAL,
+    OVERWRITE,
+    Catalog,
+    Column,
+    Conflict,
+    Epoch,
+    Job,
+    Relation,
+    Watermark,
+)
 from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.subscription_store import load_subscriptions
-from catalog.types import parse_type
 from catalog.user_store import forget_grants, load_grants, load_users, put_grants
 from catalog.users import PUBLIC, ROOT, Grant, Securable
 
@@ -109,16 +122,19 @@ class Store:
     def _load_relations(self) -> dict[str, Any]:
         rows = self._cursor.execute(
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
-            "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name "
+            "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
+            f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
+            "shown "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
         relations = tuple(
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
                      tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
-                     owner, LakeTable(lake_schema_, lake_name))
+                     owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
+                     shown)
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
-                column, delay, owner, lake_schema_, lake_name in rows
+                column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown in rows
         )  # fmt: skip
         return {"relations": relations}
 
@@ -153,18 +169,11 @@ class Store:
         return tuple(replace(job, order=tuple((before, after) for before, after in job.order)) for job in jobs)
 
     def _load_columns(self, ids: set[int]) -> None:
-        """The columns of relations not seen before; a relation's columns never change."""
+        """The columns of relations not seen before or altered since."""
         self._columns = {id_: columns for id_, columns in self._columns.items() if id_ in ids}
         new = ids - set(self._columns)
-        if not new:
-            return
-        found: dict[int, list[Column]] = {id_: [] for id_ in new}
-        for relation_id, name, type_, is_hidden, not_null, default in self._cursor.execute(
-            f"SELECT relation_id, name, type, is_hidden, not_null, column_default FROM {system_table('columns')} "
-            f"WHERE relation_id IN ({', '.join(map(str, new))}) ORDER BY relation_id, position"
-        ).fetchall():
-            found[relation_id].append(Column(name, parse_type(type_), is_hidden, not_null, default))
-        self._columns |= {id_: tuple(columns) for id_, columns in found.items()}
+        if new:
+            self._columns |= load_columns(self._cursor, new)
 
     @contextlib.contextmanager
     def change(self, cursor: Cursor | None = None) -> Iterator[Cursor]:
@@ -236,8 +245,8 @@ class Store:
         cursor.execute(
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
-            "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?)",
+            "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
+            "version_columns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -255,22 +264,36 @@ class Store:
                 relation.watermark.delay_us if relation.watermark else None,
                 relation.lake_table.schema,
                 relation.lake_table.name,
+                relation.conflict.action,
+                list(relation.conflict.versions),
             ],
         )
         if relation.created:
             cursor.execute(f"UPDATE {system_table('relations')} SET created_at = now() WHERE id = ?", [relation.id])
-        columns = [
-            [relation.id, position, c.name, str(c.type), c.is_hidden, c.not_null, c.default]
-            for position, c in enumerate(relation.columns, start=1)
-        ]
-        if columns:
-            cursor.executemany(f"INSERT INTO {system_table('columns')} VALUES (?, ?, ?, ?, ?, ?, ?)", columns)
+        put_columns(cursor, relation.id, relation.columns)
         if relation.is_stored:
             # What a view's query makes certain needs no constraint.
             stored = relation.stored if relation.is_table else [replace(c, not_null=False) for c in relation.stored]
             cursor.execute(f"CREATE SCHEMA IF NOT EXISTS lake.{quote(relation.lake_table.schema)}")
             self.create_table(cursor, relation.lake_name, tuple(stored))
         return relation
+
+    def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
+        """Store what ALTER TABLE has made of a table: its columns, and what names them."""
+        self._columns.pop(relation.id, None)
+        replace_columns(cursor, relation)
+        cursor.execute(
+            f"UPDATE {system_table('relations')} SET key = ?, definition = ?, watermark_column = ?, "
+            "version_columns = ?, dropped_columns = ? WHERE id = ?",
+            [
+                list(relation.key),
+                relation.definition,
+                relation.watermark.column if relation.watermark else None,
+                list(relation.conflict.versions),
+                list(relation.dropped),
+                relation.id,
+            ],
+        )
 
     def _free_lake_table(self, relation: Relation) -> LakeTable:
         """The relation's own name, with its id behind if a lake table has it: of another that was called so once."""

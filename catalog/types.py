@@ -137,6 +137,11 @@ class Type:
         return -1
 
     @property
+    def digits(self) -> tuple[int, int]:
+        """Of a numeric, how many digits are stored and how many of them after the point."""
+        return DEFAULT_NUMERIC if self.precision is None else (self.precision, self.scale or 0)
+
+    @property
     def is_integer(self) -> bool:
         return not self.dimensions and self.name in ("smallint", "integer", "bigint")
 
@@ -173,8 +178,7 @@ class Type:
             return f"{name}({', '.join(f'{quote(field)} {type_.duckdb()}' for field, type_ in self.fields)})"
         if self.name != "numeric":
             return name
-        precision, scale = DEFAULT_NUMERIC if self.precision is None else (self.precision, self.scale or 0)
-        return f"{name}({precision},{scale})"
+        return f"{name}({self.digits[0]},{self.digits[1]})"
 
 
 BOOLEAN, SMALLINT, INTEGER, BIGINT = Type("boolean"), Type("smallint"), Type("integer"), Type("bigint")

@@ -6,11 +6,14 @@ From DuckLake's specification 1.0, tables `ducklake_data_file`, `ducklake_delete
 - a delete file lists (`file_path`, `pos`), with a snapshot a row where it has that column;
 - small inserts and deletes live in the catalog (`ducklake_inlined_data_*`, and `ducklake_inlined_delete_*`, whose
   `row_id` is the position in the file).
+- a column that was added later is not in a file, or in a table of inlined rows; where it was added with a value
+  (`initial_default` in `ducklake_column`) those rows have that value. Column ids are the files' field ids.
 The deletes and the inlined rows are small: DuckDB writes each as one Parquet file beside the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,26 +27,37 @@ SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
 
 @dataclass(frozen=True)
 class DataFile:
-    """`row_id_start` is None when the file has a column of row ids. `row_count` is rows, deleted ones included."""
+    """`row_id_start` is None when the file has a column of row ids. `row_count` is rows, deleted ones included.
+
+    `missing` are the columns, as the lake calls them, that were added with a value after the file was written.
+    """
 
     path: str
     row_id_start: int | None
     row_count: int
     has_row_ids: bool
     has_snapshot_ids: bool
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def shape(self) -> tuple[bool, bool, frozenset[str]]:
+        """Files of one shape can be read together."""
+        return self.has_row_ids, self.has_snapshot_ids, self.missing
 
 
 @dataclass(frozen=True)
 class TableFiles:
     """A table at a snapshot.
 
-    `deletes` is a Parquet file of (file_name, pos), `inlined` one of the table's columns and `_row_id`.
+    `deletes` is a Parquet file of (file_name, pos), `inlined` one of the table's columns and `_row_id`. `defaults` are
+    the values, as SQL, that rows have which lack a column.
     """
 
     snapshot: int
     files: tuple[DataFile, ...]
     deletes: Path | None
     inlined: Path | None
+    defaults: Mapping[str, str]
 
 
 def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Path) -> TableFiles:
@@ -55,15 +69,20 @@ def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Path
         f"FROM {METADATA}.ducklake_data_file WHERE table_id = ? AND {live} ORDER BY row_id_start",
         [directory, table_id],
     ).fetchall()
-    special = _internal_columns(cursor, [path for _, path, _, _ in rows])
+    added = _added(cursor, relation, table_id, live)
+    special = _special_columns(
+        cursor, [path for _, path, _, _ in rows], {id_: name for id_, (name, _) in added.items()}
+    )
+    defaults = dict(added.values())
     files = []
     for _, path, start, count in rows:
         found = special.get(path, set())
-        files.append(DataFile(path, start, count, ROW_ID_COLUMN in found, SNAPSHOT_COLUMN in found))
+        missing = frozenset(defaults.keys() - found)
+        files.append(DataFile(path, start, count, ROW_ID_COLUMN in found, SNAPSHOT_COLUMN in found, missing))
     paths = {file_id: path for file_id, path, _, _ in rows}
     deletes = _deletes(cursor, table_id, directory, live, snapshot, paths, scratch / "deletes.parquet")
-    inlined = _inlined(cursor, relation, table_id, live, scratch / "inlined.parquet")
-    return TableFiles(snapshot, tuple(files), deletes, inlined)
+    inlined = _inlined(cursor, relation, table_id, live, defaults, scratch / "inlined.parquet")
+    return TableFiles(snapshot, tuple(files), deletes, inlined, defaults)
 
 
 def _locate(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, str]:
@@ -80,16 +99,29 @@ def _locate(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, str
     return table_id, schema_path + path if is_relative else path
 
 
-def _internal_columns(cursor: Cursor, paths: list[str]) -> dict[str, set[str]]:
+def _added(cursor: Cursor, relation: Relation, table_id: int, live: str) -> dict[int, tuple[str, str]]:
+    """The columns that were added with a value for the rows that were there: by id the name, and the value as SQL."""
+    types = {column.lake_name: column.type.duckdb() for column in relation.stored}
+    rows = cursor.execute(
+        f"SELECT column_id, column_name, initial_default FROM {METADATA}.ducklake_column "
+        f"WHERE table_id = ? AND parent_column IS NULL AND initial_default IS NOT NULL AND {live}",
+        [table_id],
+    ).fetchall()
+    return {id_: (n, f"CAST({literal(value)} AS {types[n]})") for id_, n, value in rows if n in types}
+
+
+def _special_columns(cursor: Cursor, paths: list[str], added: Mapping[int, str]) -> dict[str, set[str]]:
+    """Which files have which of the columns that are not in all of them; `added` by field id."""
     if not paths:
         return {}
     listed = ", ".join(map(literal, paths))
+    internal = f"name IN ({literal(ROW_ID_COLUMN)}, {literal(SNAPSHOT_COLUMN)})"
+    ids = f" OR field_id IN ({', '.join(map(str, added))})" if added else ""
     found: dict[str, set[str]] = {}
-    for path, name in cursor.execute(
-        f"SELECT file_name, name FROM parquet_schema([{listed}]) WHERE name IN (?, ?)",
-        [ROW_ID_COLUMN, SNAPSHOT_COLUMN],
+    for path, name, field_id in cursor.execute(
+        f"SELECT file_name, name, field_id FROM parquet_schema([{listed}]) WHERE {internal}{ids}"
     ).fetchall():
-        found.setdefault(path, set()).add(name)
+        found.setdefault(path, set()).add(added.get(field_id, name))
     return found
 
 
@@ -108,7 +140,8 @@ def _deletes(
         f"WHERE table_id = ? AND {live}",
         [directory, table_id],
     ).fetchall():
-        filtered = f"WHERE {SNAPSHOT_COLUMN} <= {snapshot}" if path in _internal_columns(cursor, [path]) else ""
+        has_snapshots = SNAPSHOT_COLUMN in _special_columns(cursor, [path], {}).get(path, ())
+        filtered = f"WHERE {SNAPSHOT_COLUMN} <= {snapshot}" if has_snapshots else ""
         parts.append(
             f"SELECT parse_filename(file_path) AS file_name, pos FROM read_parquet({literal(path)}) {filtered}"
         )
@@ -122,18 +155,25 @@ def _deletes(
     return _write(cursor, parts, target)
 
 
-def _inlined(cursor: Cursor, relation: Relation, table_id: int, live: str, target: Path) -> Path | None:
+def _inlined(
+    cursor: Cursor, relation: Relation, table_id: int, live: str, defaults: Mapping[str, str], target: Path
+) -> Path | None:
     parts = []
-    columns = ", ".join(map(quote, _stored_names(relation.stored)))
     for (name,) in cursor.execute(
         f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = ?", [table_id]
     ).fetchall():
-        parts.append(f"SELECT {columns}, row_id AS {quote(ROW_ID)} FROM {METADATA}.{quote(name)} WHERE {live}")
+        table = f"{METADATA}.{quote(name)}"
+        present = {column for column, *_ in cursor.execute(f"SELECT * FROM {table} LIMIT 0").description or ()}
+        columns = ", ".join(_inlined_column(column, present, defaults) for column in relation.stored)
+        parts.append(f"SELECT {columns}, row_id AS {quote(ROW_ID)} FROM {table} WHERE {live}")
     return _write(cursor, parts, target)
 
 
-def _stored_names(columns: tuple[Column, ...]) -> list[str]:
-    return [column.name for column in columns]
+def _inlined_column(column: Column, present: set[str], defaults: Mapping[str, str]) -> str:
+    """A column from a table of inlined rows, which has those that the table had when it was made."""
+    name = column.lake_name
+    stored = quote(name) if name in present else defaults.get(name, "NULL")
+    return f"CAST({stored} AS {column.type.duckdb()}) AS {quote(name)}"
 
 
 def _metadata_has(cursor: Cursor, table: str) -> bool:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from catalog.errors import Error
 from catalog.lake import DISK_FULL, Cursor, Lake, disk_full
 from catalog.model import ROW_ID, Relation, row_id_column
-from catalog.names import literal
+from catalog.names import literal, quote
 from catalog.row_ids import ALL, NONE, RowIds
 from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled, program
 from executor.groups import Group
@@ -106,7 +106,7 @@ class SparkEngine:
         columns = list(scan.columns)
         if needs_row_id and ROW_ID not in columns:
             columns.append(ROW_ID)
-        parts = list(self._read_parts(table, scan.relation, columns, needs_row_id, rows))
+        parts = list(self._read_parts(cursor, table, scan.relation, columns, needs_row_id, rows))
         frame = parts[0]
         for part in parts[1:]:
             frame = frame.unionByName(part)
@@ -115,27 +115,28 @@ class SparkEngine:
         return frame.select(*(F.col(f"`{name}`") for name in scan.columns))
 
     def _read_parts(
-        self, table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool, rows: RowIds
-    ) -> Iterator[DataFrame]:
-        plain = [file for file in table.files if not file.has_row_ids and _overlaps(file, rows)]
-        tracked = [file for file in table.files if file.has_row_ids]
-        for files in (plain, tracked):
-            for has_snapshots in (False, True):
-                chosen = [file for file in files if file.has_snapshot_ids == has_snapshots]
-                if chosen:
-                    yield self._read_group(chosen, table, relation, columns, needs_row_id)
+        self, cursor: Cursor, table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool,
+        rows: RowIds,
+    ) -> Iterator[DataFrame]:  # fmt: skip
+        chosen = [file for file in table.files if file.has_row_ids or _overlaps(file, rows)]
+        for shape in dict.fromkeys(file.shape for file in chosen):
+            files = [file for file in chosen if file.shape == shape]
+            yield self._read_group(cursor, files, table, relation, columns, needs_row_id)
         if table.inlined is not None:
-            yield self.session.read.schema(_schema(relation, columns)).parquet(f"file://{table.inlined}")
-        if (not table.files and table.inlined is None) or not (plain or tracked or table.inlined):
+            frame = self.session.read.schema(_schema(relation, columns, lake=True)).parquet(f"file://{table.inlined}")
+            yield _named(frame, relation, columns)
+        if not chosen and table.inlined is None:
             yield self.session.createDataFrame([], _schema(relation, columns))
 
     def _read_group(
-        self, files: list[DataFile], table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool
-    ) -> DataFrame:
-        """Files of one shape: with or without row id and snapshot columns."""
+        self, cursor: Cursor, files: list[DataFile], table: TableFiles, relation: Relation, columns: list[str],
+        needs_row_id: bool,
+    ) -> DataFrame:  # fmt: skip
+        """Files of one shape, whose columns have the names of the lake."""
         first = files[0]
-        stored = {column.name for column in relation.stored}
-        schema = _schema(relation, [name for name in columns if name in stored])
+        by_name = {column.name: column for column in relation.stored}
+        there = [n for n in columns if n in by_name and by_name[n].lake_name not in first.missing]
+        schema = _schema(relation, there, lake=True)
         if first.has_row_ids:
             schema += f", {ROW_ID_COLUMN} BIGINT"
         if first.has_snapshot_ids:
@@ -150,13 +151,23 @@ class SparkEngine:
             deletes = self.session.read.schema("file_name STRING, pos BIGINT").parquet(f"file://{table.deletes}")
             gone = (frame["_file"] == deletes["file_name"]) & (frame["_pos"] == deletes["pos"])
             frame = frame.join(F.broadcast(deletes), gone, "left_anti")
+        missing = [name for name in columns if name in by_name and name not in there]
+        if missing:
+            frame = frame.crossJoin(F.broadcast(self._defaults(cursor, table, relation, missing)))
         if derives_row_id:
             starts = {Path(file.path).name: file.row_id_start for file in files}
             start = F.create_map(*(F.lit(part) for pair in starts.items() for part in pair))
             frame = frame.withColumn(ROW_ID, F.try_element_at(start, F.col("_file")) + F.col("_pos"))
         elif needs_row_id:
             frame = frame.withColumn(ROW_ID, F.col(ROW_ID_COLUMN))
-        return frame.select(*(F.col(f"`{name}`") for name in columns))
+        return _named(frame, relation, columns)
+
+    def _defaults(self, cursor: Cursor, table: TableFiles, relation: Relation, names: list[str]) -> DataFrame:
+        """One row of the values that files have which lack these columns, under the names of the lake."""
+        lake_names = [column.lake_name for column in relation.stored if column.name in names]
+        values = ", ".join(f"{table.defaults[name]} AS {quote(name)}" for name in lake_names)
+        exported = self._export(cursor, f"SELECT {values}")
+        return self.session.read.schema(_schema(relation, names, lake=True)).parquet(f"file://{exported}")
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
@@ -323,10 +334,18 @@ def _writer_options(texts: Iterable[str]) -> dict[str, str | int]:
     }
 
 
-def _schema(relation: Relation, columns: Sequence[str]) -> str:
-    """Spark's schema of some columns of a relation. Raises Error 0A000 for a type Spark cannot hold."""
-    types = {column.name: column.type for column in (row_id_column(), *relation.columns)}
-    return ", ".join(f"`{name}` {types[name].spark()}" for name in columns)
+def _schema(relation: Relation, columns: Sequence[str], lake: bool = False) -> str:
+    """Spark's schema of some columns of a relation, under the names of the lake if so. Raises Error 0A000 for a type
+    Spark cannot hold."""
+    by_name = {column.name: column for column in (row_id_column(), *relation.columns)}
+    chosen = (by_name[name] for name in columns)
+    return ", ".join(f"`{column.lake_name if lake else column.name}` {column.type.spark()}" for column in chosen)
+
+
+def _named(frame: DataFrame, relation: Relation, columns: Sequence[str]) -> DataFrame:
+    """Some columns of a frame with the names of the lake, under their own."""
+    lake_names = {column.name: column.lake_name for column in relation.columns}
+    return frame.select(*(F.col(f"`{lake_names.get(name, name)}`").alias(name) for name in columns))
 
 
 def _overlaps(file: DataFile, rows: RowIds) -> bool:

@@ -77,8 +77,13 @@ def rows_added(scan: Scan, version: Version) -> str:
 
 
 def _columns(scan: Scan) -> str:
-    """The scanned columns; a table's `_row_id` is the lake's row id."""
-    is_row_id = scan.relation.is_table
-    return ", ".join(
-        f"rowid AS {quote(ROW_ID)}" if is_row_id and name == ROW_ID else quote(name) for name in scan.columns
-    )
+    """The scanned columns, under the names that the view knows; a table's `_row_id` is the lake's row id."""
+    return ", ".join(_column(scan.relation, name) for name in scan.columns)
+
+
+def _column(relation: Relation, name: str) -> str:
+    if relation.is_table and name == ROW_ID:
+        return f"rowid AS {quote(ROW_ID)}"
+    column = relation.column(name)
+    stored = column.lake_name if column is not None else name
+    return quote(name) if stored == name else f"{quote(stored)} AS {quote(name)}"

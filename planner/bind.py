@@ -43,7 +43,7 @@ __all__ = [
 
 
 def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
-    """The relation a name means, if there is one: of temporary ones the session's.
+    """The relation a name means, if there is one, as it is known there: of temporary ones the session's.
 
     Raises Error 0A000 for another database's.
     """
@@ -53,7 +53,7 @@ def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
         schemas = (scope.temporary,)
     own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
     found = (catalog.find(scope.database, schema, name.name) for schema in own)
-    return next((relation for relation in found if relation is not None), None)
+    return next((relation.as_of(scope.as_of) for relation in found if relation is not None), None)
 
 
 def check_database(name: Name, database: str) -> None:
@@ -178,7 +178,10 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
 
 
 def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation]) -> None:
-    """Name the tables `r<id>`, after their relations, which `tables` gets; inline the views."""
+    """Name the tables `r<id>`, after their relations, which `tables` gets; inline the views.
+
+    A table that has been altered is another one to a view that was made before, and is named so.
+    """
     for table in _base_tables(tree):
         relation = resolve_readable(catalog, scope, name_of(table))
         if relation.is_view:
@@ -187,6 +190,8 @@ def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dic
             table.replace(subquery)
             continue
         unique = f"r{relation.id}"
+        if relation is not catalog.by_id[relation.id]:
+            unique += f"v{scope.as_of}"
         tables[unique] = relation
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))

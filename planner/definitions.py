@@ -112,6 +112,35 @@ def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -
     return replace(relation, schema=schema, name=name, definition=_with_head(definition, schema, name))
 
 
+def shown(relation: Relation, catalog: Catalog) -> str | None:
+    """The definition as it would have to be written now, None for as it is stored.
+
+    In that a table that has been altered since is what it was then; here it is a query that says so.
+    """
+    statement = parse_statement(relation.definition)
+    assert isinstance(statement, CreateView | CreateMaterializedView)
+    tokens = tokenize(relation.definition)
+    edits: list[tuple[int, int, str]] = []
+    columns = [column for column in statement.query.find_all(exp.Column) if column.args.get("db") is not None]
+    for reference in _sources(statement):
+        table = find(catalog, scope_of(relation), reference.name)
+        stop = _end_of_name(tokens, reference.start)
+        # Where only the name of a table may stand it stays.
+        is_name = _is_table_command(tokens, reference.start) or _end_of_source(tokens, stop, False) != stop
+        if table is None or table is catalog.by_id[table.id] or reference.in_function or is_name:
+            continue
+        names = {column.lake_name: column.name for column in catalog.by_id[table.id].columns}
+        listed = ", ".join(_as(names[column.lake_name], column.name) for column in table.visible)
+        alias = f" AS {quote_if_needed(reference.name.name)}" if reference.names_source else ""
+        edits.append((reference.start, stop, f"(SELECT {listed} FROM {reference.name.sql}){alias}"))
+        edits += [_bare(column) for column in columns if _is_of(column, reference.name)]
+    return _edited(relation.definition, edits) if edits else None
+
+
+def _as(name: str, alias: str) -> str:
+    return quote_if_needed(name) + ("" if name == alias else f" AS {quote_if_needed(alias)}")
+
+
 def _with_head(definition: str, schema: str, name: str) -> str:
     """The definition under another name, which has a schema if it had one."""
     reader = TokenReader(definition)
@@ -150,6 +179,10 @@ def _rewritten(definition: str, schema: str, target: Target) -> str:
             if not _is_table_command(tokens, reference.start):
                 edits.append((stop, stop, f" AS {quote_if_needed(name.name)}"))
         edits += [_bare(column) for column in columns if _is_of(column, name)]
+    return _edited(definition, edits)
+
+
+def _edited(definition: str, edits: list[tuple[int, int, str]]) -> str:
     for start, stop, text in sorted(set(edits), reverse=True):
         definition = definition[:start] + text + definition[stop:]
     return definition
@@ -170,6 +203,11 @@ def _references(statement: CreateView | CreateMaterializedView) -> Iterator[_Ref
     for option in statement.options if isinstance(statement, CreateMaterializedView) else ():
         for name in (name for edge in option.edges for name in edge):
             yield _Reference(name, name.position - 1, names_source=False)
+    yield from _sources(statement)
+
+
+def _sources(statement: CreateView | CreateMaterializedView) -> Iterator[_Reference]:
+    """Those in FROM."""
     for table in statement.query.find_all(exp.Table):
         source = _windowed(table) if isinstance(table.this, exp.Anonymous) else table
         if source is not None and isinstance(source.this, exp.Identifier) and not is_cte(source):

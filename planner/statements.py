@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog.model import Watermark
+from catalog.model import REPLACE, Column, Conflict, Watermark
 from catalog.names import quote_if_needed
 from catalog.types import Type
 
@@ -44,10 +44,17 @@ class Query:
 
 @dataclass(frozen=True)
 class ColumnDefinition:
+    """A column as `catalog.model.Column` has it."""
+
     name: str
     type: Type
     not_null: bool = False
     default: str | None = None
+    generated: str | None = None
+
+    @property
+    def column(self) -> Column:
+        return Column(self.name, self.type, not_null=self.not_null, default=self.default, generated=self.generated)
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,7 @@ class CreateTable:
     append_only: bool = False
     watermark: Watermark | None = None
     is_temporary: bool = False
+    conflict: Conflict = REPLACE
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,19 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class Upsert:
+    """PostgreSQL's ON CONFLICT of an INSERT: `target` are the columns it names, None for none.
+
+    `tree` has the assignments and the condition of DO UPDATE; None is DO NOTHING.
+    """
+
+    target: tuple[str, ...] | None
+    constraint: str | None
+    tree: exp.OnConflict | None
+    position: int | None = None
+
+
+@dataclass(frozen=True)
 class Insert:
     """`columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
 
@@ -165,6 +186,7 @@ class Insert:
     source: exp.Expr | None
     alias: str | None = None
     returning: tuple[exp.Expr, ...] = ()
+    upsert: Upsert | None = None
 
 
 @dataclass(frozen=True)
@@ -372,6 +394,66 @@ class AlterOwner:
     name: Name
     owner: str
     owner_position: int
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    column: ColumnDefinition
+    position: int
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropColumn:
+    name: str
+    position: int
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    name: str
+    position: int
+    new_name: str
+    new_position: int
+
+
+@dataclass(frozen=True)
+class SetType:
+    name: str
+    position: int
+    type: Type
+
+
+@dataclass(frozen=True)
+class SetDefault:
+    """ALTER COLUMN … SET DEFAULT; None is DROP DEFAULT."""
+
+    name: str
+    position: int
+    default: str | None
+
+
+@dataclass(frozen=True)
+class SetNotNull:
+    """ALTER COLUMN … SET NOT NULL, or DROP NOT NULL."""
+
+    name: str
+    position: int
+    not_null: bool
+
+
+ColumnAction = AddColumn | DropColumn | RenameColumn | SetType | SetDefault | SetNotNull
+
+
+@dataclass(frozen=True)
+class AlterTable:
+    """ALTER TABLE with what is done to its columns, one after the other."""
+
+    name: Name
+    actions: tuple[ColumnAction, ...]
     if_exists: bool = False
 
 
@@ -621,6 +703,7 @@ Statement = (
     | MoveRelation
     | SwapRelations
     | AlterOwner
+    | AlterTable
     | Comment
     | CreateUser
     | AlterUser

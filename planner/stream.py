@@ -19,6 +19,7 @@ from planner.delta.nullability import never_null
 from planner.functions.aggregates import is_aggregate
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.engines import duckdb_only
+from planner.functions.unstable import unstable_call
 from planner.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
@@ -179,24 +180,16 @@ def _check_scalar(expression: exp.Expr) -> None:
         raise Error(f"{what} is not allowed here", sqlstate, position=position_of(part) or position_of(expression))
 
 
-# What is not a function of the tables: another call, moment or session gives another value.
-_UNSTABLE = (
-    exp.Rand, exp.CurrentTime, exp.Localtime, exp.CurrentUser, exp.SessionUser, exp.CurrentVersion, exp.CurrentSchema,
-    exp.CurrentDatabase, exp.CurrentCatalog, exp.CurrentSchemas, exp.Uuid,
-)  # fmt: skip
-
-
 def _check_stable(expression: exp.Expr) -> None:
     """Raise Error 0A000 for a function whose value changes though the tables do not."""
-    for part in expression.walk():
-        is_age = isinstance(part, exp.Anonymous) and part.name.lower() == "age" and len(part.expressions) == 1
-        if isinstance(part, _UNSTABLE) or is_age:
-            raise Error(
-                f"{part.sql(dialect='postgres').replace(chr(34), '')} is not supported in a materialized view",
-                errors.FEATURE_NOT_SUPPORTED,
-                hint="Its value is not a function of the tables. Of time there is now(), compared with a column.",
-                position=position_of(part),
-            )
+    part = unstable_call(expression)
+    if part is not None:
+        raise Error(
+            f"{part.sql(dialect='postgres').replace(chr(34), '')} is not supported in a materialized view",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Its value is not a function of the tables. Of time there is now(), compared with a column.",
+            position=position_of(part),
+        )
 
 
 def _check_temporal_joins(node: Node, is_linear: bool) -> None:

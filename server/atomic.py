@@ -163,7 +163,7 @@ def commit(session: Session) -> None:
     try:
         session.names.commit()
         with session.running(cursor):
-            has_written = block.commit(cursor, session.context.store.catalog)
+            has_written = block.commit(cursor, lambda: session.context.store.catalog)
     except BaseException:
         abandon(session)
         raise

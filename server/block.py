@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from catalog import errors
@@ -14,7 +14,7 @@ from catalog.names import LakeTable, quote
 from planner.batch.query import MEMORY, overlay_name
 from planner.batch.write import ROW
 from server.portal import Portal
-from server.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, listed, names_of
+from server.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, lake_names_of, listed, names_of
 
 _NUMBERS = itertools.count(1)
 
@@ -100,20 +100,18 @@ class Block:
                 cursor.close()
             self._overlays.clear()
 
-    def commit(self, cursor: Cursor, catalog: Catalog) -> bool:
+    def commit(self, cursor: Cursor, newest_catalog: Callable[[], Catalog]) -> bool:
         """Write everything in one transaction of the lake. Returns whether there was anything.
 
-        `catalog` is how it is now. Raises Error 40001 when another has changed one of the rows, or added one of the
+        Raises Error 40001 when another has changed one of the rows, or added one of the
         keys, since the snapshot. Locks are taken only here, all at once and in one order: no two wait for each other.
         """
         written = {table: each for table, each in self._overlays.items() if _any(cursor, f"FROM {each.log}")}
         if not written:
             return False
-        tables = {relation.lake_table for relation in catalog.by_id.values()}
-        if not written.keys() <= tables:
-            raise _conflict("drop of a table")
         try:
             with self.lake.table_transaction(cursor, *written):
+                _refuse_altered(newest_catalog(), written.values())
                 newest = self.lake.snapshot(cursor)
                 changed = self.lake.changed_tables(cursor, self.snapshot, newest)
                 for table, overlay in written.items():
@@ -130,6 +128,16 @@ class Block:
         return True
 
 
+def _refuse_altered(catalog: Catalog, overlays: Iterable[Overlay]) -> None:
+    """Raise Error 40001 unless the tables are as they were when they were first written."""
+    for overlay in overlays:
+        table = catalog.by_id.get(overlay.target.id)
+        if table is None:
+            raise _conflict("drop of a table")
+        if table.row_shape != overlay.target.row_shape:
+            raise _conflict("alteration of a table")
+
+
 def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
     """Raise Error 40001 if what others have changed meets what is in the log.
 
@@ -137,7 +145,7 @@ def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
     """
     target, conditions = overlay.target, [f"rowid IN (SELECT {ROW_ID} FROM {overlay.log})"]
     if target.primary_key:
-        key = listed(target.primary_key)
+        key = listed(lake_names_of(target, target.primary_key))
         conditions.append(f"({key}) IN (SELECT ({key}) FROM {overlay.log} WHERE {LIVE})")
     met = "true" if target.watermark is not None else " OR ".join(conditions)
     if _any(cursor, f"FROM ({changes}) AS changes WHERE {met}"):
@@ -154,10 +162,13 @@ def _apply(cursor: Cursor, overlay: Overlay) -> None:
     assigned = tuple(name for name in names_of(target) if name not in target.primary_key)
     changed = f"FROM {_NEWEST_ENTRIES} WHERE {LIVE} AND {ROW_ID} >= 0"
     if assigned and _any(cursor, changed):
-        stored.update(cursor, assigned, f'SELECT *, {ROW_ID} AS "{ROW}" {changed}')
+        values = ", ".join(f"{quote(c.lake_name)} AS {quote(c.name)}" for c in target.visible)
+        stored.update(cursor, assigned, f'SELECT {values}, {ROW_ID} AS "{ROW}" {changed}')
     added = f"FROM {_NEWEST_ENTRIES} WHERE {LIVE} AND {ROW_ID} < 0"
     if _any(cursor, added):
-        cursor.execute(f"INSERT INTO {stored.rows} SELECT {listed(names_of(target))} {added} ORDER BY {ROW_ID} DESC")
+        cursor.execute(
+            f"INSERT INTO {stored.rows} SELECT {listed(lake_names_of(target))} {added} ORDER BY {ROW_ID} DESC"
+        )
 
 
 _NEWEST_ENTRIES = "newest_entries"

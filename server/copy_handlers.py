@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from catalog.errors import FEATURE_NOT_SUPPORTED, INVALID_TEXT_REPRESENTATION, Error
+from catalog.errors import FEATURE_NOT_SUPPORTED, INVALID_COLUMN_REFERENCE, INVALID_TEXT_REPRESENTATION, Error
 from catalog.lake import Cursor, DuckDBError, translate
 from catalog.model import Column, Relation
 from catalog.names import quote
@@ -15,10 +15,10 @@ from planner.batch.query import find_relation, plan_query, select_columns
 from planner.batch.write import resolve_target
 from planner.statements import Copy
 from server.copy import binary_copy, csv_copy, text_copy
-from server.dml import create_staging, fill_staging, store_staged, target_columns
 from server.parameters import decode_parameter
 from server.result import CopyOptions, Result, ResultColumn
 from server.session import Session
+from server.staging import compute_generated, create_staging, fill_staging, store_staged, target_columns
 
 
 def copy(session: Session, statement: Copy) -> Result:
@@ -38,6 +38,11 @@ def copy(session: Session, statement: Copy) -> Result:
     target = resolve_target(statement.table, "INSERT", session.environment)
     columns = target_columns(target, statement.columns)
     for column in columns:
+        if column.generated is not None:
+            message = f'column "{column.name}" is a generated column'
+            detail = "Generated columns cannot be used in COPY."
+            position = statement.table.position
+            raise Error(message, INVALID_COLUMN_REFERENCE, detail=detail, position=position)
         if column.type.fields:
             message = f'COPY into column "{column.name}" of type {column.type} is not supported'
             raise Error(message, FEATURE_NOT_SUPPORTED, hint="INSERT its rows.", position=statement.table.position)
@@ -93,6 +98,7 @@ class _TableSink:
 
     def finish(self) -> int:
         with self.session.running(self.cursor):
+            compute_generated(self.session, self.cursor, self.target)
             return store_staged(self.session, self.cursor, self.target)
 
     def abort(self) -> None:

@@ -12,6 +12,7 @@ from planner.statements import Statement
 from server import (
     activity,
     alter,
+    alter_table,
     atomic,
     comments,
     control,
@@ -101,6 +102,7 @@ HANDLERS: dict[type, Handler] = {
     statements.MoveRelation: _plain(naming.move_relation),
     statements.SwapRelations: _plain(naming.swap_relations),
     statements.AlterOwner: _plain(owners.alter_owner),
+    statements.AlterTable: _plain(alter_table.alter_table),
     statements.Comment: _plain(comments.comment),
     statements.CreateUser: _plain(users.create_user),
     statements.AlterUser: _plain(users.alter_user),

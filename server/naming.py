@@ -6,17 +6,17 @@ writes its rows, running jobs too, knows it by its id and its lake table, which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
-from catalog.model import Catalog, Relation
+from catalog.model import Catalog, Column, Relation
 from catalog.placing import place
 from catalog.store import already_exists
 from executor.plans import plan_definition
-from planner.definitions import Place, placed
+from planner.definitions import Place, placed, shown
 from planner.privileges import check, check_owner
 from planner.statements import AlterOwner, MoveRelation, Name, RenameRelation, SwapRelations
 from server.kinds import check_name, find_to_alter
@@ -99,18 +99,29 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
     for relation in changed:
         if relation.kind == "materialized view":
             _check_plan(relation, after)
-    place(cursor, changed)
+    place(cursor, with_shown(changed, after))
+
+
+def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:
+    """The relations with their definitions as clients will see them."""
+    for relation in relations:
+        yield relation if relation.is_table else replace(relation, shown=shown(relation, catalog))
 
 
 def _check_plan(relation: Relation, catalog: Catalog) -> None:
     plan = plan_definition(relation, catalog)
-    if (plan.columns, plan.key) != (relation.columns, relation.key) or not {
+    if (_shape(plan.columns), plan.key) != (_shape(relation.columns), relation.key) or not {
         scan.relation.id for scan in plan.scans
     } <= set(relation.upstreams):
         raise Error(
             f"{relation.kind} {relation.qualified_name} would not be the same under the new names",
             detail=relation.definition,
         )
+
+
+def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
+    """All but which columns are never NULL: of a table that can become more."""
+    return [(column.name, column.type, column.is_hidden) for column in columns]
 
 
 def find_altered(session: Session, statement: RenameRelation | MoveRelation | AlterOwner) -> Relation | Notice:

@@ -260,7 +260,7 @@ def show_create(session: Session, statement: ShowCreate) -> Result:
     if relation.kind != statement.kind:
         article = "an" if statement.kind[0] in "aeiou" else "a"
         raise Error(f'"{statement.name}" is not {article} {statement.kind}', errors.WRONG_OBJECT_TYPE)
-    row = (relation.qualified_name, relation.definition)
+    row = (relation.qualified_name, relation.shown or relation.definition)
     return rows_result("SHOW_COMMAND", CREATE_COLUMNS, [row], (VARCHAR, VARCHAR))
 
 

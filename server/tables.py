@@ -7,14 +7,15 @@ from dataclasses import replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, row_id_column
-from catalog.names import quote_if_needed
+from catalog.names import quote
 from planner.batch.query import plan_query
-from planner.batch.write import default_text
+from planner.batch.values import default_text, generated_value
 from planner.statements import CreateTable, CreateTableAs
-from server.dml import stage_query, store_new
+from planner.table_definition import table_text
 from server.placing import existing_notice, made_schema, take_temporary
 from server.result import Result, ResultColumn
 from server.session import Session
+from server.staging import stage_query, store_new
 
 
 def create_table(session: Session, statement: CreateTable) -> Result:
@@ -22,10 +23,8 @@ def create_table(session: Session, statement: CreateTable) -> Result:
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_TABLE", notices=[existing])
-    columns = tuple(Column(c.name, c.type, not_null=c.not_null, default=c.default) for c in statement.columns)
-    for column in columns:
-        if column.default is not None:  # try whether it is one of the type
-            session.cursor().execute(f"SELECT {default_text(column, session.environment)}")
+    columns = tuple(column.column for column in statement.columns)
+    _try_expressions(session, columns)
     key = statement.primary_key
     store = session.context.store
     with store.change() as cursor:
@@ -42,10 +41,22 @@ def create_table(session: Session, statement: CreateTable) -> Result:
             owner=session.user.name,
             append_only=statement.append_only,
             watermark=statement.watermark,
+            conflict=statement.conflict,
         )
         store.create_relation(cursor, relation)
     take_temporary(session, relation)
     return Result("CREATE_TABLE")
+
+
+def _try_expressions(session: Session, columns: tuple[Column, ...]) -> None:
+    """Try whether defaults and generated columns are of their types. Raises Error, also of a wrong name or function."""
+    cursor = session.cursor()
+    rows = ", ".join(f"CAST(NULL AS {column.type.duckdb()}) AS {quote(column.name)}" for column in columns)
+    for column in columns:
+        if column.default is not None:
+            cursor.execute(f"SELECT {default_text(column, session.environment)}")
+        if column.generated is not None:
+            cursor.execute(f"SELECT {generated_value(column, session.environment)} FROM (SELECT {rows}) AS stored")
 
 
 def create_table_as(session: Session, statement: CreateTableAs) -> Result:
@@ -65,11 +76,12 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
         kind="table",
         columns=(*columns, row_id_column()),
         key=(ROW_ID,),
-        definition=_definition(statement, columns),
+        definition="",
         created=True,
         owner=session.user.name,
         append_only=statement.append_only,
     )
+    relation = replace(relation, definition=table_text(statement.name, relation))
     store, cursor = session.context.store, session.cursor()
     with session.running(cursor):
         stage_query(session, cursor, relation, batch, statement.with_data)
@@ -94,9 +106,3 @@ def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) 
             message = f'column name "{name}" conflicts with a system column name'
             raise Error(message, errors.INVALID_COLUMN_DEFINITION)
     return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))
-
-
-def _definition(statement: CreateTableAs, columns: tuple[Column, ...]) -> str:
-    """The CREATE TABLE that would make the same table."""
-    listed = ", ".join(f"{quote_if_needed(column.name)} {column.type}" for column in columns)
-    return f"CREATE TABLE {statement.name.sql} ({listed})" + (" APPEND ONLY" if statement.append_only else "")

@@ -42,6 +42,7 @@ _WRITES: dict[type, str] = {
     statements.MoveRelation: "ALTER TABLE",
     statements.SwapRelations: "ALTER TABLE",
     statements.AlterOwner: "ALTER OWNER",
+    statements.AlterTable: "ALTER TABLE",
     statements.Comment: "COMMENT",
     statements.CreateUser: "CREATE ROLE",
     statements.AlterUser: "ALTER ROLE",

@@ -125,7 +125,7 @@ ERRORS = [
     ("CREATE TABLE x (_row_id int)", "42611", "_row_id"),
     ("CREATE «INDEX» i ON t (k)", "0A000", "CREATE INDEX is not supported"),
     ("CREATE OR «REPLACE» MATERIALIZED VIEW m AS SELECT k FROM t", "0A000", "OR REPLACE"),
-    ("ALTER TABLE t «ADD» COLUMN x int", "0A000", "ALTER TABLE is not supported"),
+    ("ALTER TABLE t «CLUSTER» ON x", "0A000", "ALTER TABLE is not supported"),
     ("DROP TABLE «nope»", "42704", "table not found: nope"),
     ("DROP MATERIALIZED VIEW «nope»", "42704", "materialized view not found: nope"),
     ("DROP MATERIALIZED VIEW «t»", "42809", "Use `DROP TABLE` to drop a table."),

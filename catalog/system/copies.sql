@@ -16,7 +16,7 @@ CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM
 
 -- With the relations that are being created, which are visible in rw_materialized_views alone.
 CREATE OR REPLACE TABLE pgc._all_relations AS
-SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, r.definition, r.key, r.upstreams,
+SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, coalesce(r.shown, r.definition) AS definition, r.key, r.upstreams,
        coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only, r.lake_schema, r.lake_name
 FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
@@ -84,6 +84,7 @@ CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, c.position, c.name, c.type, c.is_hidden,
        r.kind = 'table' AND (c.not_null OR list_contains(r.key, c.name)) AS not_null,
        list_contains(r.key, c.name) AS is_key,
+       c.column_default, c.generated,
        if(c.is_hidden, NULL,
           row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,
        if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,

@@ -23,7 +23,7 @@ WHERE c.relkind <> 'i';
 
 CREATE OR REPLACE VIEW infs.columns AS
 SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name AS table_name, c.name AS column_name,
-       c.attnum::INTEGER AS ordinal_position, NULL::VARCHAR AS column_default,
+       c.attnum::INTEGER AS ordinal_position, c.column_default,
        if(c.not_null, 'NO', 'YES') AS is_nullable,
        CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type ELSE t.name END AS data_type,
        NULL::INTEGER AS character_maximum_length,
@@ -42,8 +42,9 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        NULL::VARCHAR AS scope_name, NULL::INTEGER AS maximum_cardinality, c.attnum::VARCHAR AS dtd_identifier,
        'NO' AS is_self_referencing, 'NO' AS is_identity, NULL::VARCHAR AS identity_generation,
        NULL::VARCHAR AS identity_start, NULL::VARCHAR AS identity_increment, NULL::VARCHAR AS identity_maximum,
-       NULL::VARCHAR AS identity_minimum, 'NO' AS identity_cycle, 'NEVER' AS is_generated,
-       NULL::VARCHAR AS generation_expression, if(r.kind = 'table', 'YES', 'NO') AS is_updatable
+       NULL::VARCHAR AS identity_minimum, 'NO' AS identity_cycle,
+       if(c.generated IS NULL, 'NEVER', 'ALWAYS') AS is_generated, c.generated AS generation_expression,
+       if(r.kind = 'table' AND c.generated IS NULL, 'YES', 'NO') AS is_updatable
 FROM pgc._columns c
 JOIN pgc._relations r ON r.id = c.relation_id
 LEFT JOIN pgc._all_types t ON t.oid = c.type_oid

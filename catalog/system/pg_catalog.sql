@@ -45,23 +45,30 @@ FROM class;
 -- Visible columns of tables and views, of their indexes, and of the system's relations.
 CREATE OR REPLACE VIEW pgc.pg_attribute AS
 WITH attribute AS (
-    SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null
+    SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null,
+           coalesce(column_default, generated) IS NOT NULL AS has_default, generated IS NOT NULL AS is_generated
     FROM pgc._columns WHERE NOT is_hidden
     UNION ALL
-    SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false
+    SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false, false, false
     FROM pgc._indexes i
     JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
     UNION ALL
-    SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false FROM pgc._system_columns
+    SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false FROM pgc._system_columns
 )
 SELECT a.relation_id AS attrelid, a.name AS attname, a.type_oid AS atttypid, (-1)::INTEGER AS attstattarget,
        a.length AS attlen, a.attnum::SMALLINT AS attnum, a.dimensions::INTEGER AS attndims, (-1)::INTEGER AS attcacheoff,
        a.typmod AS atttypmod, t.by_value AS attbyval, t.align AS attalign, CASE WHEN a.length >= 0 THEN 'p' WHEN t.typname = 'numeric' THEN 'm' ELSE 'x' END AS attstorage,
-       '' AS attcompression, a.not_null AS attnotnull, false AS atthasdef, false AS atthasmissing, '' AS attidentity,
-       '' AS attgenerated, false AS attisdropped, true AS attislocal, 0::INTEGER AS attinhcount,
+       '' AS attcompression, a.not_null AS attnotnull, a.has_default AS atthasdef, false AS atthasmissing, '' AS attidentity,
+       if(a.is_generated, 's', '') AS attgenerated, false AS attisdropped, true AS attislocal, 0::INTEGER AS attinhcount,
        if(t.category = 'S', 100, 0)::UINTEGER AS attcollation, NULL::VARCHAR[] AS attacl, NULL::VARCHAR[] AS attoptions,
        NULL::VARCHAR[] AS attfdwoptions, NULL::VARCHAR AS attmissingval
 FROM attribute a LEFT JOIN pgc._all_types t ON t.oid = a.type_oid;
+
+-- Defaults, and the expressions of generated columns.
+CREATE OR REPLACE VIEW pgc.pg_attrdef AS
+SELECT (3000000000 + row_number() OVER (ORDER BY relation_id, attnum))::UINTEGER AS oid, relation_id AS adrelid,
+       attnum AS adnum, coalesce(column_default, generated) AS adbin
+FROM pgc._columns WHERE coalesce(column_default, generated) IS NOT NULL;
 
 -- Types and array types.
 CREATE OR REPLACE VIEW pgc.pg_type AS

@@ -1,9 +1,6 @@
 -- pg_catalog: relations about things that do not exist here, with the columns clients name.
 
 -- Parts of relations.
-CREATE OR REPLACE TABLE pgc.pg_attrdef (
-    oid UINTEGER, adrelid UINTEGER, adnum SMALLINT, adbin VARCHAR
-);
 CREATE OR REPLACE TABLE pgc.pg_inherits (
     inhrelid UINTEGER, inhparent UINTEGER, inhseqno INTEGER, inhdetachpending BOOLEAN
 );

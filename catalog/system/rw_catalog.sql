@@ -291,8 +291,8 @@ UNION ALL SELECT id, name, 'subscription', schema_id, owner, definition, acl FRO
 CREATE OR REPLACE VIEW rwc.rw_columns AS
 SELECT c.relation_id::INTEGER AS relation_id, c.name,
        row_number() OVER (PARTITION BY c.relation_id ORDER BY c.position)::INTEGER AS position, c.is_hidden,
-       c.is_key AS is_primary_key, c.is_key AS is_distribution_key, false AS is_generated,
-       NOT c.not_null AS is_nullable, NULL::VARCHAR AS generation_expression, c.type AS data_type,
+       c.is_key AS is_primary_key, c.is_key AS is_distribution_key,
+       c.generated IS NOT NULL AS is_generated, NOT c.not_null AS is_nullable, c.generated AS generation_expression, c.type AS data_type,
        c.type_oid::INTEGER AS type_oid, c.length AS type_len, t.typname AS udt_type
 FROM pgc._columns c
 JOIN pgc._relations r ON r.id = c.relation_id

@@ -9,21 +9,18 @@ from catalog.errors import Error
 from catalog.model import Relation
 from planner.batch.query import Batch, Environment, check_reads, infer, prepared
 from planner.batch.structs import with_row_types
-from planner.batch.write import (
-    ROW,
-    WHEN,
-    Change,
-    alias_of,
+from planner.batch.values import (
     as_column,
     assignments,
+    check_given,
     column_of,
-    marked,
+    generated_columns,
+    given_columns,
+    is_default,
     named,
-    refuse_append_only,
-    resolve_target,
-    staged_batch,
     target_column,
 )
+from planner.batch.write import ROW, WHEN, Change, alias_of, marked, refuse_append_only, resolve_target, staged_batch
 from planner.parse.trees import folded
 from planner.privileges import check_relation
 from planner.statements import Merge
@@ -71,6 +68,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
     query.set("with_", tree.args.get("with_"))
     pairs = staged_batch(query, target, environment, parameters)
     updated = {name for action, each in zip(actions, values, strict=True) if action == "UPDATE" for name in each}
+    updated |= {column.name for column in generated_columns(target)} if updated else set()
     assigned = tuple(column.name for column in target.visible if column.name in updated)
     chosen = f'SELECT * FROM ({pairs.sql}) AS pairs WHERE "{WHEN}" > 0'
     return Change(Batch(chosen, parameters), False, tuple(actions), assigned)
@@ -112,8 +110,9 @@ def _values(then: exp.Expr, action: str, target: Relation) -> dict[str, exp.Expr
     if action == "DELETE":
         return {}
     places = then.this.expressions if then.this is not None else []
-    columns = tuple(target_column(target, place) for place in places) or target.visible
+    columns = tuple(target_column(target, place) for place in places) or given_columns(target)
     given = then.expression.expressions if isinstance(then.expression, exp.Tuple) else []
+    check_given(columns, lambda place: place >= len(given) or not is_default(given[place]))
     names = [folded(place.this if isinstance(place, exp.Column) else place) for place in places]
     repeated = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if repeated is not None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import Catalog, Relation
+from catalog.model import Catalog, Column, Relation
 from catalog.names import LakeTable
 from catalog.types import TEXT, Type
 from catalog.users import User
@@ -275,19 +275,35 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
 
 
 def _readable(relation: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
-    """What a reference to a table or materialized view reads: its visible columns in the lake."""
-    stored: exp.Expr = stored_table(relation, None, environment)
-    if environment.snapshot is not None or len(relation.visible) != len(relation.stored):
-        columns = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.visible]
-        stored = exp.select(*columns).from_(stored).subquery()
+    """What a reference to a table or materialized view reads: its visible columns in the lake.
+
+    They are listed, so that a table that is being altered is never read with other columns than it was planned with.
+    """
+    table_ = stored_table(relation, None, environment)
+    stored = exp.select(*map(_stored_column, relation.visible)).from_(table_).subquery()
     alias = table.args.get("alias")
     stored.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
     keep_arguments(table, stored)
     return stored
 
 
+def _stored_column(column: Column) -> exp.Expr:
+    """A column of a lake table, under its name."""
+    stored = exp.column(exp.to_identifier(column.lake_name, quoted=True))
+    return stored if column.lake_name == column.name else exp.alias_(stored, column.name, quoted=True)
+
+
+def stored_rows(relation: Relation, alias: str, environment: Environment) -> exp.Expr:
+    """As `stored_table`, with the columns under their names."""
+    if not relation.is_renamed:
+        return stored_table(relation, alias, environment)
+    columns = [exp.column("rowid"), *map(_stored_column, relation.visible)]
+    query = exp.select(*columns).from_(stored_table(relation, None, environment))
+    return query.subquery(exp.to_identifier(alias, quoted=True))
+
+
 def stored_table(relation: Relation, alias: str | None, environment: Environment) -> exp.Table:
-    """What a relation's rows are read from, with their `rowid`, under an alias if one is given."""
+    """What a relation's rows are read from: the columns of the lake, with a `rowid`; under an alias if one is given."""
     name, overlay = relation.lake_table, environment.overlays.get(relation.lake_table)
     table = exp.Table(
         this=exp.to_identifier(name.name if overlay is None else overlay_name(name), quoted=True),

@@ -27,12 +27,26 @@ from planner.batch.query import (
     qualify_columns,
     resolve_tables,
     staged_table,
+    stored_rows,
     stored_table,
 )
 from planner.batch.structs import other_tables, with_row_types
+from planner.batch.values import (
+    assignments,
+    check_given,
+    column_of,
+    default_of,
+    generated_columns,
+    identifier,
+    is_default,
+    is_default_at,
+    named,
+    never_null,
+    read_by,
+)
 from planner.bind import data_type, resolve
 from planner.parse.rows import is_row
-from planner.parse.trees import folded, parse_tree, position_of, unsupported
+from planner.parse.trees import folded, unsupported
 from planner.privileges import check_relation
 from planner.statements import Delete, Insert, Name, Update
 
@@ -78,13 +92,20 @@ def refuse_append_only(target: Relation, name: Name) -> None:
 
 
 def plan_insert(
-    statement: Insert, target: Relation, columns: tuple[Column, ...], environment: Environment, oids: tuple[int, ...]
+    statement: Insert,
+    target: Relation,
+    columns: tuple[Column, ...],
+    environment: Environment,
+    oids: tuple[int, ...],
+    *others: exp.Expr,
 ) -> Batch:
-    """The rows of an INSERT; a parameter in VALUES takes its column's type."""
+    """The rows of an INSERT; a parameter in VALUES takes its column's type. `others` have parameters of it too."""
     source = statement.source or exp.select(*(default_of(column) for column in columns))
     check_reads(source, environment)
     if statement.returning:
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
+    rows = source.expressions if isinstance(source, exp.Values) else None
+    check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows))
     source = prepared(source, environment)
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
@@ -96,7 +117,7 @@ def plan_insert(
             elif is_row(value) or ((type_.name in ("bytea", "struct") or type_.dimensions) and value.is_string):
                 value.replace(exp.cast(value.copy(), data_type(type_)))
     source = with_row_types(source, environment.catalog, environment.scope)
-    parameters = _parameters(source, statement, target, environment, oids, assigned)
+    parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
     return Batch(finish(resolve_tables(source, environment), environment, parameters), parameters)
 
 
@@ -113,12 +134,16 @@ def plan_change(
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)
     values = assignments(tree.expressions, target) if isinstance(statement, Update) else {}
-    whens, assigned = (tree.key.upper(),), tuple(values)
-    if statement.returning or other_tables(tree) or environment.overlays:
+    computed = generated_columns(target) if values else ()
+    whens, assigned = (tree.key.upper(),), (*values, *(column.name for column in computed))
+    needs_steps = bool(computed) or target.is_renamed or (isinstance(statement, Update) and not values)
+    if statement.returning or other_tables(tree) or environment.overlays or needs_steps:
         query = _changed_rows(statement, tree, target, values)
         return Change(staged_batch(query, target, environment, parameters), False, whens, assigned)
     if values:
-        tree.set("expressions", [exp.EQ(this=_identifier(name), expression=value) for name, value in values.items()])
+        columns = ((column, values[column.name]) for column in target.visible if column.name in values)
+        items = [exp.EQ(this=identifier(c.name), expression=never_null(v, c, target)) for c, v in columns]
+        tree.set("expressions", items)
     qualify_columns(tree, tree.this)
     tree.this.replace(stored_table(target, alias_of(tree.this), environment))
     batch = Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters)
@@ -130,11 +155,12 @@ def _changed_rows(
 ) -> exp.Select:
     """The rows to change: each as it will be, or as it was if it is deleted."""
     alias, others = alias_of(tree.this), other_tables(tree)
-    kept = [column for column in target.visible if statement.returning or column.name in values]
+    needed = {name for column in generated_columns(target) for name in (column.name, *read_by(column))}
+    kept = [column for column in target.visible if statement.returning or column.name in needed | values.keys()]
     items = [named(exp.Literal.number(1), WHEN), named(column_of("rowid", alias), ROW)]
     items += [named(values.get(column.name, column_of(column.name, alias)), column.name) for column in kept]
     for number, name in enumerate(_names(others) if statement.returning else ()):
-        fields = exp.Columns(this=exp.Column(this=exp.Star(), table=_identifier(name)), unpack=True)
+        fields = exp.Columns(this=exp.Column(this=exp.Star(), table=identifier(name)), unpack=True)
         items.append(named(exp.Anonymous(this="struct_pack", expressions=[fields]), f"{SOURCE}{number}"))
     query = exp.select(*items)
     # The others come first, so that their joins are not joins with the table.
@@ -152,7 +178,7 @@ def staged_batch(query: exp.Select, target: Relation, environment: Environment, 
     """A query over the `marked` table and others."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
     qualify_columns(query, table)
-    table.replace(stored_table(target, alias_of(table), environment))
+    table.replace(stored_rows(target, alias_of(table), environment))
     return Batch(finish(resolve_tables(query, environment), environment, parameters), parameters)
 
 
@@ -175,7 +201,7 @@ def plan_returning(
 
 def _returning(statement: Insert | Update | Delete, target: Relation) -> exp.Select:
     table = exp.table_(statement.table.name, db=statement.table.schema, catalog=statement.table.database, quoted=True)
-    table.set("alias", exp.TableAlias(this=_identifier(_alias(statement, target))))
+    table.set("alias", exp.TableAlias(this=identifier(_alias(statement, target))))
     query = exp.select(*(item.copy() for item in statement.returning)).from_(table)
     for other in () if isinstance(statement, Insert) else other_tables(statement.tree):
         query = query.join(other.copy(), join_type="cross")
@@ -189,12 +215,12 @@ def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: R
     others = () if isinstance(statement, Insert) else _names(other_tables(statement.tree))
     rows = exp.select(*(column_of(column.name) for column in target.visible))
     rows = rows.from_(staged_table(INSERTED if isinstance(statement, Insert) else CHANGED))
-    query.set("from_", exp.From(this=rows.subquery(_identifier(_alias(statement, target)))))
+    query.set("from_", exp.From(this=rows.subquery(identifier(_alias(statement, target)))))
     query.set("joins", None)
     query.set("with_", None)
     for number, name in enumerate(others):
         fields = exp.Anonymous(this="unnest", expressions=[column_of(f"{SOURCE}{number}")])
-        source = exp.select(fields).from_(staged_table(CHANGED)).subquery(_identifier(name))
+        source = exp.select(fields).from_(staged_table(CHANGED)).subquery(identifier(name))
         query.append("joins", exp.Join(this=source, method="POSITIONAL"))
 
 
@@ -205,15 +231,21 @@ def _parameters(
     environment: Environment,
     oids: tuple[int, ...],
     assigned: Mapping[int, Type] | None = None,
+    *others: exp.Expr,
 ) -> tuple[Type, ...]:
-    """The types of the parameters in a query and RETURNING together."""
-    own = infer(query, environment, oids, assigned)
-    if not statement.returning:
-        return own
-    more = infer(_returning(statement, target), environment, oids)
-    used = {parameter_number(node) for node in query.find_all(exp.Parameter)}
-    count = max(len(own), len(more))
-    return tuple(own[n] if n + 1 in used or n >= len(more) else more[n] for n in range(count))
+    """The types of the parameters in a query, in others that go with it and in RETURNING together."""
+    types = [infer(query, environment, oids, assigned)]
+    more = [*others, *([_returning(statement, target)] if statement.returning else [])]
+    types += [infer(each, environment, oids) for each in more]
+    used = [{parameter_number(node) for node in each.find_all(exp.Parameter)} for each in (query, *more)]
+
+    def type_of(number: int) -> Type:
+        longest = max(types, key=len)
+        return next(
+            (each[number - 1] for each, own in zip(types, used, strict=True) if number in own), longest[number - 1]
+        )
+
+    return tuple(map(type_of, range(1, max(map(len, types)) + 1)))
 
 
 def _alias(statement: Insert | Update | Delete, target: Relation) -> str:
@@ -234,78 +266,6 @@ def _names(sources: list[exp.Expr]) -> tuple[str, ...]:
             yield from each(join.this)
 
     return tuple(name for source in sources for name in each(source))
-
-
-# Values.
-
-
-def assignments(items: list[exp.Expr], target: Relation) -> dict[str, exp.Expr]:
-    """The value of each column in SET, as the column's type. Raises Error 42703, 42601, 0A000."""
-    found: dict[str, exp.Expr] = {}
-    for item in items:
-        for place, value in _pairs(item):
-            column = target_column(target, place)
-            if column.name in found:
-                raise Error(f'multiple assignments to same column "{column.name}"', errors.SYNTAX_ERROR)
-            if column.name in target.primary_key:
-                raise Error("update modifying the PK column is unsupported", errors.FEATURE_NOT_SUPPORTED)
-            found[column.name] = as_column(value, column)
-    return found
-
-
-def _pairs(item: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """`a = 1`, `(a, b) = (1, 2)` and `(a, b) = (SELECT 1, 2)`, whose query is asked once for each column."""
-    places, value = item.this, item.expression
-    if not isinstance(places, exp.Tuple | exp.Paren):
-        yield places, value
-        return
-    listed = places.expressions if isinstance(places, exp.Tuple) else [places.this]
-    query = value.this if isinstance(value, exp.Subquery) else None
-    if query is not None and query.is_star:
-        raise unsupported("SELECT * in SET", value)
-    values = query.selects if query else value.expressions or [value.unnest()]
-    if len(values) != len(listed):
-        raise Error("number of columns does not match number of values", errors.SYNTAX_ERROR)
-    for number, (place, single) in enumerate(zip(listed, values, strict=True)):
-        yield place, _output(query, number) if query else single
-
-
-def _output(query: exp.Query, number: int) -> exp.Expr:
-    """The value of one output of a query."""
-    names = [_identifier(f"?{place}") for place in range(len(query.selects))]
-    rows = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=_identifier("?values"), columns=names))
-    return exp.select(exp.Column(this=names[number].copy())).from_(rows).subquery()
-
-
-def as_column(value: exp.Expr, column: Column) -> exp.Expr:
-    """A value of a column; DEFAULT is the column's."""
-    return exp.cast((default_of(column) if is_default(value) else value).copy(), data_type(column.type))
-
-
-def is_default(value: exp.Expr) -> bool:
-    return isinstance(value, exp.Column | exp.Var) and value.sql().upper() == "DEFAULT"
-
-
-def default_of(column: Column) -> exp.Expr:
-    """The value of a column that is given none."""
-    default = parse_tree(f"SELECT {column.default or 'NULL'}").expressions[0]
-    return exp.cast(default, data_type(column.type))
-
-
-def default_text(column: Column, environment: Environment) -> str:
-    """DuckDB's text of a column's default."""
-    return finish(default_of(column), environment, ())
-
-
-def target_column(target: Relation, place: exp.Expr) -> Column:
-    """The column a SET or a list of columns names. Raises Error 42703."""
-    identifier = place.this if isinstance(place, exp.Column) else place
-    name = folded(identifier)
-    column = next((column for column in target.visible if column.name == name), None)
-    if column is None:
-        message = f'column "{name}" of relation "{target.name}" does not exist'
-        raise Error(message, errors.UNDEFINED_COLUMN, position=position_of(place))
-    return column
 
 
 def _reads_columns(tree: exp.Expr) -> bool:
@@ -329,15 +289,3 @@ def alias_of(table: exp.Expr) -> str:
     """What a statement calls the table it changes."""
     alias = table.args.get("alias")
     return folded(alias.this if alias else table.this)
-
-
-def named(value: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(value, name, quoted=True)
-
-
-def column_of(name: str, table: str | None = None) -> exp.Column:
-    return exp.Column(this=_identifier(name), table=_identifier(table) if table is not None else None)
-
-
-def _identifier(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import ROW_ID, Catalog
+from catalog.model import IGNORE, OVERWRITE, ROW_ID, UPDATE_IF_NOT_NULL, Catalog
 from planner.bind import Scope
 from planner.distribution import by
 from planner.explain.batch import batch_operators, logical_operators, logical_steps
@@ -126,6 +126,9 @@ def _order(plan: StreamPlan) -> list[str]:
     return ["digraph G {", *sorted(f'  "{names[before]}" -> "{names[after]}";' for before, after in plan.order), "}"]
 
 
+_CONFLICTS = {OVERWRITE: "Overwrite", IGNORE: "IgnoreConflict", UPDATE_IF_NOT_NULL: "DoUpdateIfNotNull"}
+
+
 def _table(statement: CreateTable) -> Operator:
     """RisingWave's plan of a table: what writes send and other jobs sink into it, by its key."""
     key = statement.primary_key or (ROW_ID,)
@@ -147,7 +150,9 @@ def _table(statement: CreateTable) -> Operator:
     if not statement.primary_key:
         rows = Operator("StreamRowIdGen", (("row_id_index", str(len(visible))),), (rows,))
     shown = tuple(name if name in visible else f"{name}(hidden)" for name in columns)
-    conflict = "Overwrite" if not statement.append_only else "IgnoreConflict" if statement.primary_key else "NoCheck"
+    conflict = _CONFLICTS[statement.conflict.action]
+    if statement.append_only and not statement.primary_key:
+        conflict = "NoCheck"
     made = materialize(shown, key, conflict, rows)
     if mark is not None:
         made = replace(made, fields=(*made.fields, ("watermark_columns", (mark.column,))))

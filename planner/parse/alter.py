@@ -30,6 +30,15 @@ def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
     position = reader.offset + 1
     if (naming := parse_naming(reader, "materialized view", name, if_exists)) is not None:
         return naming
+    if reader.accept("AS"):
+        raise Error(
+            "ALTER MATERIALIZED VIEW … AS is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            detail="RisingWave puts the query in place without filling the view with its rows.",
+            hint="CREATE MATERIALIZED VIEW with the new query and another name, then ALTER MATERIALIZED VIEW … SWAP "
+            "WITH it. Views that read the old one go on reading that.",
+            position=position,
+        )
     if reader.accept("RESET", "RESOURCE_GROUP"):
         reset = AlterResourceGroup(name, None, reader.accept("DEFERRED"))
         reader.finish()

@@ -8,6 +8,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.names import quote_if_needed
 from planner.parse.alter import parse_alter_materialized_view
+from planner.parse.alter_table import parse_alter_table
 from planner.parse.database import parse_alter_database
 from planner.parse.naming import parse_alter_relation
 from planner.parse.schema import parse_alter_schema
@@ -148,7 +149,7 @@ def parse_alter(reader: TokenReader) -> Statement:
     if reader.accept("MATERIALIZED", "VIEW"):
         return parse_alter_materialized_view(reader)
     if reader.accept("TABLE"):
-        return parse_alter_relation(reader, "table")
+        return parse_alter_table(reader)
     if reader.accept("VIEW"):
         return parse_alter_relation(reader, "view")
     if reader.accept("SUBSCRIPTION"):

@@ -42,6 +42,6 @@ def _is_value(node: exp.Tuple) -> bool:
         return isinstance(parent.parent, exp.Values)
     if isinstance(parent, exp.In):
         return not parent.args.get("query")
-    if isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update):
+    if isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update | exp.OnConflict):
         return node.arg_key == "expression" and not isinstance(parent.this, exp.Tuple)
     return isinstance(parent, _TAKE_VALUES)

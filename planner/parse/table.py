@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import RESERVED_COLUMNS, Watermark
+from catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
 from catalog.names import quote_if_needed
+from planner.parse.generated import check_generated, generated_text
 from planner.parse.table_as import parse_create_table_as
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank, column_type, folded, parse_tree, position_of, unsupported
@@ -27,9 +28,66 @@ def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
     columns, key, listed = _columns(added.sql, name)
     if added.watermark is not None:
         _check_watermark(added.watermark, columns, added)
+    conflict = _conflict(added, columns, key)
     listed += f", {added.watermark_text}" if added.watermark_text else ""
-    definition = f"CREATE TABLE {name.sql} ({listed})" + (" APPEND ONLY" if added.append_only else "")
-    return CreateTable(name, columns, key, if_not_exists, definition, added.append_only, added.watermark)
+    definition = f"CREATE TABLE {name.sql} ({listed})" + clauses_text(added.append_only, bool(key), conflict)
+    return CreateTable(
+        name, columns, key, if_not_exists, definition, added.append_only, added.watermark, conflict=conflict
+    )
+
+
+def clauses_text(append_only: bool, has_key: bool, conflict: Conflict) -> str:
+    """What stands behind the columns of a normalised CREATE TABLE."""
+    versions = (
+        f" WITH VERSION COLUMN({', '.join(map(quote_if_needed, conflict.versions))})" if conflict.versions else ""
+    )
+    if append_only:
+        return f" APPEND ONLY{versions}"
+    is_default = not has_key or conflict.action == OVERWRITE
+    words = "" if is_default else f" ON CONFLICT {_CONFLICT_WORDS[conflict.action]}"
+    return words + versions
+
+
+def _conflict(added: _Additions, columns: tuple[ColumnDefinition, ...], key: tuple[str, ...]) -> Conflict:
+    """Raises Error 42601 for a behaviour that an append-only table cannot have, 22023 for a wrong version column."""
+    action = added.conflict
+    if added.append_only and key:
+        if action not in (None, IGNORE):
+            raise Error(
+                "When PRIMARY KEY constraint applied to an APPEND ONLY table, the ON CONFLICT behavior must be DO "
+                "NOTHING.",
+                errors.SYNTAX_ERROR,
+                position=added.conflict_position,
+            )
+        action = IGNORE
+    by_name = {column.name: column for column in columns}
+    for name, position in added.versions:
+        if name not in by_name:
+            message = "The specified version column name is not in the current columns."
+            raise Error(message, errors.INVALID_PARAMETER_VALUE, position=position)
+        type_ = by_name[name].type
+        if type_.dimensions or type_.name in _NO_VERSIONS:
+            message = "The specified version column data type is invalid."
+            raise Error(message, errors.INVALID_PARAMETER_VALUE, detail=f"It is {type_}.", position=position)
+    return Conflict(action or OVERWRITE, tuple(name for name, _ in added.versions))
+
+
+# Types that a version column cannot have (RisingWave: src/frontend/src/handler/create_table.rs).
+_NO_VERSIONS = ("jsonb", "struct", "bytea", "boolean")
+_CONFLICT_WORDS = {OVERWRITE: "OVERWRITE", IGNORE: "DO NOTHING", UPDATE_IF_NOT_NULL: "DO UPDATE IF NOT NULL"}
+
+
+def _read_conflict(reader: TokenReader) -> str:
+    """From behind ON CONFLICT on."""
+    if reader.accept("DO", "UPDATE", "IF", "NOT", "NULL"):
+        return UPDATE_IF_NOT_NULL
+    if reader.accept("DO", "NOTHING") or reader.accept("IGNORE"):
+        return IGNORE
+    if reader.accept("DO", "UPDATE", "FULL") or reader.accept("OVERWRITE"):
+        return OVERWRITE
+    error = reader.syntax_error()
+    error.hint = "It is DO NOTHING, IGNORE, OVERWRITE, DO UPDATE FULL or DO UPDATE IF NOT NULL."
+    raise error
 
 
 def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...], str]:
@@ -48,7 +106,7 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
     key: list[str] = []
     for part in schema.expressions:
         if isinstance(part, exp.ColumnDef):
-            column, is_key = _column_definition(part)
+            column, is_key = column_definition(part)
             if key and is_key:
                 raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
             columns.append(column)
@@ -66,11 +124,13 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
     for column_name in key:
         if column_name not in names:
             raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
+    check_generated(columns)
     listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
     return tuple(columns), tuple(key), listed
 
 
-def _column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
+def column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
+    """A column, and whether it is the primary key. Raises Error 42611, 42601, 0A000, as `generated_text` does."""
     name = folded(node.this)
     if name in RESERVED_COLUMNS:
         raise Error(f'column name "{name}" conflicts with a system column name', errors.INVALID_COLUMN_DEFINITION)
@@ -78,6 +138,7 @@ def _column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
         raise Error(f'column "{name}" has no type', errors.SYNTAX_ERROR, position=position_of(node))
     not_null = is_key = False
     default: str | None = None
+    generated: str | None = None
     for constraint in node.args.get("constraints") or []:
         match constraint.kind:
             case exp.PrimaryKeyColumnConstraint():
@@ -85,13 +146,20 @@ def _column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
             case exp.NotNullColumnConstraint(args=args):
                 not_null = not_null or not args.get("allow_null")
             case exp.DefaultColumnConstraint(this=value):
-                default = _default(value)
+                default = default_text(value)
+            case exp.ComputedColumnConstraint(this=value):
+                generated = generated_text(value)
+            case exp.GeneratedAsIdentityColumnConstraint(args=args) if args.get("expression") is not None:
+                generated = generated_text(args["expression"])
             case other:
                 raise unsupported(f"{other.sql(dialect='postgres')} in CREATE TABLE", node)
-    return ColumnDefinition(name, column_type(node.args["kind"]), not_null, default), is_key
+    if default is not None and generated is not None:
+        message = f'both default and generation expression specified for column "{name}"'
+        raise Error(message, errors.SYNTAX_ERROR, position=position_of(node))
+    return ColumnDefinition(name, column_type(node.args["kind"]), not_null, default, generated), is_key
 
 
-def _default(value: exp.Expr) -> str | None:
+def default_text(value: exp.Expr) -> str | None:
     """An expression that makes a value from nothing else. Raises Error 0A000 for a column or a query in it, 42803."""
     for part in value.find_all(exp.Column, exp.Query, exp.Parameter):
         raise unsupported(f"{part.sql(dialect='postgres')} in a DEFAULT expression", part)
@@ -112,6 +180,9 @@ class _Additions:
     watermark: Watermark | None
     watermark_text: str
     watermark_position: int
+    conflict: str | None
+    conflict_position: int
+    versions: tuple[tuple[str, int], ...]  # with their positions
 
 
 def _read_additions(reader: TokenReader) -> _Additions:
@@ -119,6 +190,9 @@ def _read_additions(reader: TokenReader) -> _Additions:
     watermark: Watermark | None = None
     text, position = "", 0
     append_only = False
+    conflict: str | None = None
+    conflict_position = 0
+    versions: tuple[tuple[str, int], ...] = ()
     depth = 0
     before, before_start = "", 0  # the token before this one
     while not reader.at_end:
@@ -134,11 +208,17 @@ def _read_additions(reader: TokenReader) -> _Additions:
         elif depth == 0 and reader.accept("APPEND", "ONLY"):
             append_only = True
             sql = _without(sql, start, reader.offset)
+        elif depth == 0 and conflict is None and reader.accept("ON", "CONFLICT"):
+            conflict, conflict_position = _read_conflict(reader), start + 1
+            sql = _without(sql, start, reader.offset)
+        elif depth == 0 and not versions and reader.accept("WITH", "VERSION", "COLUMN"):
+            versions = reader.parenthesised(reader.placed_identifier)
+            sql = _without(sql, start, reader.offset)
         else:
             before, before_start = reader.peek(), start
             depth += {"(": 1, ")": -1}.get(before, 0)
             reader.accept(before)
-    return _Additions(sql, append_only, watermark, text, position)
+    return _Additions(sql, append_only, watermark, text, position, conflict, conflict_position, versions)
 
 
 def _without(sql: str, start: int, end: int) -> str:

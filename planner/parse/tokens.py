@@ -59,6 +59,11 @@ class TokenReader:
         return self._tokens[self._index].start if not self.at_end else len(self.sql)
 
     @property
+    def end_of_token(self) -> int:
+        """Where the current token ends, in characters."""
+        return self._tokens[self._index].end + 1 if not self.at_end else len(self.sql)
+
+    @property
     def at_end(self) -> bool:
         return self._index >= len(self._tokens)
 

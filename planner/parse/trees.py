@@ -44,6 +44,9 @@ class Sparkwave(Postgres):
             name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
         }
 
+        # RisingWave's `w int AS v + 1`.
+        WRAPPED_TRANSFORM_COLUMN_CONSTRAINT: ClassVar = False
+
         # An arrow among arguments is jsonb's.
         LAMBDAS: ClassVar = {
             token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW

@@ -8,7 +8,7 @@ from catalog import errors
 from catalog.errors import Error
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.trees import folded, name_of, parse_tree, position_of, unsupported
-from planner.statements import Delete, Insert, Merge, Name, Truncate, Update
+from planner.statements import Delete, Insert, Merge, Name, Truncate, Update, Upsert
 
 
 def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
@@ -38,9 +38,8 @@ def write_of(tree: exp.Expr) -> Insert | Update | Delete | Merge | None:
 
 
 def _insert(tree: exp.Insert) -> Insert:
-    for argument in ("conflict", "overwrite"):
-        if tree.args.get(argument):
-            raise unsupported(f"INSERT … {argument.upper()}", tree)
+    if tree.args.get("overwrite"):
+        raise unsupported("INSERT OVERWRITE", tree)
     target = tree.this
     columns: tuple[str, ...] = ()
     if isinstance(target, exp.Schema):
@@ -52,7 +51,34 @@ def _insert(tree: exp.Insert) -> Insert:
     if source is not None and tree.args.get("with_"):
         source.set("with_", tree.args["with_"])
     alias = target.args.get("alias")
-    return Insert(name_of(target), columns, source, alias and folded(alias.this), _returning(tree))
+    upsert = _upsert(tree.args["conflict"]) if tree.args.get("conflict") else None
+    return Insert(name_of(target), columns, source, alias and folded(alias.this), _returning(tree), upsert)
+
+
+def _upsert(conflict: exp.OnConflict) -> Upsert:
+    """Raises Error 0A000 for what is not PostgreSQL's or not a column, 42601 for DO UPDATE without a target."""
+    action = str(conflict.args["action"]).upper() if conflict.args.get("action") else ""
+    if conflict.args.get("duplicate") or action not in ("DO NOTHING", "DO UPDATE"):
+        raise unsupported("this ON CONFLICT", conflict)
+    if conflict.args.get("index_predicate"):
+        raise unsupported("ON CONFLICT with a condition of an index", conflict)
+    target: tuple[str, ...] | None = None
+    if keys := conflict.args.get("conflict_keys"):
+        columns = [key.this if isinstance(key, exp.Ordered) else key for key in keys]
+        other = next((key for key in columns if not isinstance(key, exp.Column | exp.Identifier)), None)
+        if other is not None:
+            raise unsupported("ON CONFLICT with an expression", other)
+        target = tuple(folded(key.this if isinstance(key, exp.Column) else key) for key in columns)
+    constraint = conflict.args.get("constraint")
+    position = position_of(conflict)
+    if action == "DO UPDATE" and target is None and constraint is None:
+        raise Error(
+            "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            errors.SYNTAX_ERROR,
+            hint="For example, ON CONFLICT (column_name).",
+            position=position,
+        )
+    return Upsert(target, constraint and folded(constraint), conflict if action == "DO UPDATE" else None, position)
 
 
 def _returning(tree: exp.Insert | exp.Update | exp.Delete) -> tuple[exp.Expr, ...]:

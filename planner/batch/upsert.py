@@ -1,0 +1,74 @@
+"""INSERT … ON CONFLICT as PostgreSQL has it: which rows conflict, and what DO UPDATE makes of the stored ones."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Column, Relation
+from catalog.types import Type
+from planner.batch.query import Batch, Environment, check_reads, staged_table
+from planner.batch.structs import with_row_types
+from planner.batch.values import assignments, column_of, named
+from planner.batch.write import INSERTED, marked, refuse_append_only, staged_batch
+from planner.parse.trees import folded
+from planner.privileges import check_relation
+from planner.statements import Insert
+
+EXCLUDED = "excluded"
+
+
+def check_upsert(statement: Insert, target: Relation, environment: Environment) -> None:
+    """Raise Error 42P10 unless what it names is the primary key, and what an UPDATE raises for DO UPDATE."""
+    upsert = statement.upsert
+    assert upsert is not None
+    names = upsert.target
+    if upsert.constraint is not None:
+        if not target.primary_key or upsert.constraint != f"{target.name}_pkey":
+            message = f'constraint "{upsert.constraint}" for table "{target.name}" does not exist'
+            raise Error(message, errors.UNDEFINED_OBJECT, position=upsert.position)
+    elif names is not None and (not target.primary_key or set(names) != set(target.primary_key)):
+        unknown = next((name for name in names if name not in [column.name for column in target.visible]), None)
+        if unknown is not None:
+            message = f'column "{unknown}" does not exist'
+            raise Error(message, errors.UNDEFINED_COLUMN, position=upsert.position)
+        message = "there is no unique or exclusion constraint matching the ON CONFLICT specification"
+        raise Error(message, errors.INVALID_COLUMN_REFERENCE, position=upsert.position)
+    if upsert.tree is not None:
+        refuse_append_only(target, statement.table)
+        check_relation(environment.catalog, environment.user, target, "UPDATE", statement.table.position)
+        check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
+        check_reads(upsert.tree, environment)
+
+
+def upsert_query(statement: Insert, target: Relation, is_staged: bool) -> exp.Select:
+    """The stored rows that DO UPDATE changes, as they will be; not staged, over the table for the types alone."""
+    upsert = statement.upsert
+    assert upsert is not None and upsert.tree is not None
+    alias = statement.alias or statement.table.name
+    table = exp.table_(statement.table.name, db=statement.table.schema, catalog=statement.table.database, quoted=True)
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    excluded = staged_table(INSERTED) if is_staged else table.copy()
+    excluded.set("alias", exp.TableAlias(this=exp.to_identifier(EXCLUDED, quoted=True)))
+    values = assignments(upsert.tree.copy().expressions, target, lambda c, value: _keeps_key(c, value, target))
+    chosen = (values.get(column.name, column_of(column.name, alias)) for column in target.visible)
+    query = exp.select(*(named(value, column.name) for value, column in zip(chosen, target.visible, strict=True)))
+    query = query.from_(excluded)
+    same = (exp.EQ(this=column_of(k, alias), expression=column_of(k, EXCLUDED)) for k in target.primary_key)
+    query = query.join(marked(table) if is_staged else table, on=exp.and_(*same), copy=False)
+    where = upsert.tree.args.get("where")
+    return query.where(where.this.copy()) if where is not None else query
+
+
+def plan_upsert(statement: Insert, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
+    """DuckDB's text of `upsert_query` over the staged rows."""
+    query = with_row_types(upsert_query(statement, target, True), environment.catalog, environment.scope)
+    assert isinstance(query, exp.Select)
+    return staged_batch(query, target, environment, parameters)
+
+
+def _keeps_key(column: Column, value: exp.Expr, target: Relation) -> bool:
+    """Whether an assignment gives a column of the key what it has: `SET id = excluded.id`."""
+    is_excluded = isinstance(value, exp.Column) and value.table.lower() == EXCLUDED
+    return column.name in target.primary_key and is_excluded and folded(value.this) == column.name

@@ -1,0 +1,161 @@
+"""The values that a write gives columns: assigned ones, defaults, and those of generated columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Column, Relation
+from planner.batch.query import Environment, finish
+from planner.bind import data_type
+from planner.parse.generated import columns_read, expression_of
+from planner.parse.trees import folded, parse_tree, position_of, unsupported
+
+
+def assignments(
+    items: list[exp.Expr], target: Relation, keeps: Callable[[Column, exp.Expr], bool] = lambda column, value: False
+) -> dict[str, exp.Expr]:
+    """The value of each column in SET, as the column's type; without what a column `keeps`.
+
+    Raises Error 42703, 42601, 0A000, 428C9.
+    """
+    found: dict[str, exp.Expr] = {}
+    for item in items:
+        for place, value in _pairs(item):
+            column = target_column(target, place)
+            if column.name in found:
+                raise Error(f'multiple assignments to same column "{column.name}"', errors.SYNTAX_ERROR)
+            if keeps(column, value):
+                continue
+            if column.name in target.primary_key:
+                raise Error("update modifying the PK column is unsupported", errors.FEATURE_NOT_SUPPORTED)
+            if column.generated is not None:
+                if is_default(value):
+                    continue
+                message = "update modifying the generated column is unsupported"
+                detail = f'Column "{column.name}" is a generated column.'
+                raise Error(message, errors.GENERATED_ALWAYS, detail=detail, position=position_of(place))
+            if any(column.name in read_by(other) for other in generated_columns(target) if other.name in target.key):
+                message = (
+                    "update modifying the column referenced by generated columns that are part of the primary key is "
+                    "not allowed"
+                )
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(place))
+            found[column.name] = as_column(value, column)
+    return found
+
+
+def _pairs(item: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """`a = 1`, `(a, b) = (1, 2)` and `(a, b) = (SELECT 1, 2)`, whose query is asked once for each column."""
+    places, value = item.this, item.expression
+    if not isinstance(places, exp.Tuple | exp.Paren):
+        yield places, value
+        return
+    listed = places.expressions if isinstance(places, exp.Tuple) else [places.this]
+    query = value.this if isinstance(value, exp.Subquery) else None
+    if query is not None and query.is_star:
+        raise unsupported("SELECT * in SET", value)
+    values = query.selects if query else value.expressions or [value.unnest()]
+    if len(values) != len(listed):
+        raise Error("number of columns does not match number of values", errors.SYNTAX_ERROR)
+    for number, (place, single) in enumerate(zip(listed, values, strict=True)):
+        yield place, _output(query, number) if query else single
+
+
+def _output(query: exp.Query, number: int) -> exp.Expr:
+    """The value of one output of a query."""
+    names = [identifier(f"?{place}") for place in range(len(query.selects))]
+    rows = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=identifier("?values"), columns=names))
+    return exp.select(exp.Column(this=names[number].copy())).from_(rows).subquery()
+
+
+def as_column(value: exp.Expr, column: Column) -> exp.Expr:
+    """A value of a column; DEFAULT is the column's."""
+    return exp.cast((default_of(column) if is_default(value) else value).copy(), data_type(column.type))
+
+
+def is_default_at(row: exp.Expr, place: int) -> bool:
+    values = row.expressions if isinstance(row, exp.Tuple) else [row]
+    return place < len(values) and is_default(values[place])
+
+
+def never_null(value: exp.Expr, column: Column, target: Relation) -> exp.Expr:
+    """A value of a column, which raises an error if it is NULL and must not be."""
+    if not column.not_null:
+        return value
+    raised = exp.Anonymous(this="error", expressions=[exp.Literal.string(null_message(column, target))])
+    return exp.Coalesce(this=value, expressions=[exp.cast(raised, data_type(column.type))])
+
+
+def null_message(column: Column, target: Relation) -> str:
+    return f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint'
+
+
+def is_default(value: exp.Expr) -> bool:
+    return isinstance(value, exp.Column | exp.Var) and value.sql().upper() == "DEFAULT"
+
+
+def default_of(column: Column) -> exp.Expr:
+    """The value of a column that is given none."""
+    default = parse_tree(f"SELECT {column.default or 'NULL'}").expressions[0]
+    return exp.cast(default, data_type(column.type))
+
+
+def default_text(column: Column, environment: Environment) -> str:
+    """DuckDB's text of a column's default."""
+    return finish(default_of(column), environment, ())
+
+
+def generated_columns(target: Relation) -> tuple[Column, ...]:
+    return tuple(column for column in target.visible if column.generated is not None)
+
+
+def given_columns(target: Relation) -> tuple[Column, ...]:
+    """The columns that a row has values for which names none: all that are not generated, as in RisingWave."""
+    return tuple(column for column in target.visible if column.generated is None)
+
+
+def check_given(columns: Iterable[Column], is_given: Callable[[int], bool] = lambda place: True) -> None:
+    """Raise Error 428C9 for a generated column among those that are named and given something else than DEFAULT."""
+    for place, column in enumerate(columns):
+        if column.generated is not None and is_given(place):
+            raise Error(
+                f'cannot insert a non-DEFAULT value into column "{column.name}"',
+                errors.GENERATED_ALWAYS,
+                detail=f'Column "{column.name}" is a generated column.',
+            )
+
+
+def read_by(column: Column) -> frozenset[str]:
+    return columns_read(column.generated) if column.generated is not None else frozenset()
+
+
+def generated_value(column: Column, environment: Environment) -> str:
+    """DuckDB's text of a generated column's value, over the other columns of its row."""
+    assert column.generated is not None
+    return finish(exp.cast(expression_of(column.generated).copy(), data_type(column.type)), environment, ())
+
+
+def target_column(target: Relation, place: exp.Expr) -> Column:
+    """The column a SET or a list of columns names. Raises Error 42703."""
+    name = folded(place.this if isinstance(place, exp.Column) else place)
+    column = next((column for column in target.visible if column.name == name), None)
+    if column is None:
+        message = f'column "{name}" of relation "{target.name}" does not exist'
+        raise Error(message, errors.UNDEFINED_COLUMN, position=position_of(place))
+    return column
+
+
+def named(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(value, name, quoted=True)
+
+
+def column_of(name: str, table: str | None = None) -> exp.Column:
+    return exp.Column(this=identifier(name), table=identifier(table) if table is not None else None)
+
+
+def identifier(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)

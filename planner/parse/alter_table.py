@@ -1,0 +1,145 @@
+"""Parsing of what ALTER TABLE does to columns (PostgreSQL: src/backend/parser/gram.y, alter_table_cmd)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.naming import Naming, parse_naming
+from planner.parse.table import column_definition, default_text
+from planner.parse.tokens import TokenReader
+from planner.parse.trees import blank, column_type, parse_tree
+from planner.statements import (
+    AddColumn,
+    AlterTable,
+    ColumnAction,
+    DropColumn,
+    RenameColumn,
+    SetDefault,
+    SetNotNull,
+    SetType,
+)
+
+_HINT = (
+    "ADD, DROP, ALTER and RENAME COLUMN are, and RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH. ALTER COLUMN knows "
+    "TYPE, SET and DROP DEFAULT, SET and DROP NOT NULL."
+)
+
+
+def parse_alter_table(reader: TokenReader) -> AlterTable | Naming:
+    """From behind ALTER TABLE on. Raises Error 42601, 0A000."""
+    if_exists = reader.accept("IF", "EXISTS")
+    if reader.peek(1) not in (".", "ADD", "DROP", "ALTER", "RENAME", "SET", "OWNER", "SWAP"):
+        reader.accept("ONLY")
+    name = reader.name()
+    reader.accept("*")
+    naming = parse_naming(reader, "table", name, if_exists)
+    if naming is not None:
+        return naming
+    if reader.accept("RENAME"):
+        actions: tuple[ColumnAction, ...] = (_rename(reader),)
+    else:
+        actions = reader.comma_separated(lambda: _action(reader))
+    reader.finish()
+    return AlterTable(name, actions, if_exists)
+
+
+def _rename(reader: TokenReader) -> RenameColumn:
+    reader.accept("COLUMN")
+    name, position = reader.placed_identifier()
+    reader.expect("TO")
+    return RenameColumn(name, position, *reader.placed_identifier())
+
+
+def _action(reader: TokenReader) -> ColumnAction:
+    position = reader.offset + 1
+    if reader.accept("ADD"):
+        reader.accept("COLUMN")
+        return _add(reader)
+    if reader.accept("DROP"):
+        reader.accept("COLUMN")
+        if_exists = reader.accept("IF", "EXISTS")
+        return DropColumn(*reader.placed_identifier(), if_exists, reader.cascade())
+    if reader.accept("ALTER"):
+        reader.accept("COLUMN")
+        return _alter(reader)
+    raise _unsupported(position)
+
+
+def _unsupported(position: int) -> Error:
+    return Error("this ALTER TABLE is not supported", errors.FEATURE_NOT_SUPPORTED, hint=_HINT, position=position)
+
+
+# Table constraints, which begin as columns do.
+_CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE")
+
+
+def _add(reader: TokenReader) -> AddColumn:
+    position = reader.offset + 1
+    if reader.peek() in _CONSTRAINTS:
+        raise _unsupported(position)
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    start = reader.offset
+    position = start + 1
+    node = _column_node(reader.sql[: _end_of_action(reader)], start)
+    if not isinstance(node, exp.ColumnDef):
+        raise Error("syntax error in a column's definition", errors.SYNTAX_ERROR, position=position)
+    column, is_key = column_definition(node)
+    if is_key:
+        message = "adding a column to the primary key is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+    if column.generated is not None:
+        message = "alter table add generated columns is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+    if column.not_null and column.default is None:
+        message = "alter table add NOT NULL columns must have default value"
+        raise Error(message, errors.NOT_NULL_VIOLATION, position=position)
+    return AddColumn(column, position, if_not_exists)
+
+
+def _column_node(sql: str, start: int) -> exp.Expr:
+    """The definition of a column that starts there."""
+    tree = _placed("CREATE TABLE t (", sql, start, ")")
+    parts = tree.this.expressions if isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema) else []
+    return parts[0] if len(parts) == 1 else tree
+
+
+def _placed(head: str, sql: str, start: int, tail: str = "") -> exp.Expr:
+    """The tree of a statement that ends in what starts there, which keeps its places: ALTER TABLE is no shorter."""
+    return parse_tree(head + blank(sql[:start])[len(head) :] + sql[start:] + tail)
+
+
+def _alter(reader: TokenReader) -> ColumnAction:
+    name, position = reader.placed_identifier()
+    if reader.accept("SET", "DATA", "TYPE") or reader.accept("TYPE"):
+        if reader.at_end:
+            raise reader.syntax_error()
+        start = reader.offset
+        cast = _placed("SELECT CAST(NULL AS ", reader.sql[: _end_of_action(reader)], start, ")").find(exp.Cast)
+        assert cast is not None
+        return SetType(name, position, column_type(cast.to))
+    if reader.accept("SET", "DEFAULT"):
+        start = reader.offset
+        tree = _placed("SELECT ", reader.sql[: _end_of_action(reader)], start)
+        return SetDefault(name, position, default_text(tree.expressions[0].unalias()))
+    if reader.accept("DROP", "DEFAULT"):
+        return SetDefault(name, position, None)
+    if reader.accept("SET", "NOT", "NULL"):
+        return SetNotNull(name, position, True)
+    if reader.accept("DROP", "NOT", "NULL"):
+        return SetNotNull(name, position, False)
+    raise _unsupported(reader.offset + 1)
+
+
+def _end_of_action(reader: TokenReader) -> int:
+    """Step over the tokens up to the next comma of the list; returns where they end."""
+    depth, end, before = 0, reader.offset, ""
+    fields = 0  # how many STRUCT< are open
+    while not reader.at_end and (depth or fields or reader.peek() != ","):
+        word = reader.peek()
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(word, 0)
+        fields += 1 if (before, word) == ("STRUCT", "<") else -1 if fields and word == ">" else 0
+        end, before = reader.end_of_token, word
+        reader.accept(word)
+    return end

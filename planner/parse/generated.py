@@ -1,0 +1,73 @@
+"""Generated columns: what their expressions may be and what they read. They are kept as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Column
+from planner.functions.unstable import mutable_call
+from planner.parse.trees import folded, parse_tree, position_of, unsupported
+from planner.statements import ColumnDefinition
+
+
+def generated_text(value: exp.Expr) -> str:
+    """The text of an expression over the other columns of a row.
+
+    Raises Error 0A000 for a query, 42803 and 42P20 for what looks at several rows, 42P17 for what changes by itself.
+    """
+    value = value.unnest() if isinstance(value, exp.Paren) else value
+    for part in value.find_all(exp.Query, exp.Parameter):
+        raise unsupported(f"{part.sql(dialect='postgres')} in a generated column", part)
+    if value.find(exp.AggFunc):
+        raise Error("aggregate functions are not allowed in column generation expressions", errors.GROUPING_ERROR)
+    if value.find(exp.Window):
+        raise Error("window functions are not allowed in column generation expressions", errors.WINDOWING_ERROR)
+    changing = mutable_call(value)
+    if changing is not None:
+        raise Error(
+            "generation expression is not immutable",
+            errors.INVALID_OBJECT_DEFINITION,
+            detail=f"The value of {changing.sql(dialect='postgres').lower()} is not a function of the row.",
+            position=position_of(changing),
+        )
+    return value.sql(dialect="postgres", comments=False)
+
+
+def check_generated(columns: Sequence[Column | ColumnDefinition]) -> None:
+    """Raise Error 42703 for an expression that reads no column of the table, 42P17 for one that reads a generated."""
+    by_name = {column.name: column for column in columns}
+    for column in columns:
+        for name in columns_read(column.generated) if column.generated is not None else ():
+            if name not in by_name:
+                raise Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN)
+            if by_name[name].generated is not None:
+                raise Error(
+                    f'cannot use generated column "{name}" in column generation expression',
+                    errors.INVALID_OBJECT_DEFINITION,
+                    detail="A generated column cannot reference another generated column.",
+                )
+
+
+@lru_cache(maxsize=1000)
+def expression_of(text: str) -> exp.Expr:
+    """The tree of an expression. Nobody may change it."""
+    return parse_tree(f"SELECT {text}").expressions[0].unalias()
+
+
+def columns_read(text: str) -> frozenset[str]:
+    """The names of the columns in an expression."""
+    return frozenset(folded(column.this) for column in expression_of(text).find_all(exp.Column))
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """The expression with columns under other names."""
+    tree = expression_of(text).copy()
+    for column in list(tree.find_all(exp.Column)):
+        if (name := names.get(folded(column.this))) is not None:
+            column.set("this", exp.to_identifier(name, quoted=True))
+    return tree.sql(dialect="postgres")

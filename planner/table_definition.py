@@ -1,0 +1,68 @@
+"""The CREATE TABLE that would make a table as it is now, and what a change of a column does to what names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from catalog.model import Column, Relation, Watermark
+from catalog.names import quote_if_needed
+from planner.parse.generated import renamed
+from planner.parse.table import clauses_text
+from planner.parse.tokens import TokenReader
+from planner.statements import Name
+
+
+def table_text(name: Name, table: Relation) -> str:
+    """A normalised CREATE TABLE under a name."""
+    listed = [_column_text(column) for column in table.visible]
+    if table.primary_key:
+        listed.append(f"PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
+    if table.watermark is not None:
+        listed.append(_watermark_text(table.watermark))
+    clauses = clauses_text(table.append_only, bool(table.primary_key), table.conflict)
+    return f"CREATE TABLE {name.sql} ({', '.join(listed)}){clauses}"
+
+
+def with_text(table: Relation) -> Relation:
+    """An altered table with the definition that fits it, under the name that the old one has."""
+    reader = TokenReader(table.definition)
+    reader.expect("CREATE", "TABLE")
+    return replace(table, definition=table_text(reader.name(), table))
+
+
+def _column_text(column: Column) -> str:
+    parts = [quote_if_needed(column.name), str(column.type)]
+    if column.generated is not None:
+        parts.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
+    if column.default is not None:
+        parts.append(f"DEFAULT {column.default}")
+    if column.not_null:
+        parts.append("NOT NULL")
+    return " ".join(parts)
+
+
+def _watermark_text(watermark: Watermark) -> str:
+    column = quote_if_needed(watermark.column)
+    seconds, rest = divmod(watermark.delay_us, 1_000_000)
+    delay = f" - INTERVAL '{watermark.delay_us}' MICROSECOND" if rest else f" - INTERVAL '{seconds}' SECOND"
+    return f"WATERMARK FOR {column} AS {column}{delay if watermark.delay_us else ''}"
+
+
+def rename_column(table: Relation, column: Column, name: str, change: int) -> Relation:
+    """The table with a column called otherwise from the change with this id on; its lake column stays."""
+    names = {column.name: name}
+    after = replace(column, name=name, made_as=column.lake_name, former=(*column.former, (column.name, change)))
+    columns = tuple(after if c.name == column.name else _following(c, names) for c in table.columns)
+    watermark = table.watermark
+    if watermark is not None:
+        watermark = replace(watermark, column=names.get(watermark.column, watermark.column))
+    versions = tuple(names.get(version, version) for version in table.conflict.versions)
+    conflict = replace(table.conflict, versions=versions)
+    key = tuple(names.get(part, part) for part in table.key)
+    return replace(table, columns=columns, key=key, watermark=watermark, conflict=conflict)
+
+
+def _following(column: Column, names: Mapping[str, str]) -> Column:
+    """Another column, whose expression may read the one that is called otherwise."""
+    return replace(column, generated=renamed(column.generated, names)) if column.generated is not None else column

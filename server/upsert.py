@@ -1,0 +1,52 @@
+"""INSERT … ON CONFLICT, as PostgreSQL has it: the staged rows become those that are to be written."""
+
+from __future__ import annotations
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import Cursor
+from catalog.types import Type
+from planner.batch.upsert import plan_upsert
+from planner.batch.write import CHANGED, INSERTED
+from planner.statements import Insert
+from server.conflicts import drop_late, drop_stored, keep_new
+from server.session import Session, bindings
+from server.staging import check_not_null, compute_generated, scalar
+from server.stores import Store, listed, names_of
+
+
+def upsert(
+    session: Session,
+    cursor: Cursor,
+    statement: Insert,
+    store: Store,
+    parameters: tuple[Type, ...],
+    values: tuple[object, ...],
+) -> int:
+    """Leave of the staged rows the new ones and, for DO UPDATE, the stored ones as they will be. Returns how many.
+
+    Raises Error 23502, 21000 when DO UPDATE would change a row twice, and what its expressions raise.
+    """
+    target, upsert_ = store.target, statement.upsert
+    assert upsert_ is not None
+    check_not_null(cursor, target, INSERTED)
+    if target.watermark is not None:
+        drop_late(cursor, store, target.watermark)
+    if upsert_.tree is None:
+        keep_new(cursor, store)
+        return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+    key = listed(target.primary_key)
+    if scalar(cursor, f"SELECT count(*) FROM (SELECT 1 FROM {INSERTED} GROUP BY {key} HAVING count(*) > 1)"):
+        raise Error(
+            "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            errors.CARDINALITY_VIOLATION,
+            hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained "
+            "values.",
+        )
+    batch = plan_upsert(statement, target, session.environment, parameters)
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", bindings(cursor, batch.sql, values))
+    compute_generated(session, cursor, target, CHANGED)
+    check_not_null(cursor, target, CHANGED)
+    drop_stored(cursor, store)
+    cursor.execute(f"INSERT INTO {INSERTED} SELECT {listed(names_of(target))} FROM {CHANGED}")
+    return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
