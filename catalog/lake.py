@@ -118,13 +118,20 @@ class Lake:
         return self._commit_lock
 
     @contextlib.contextmanager
-    def transaction(self, cursor: Cursor, writes: Iterable[LakeTable] = ()) -> Iterator[Cursor]:
+    def transaction(
+        self, cursor: Cursor, writes: Iterable[LakeTable] = (), shared: Iterable[LakeTable] = ()
+    ) -> Iterator[Cursor]:
         """A short transaction of the catalog or a checkpoint; they run one at a time.
 
         Serialising them keeps two writers of one table from conflicting at commit, and keeps commits fair. `writes`
         are tables that may get many rows and that nobody else writes: what a failure leaves of their files is deleted.
+        `shared` are the ones that clients write too, whose transactions are waited for.
         """
-        with self._commit_lock:
+        writes = (*writes, *shared)
+        with contextlib.ExitStack() as held:
+            for table in sorted(set(shared), key=_by_name):  # as `holding` does
+                held.enter_context(self._table_locks.setdefault(table, threading.Lock()))
+            held.enter_context(self._commit_lock)
             cursor.execute("BEGIN")
             try:
                 yield cursor
@@ -255,6 +262,12 @@ class Lake:
             f"WHERE t.table_id IN ({', '.join(map(str, kinds))})"
         ).fetchall()
         return {(schema, table): kinds[table_id] for table_id, schema, table in names}
+
+    def has_changed(self, cursor: Cursor, tables: Iterable[LakeTable], after: int) -> bool:
+        """Whether rows of any of these tables have changed since a snapshot, as the cursor's transaction sees them."""
+        snapshot = self.snapshot(cursor)
+        changed = self.changed_tables(cursor, after, snapshot) if snapshot > after else {}
+        return any((table.schema, table.name) in changed for table in tables)
 
 
 # (lake schema, table) to whether rows were also deleted or updated, not only inserted.

@@ -141,4 +141,24 @@ MIGRATIONS: tuple[str, ...] = (
     -- A view's definition as clients see it, where that is not the stored one.
     ALTER TABLE lake.sparkwave.relations ADD COLUMN shown VARCHAR
     """,
+    # What an index or a sink is besides a relation, as JSON; and as of when a creating sink has delivered its rows.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN details VARCHAR;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN delivered BIGINT
+    """,
+    # Relations whose rows a connector delivers, and how far it has read each part of what it reads.
+    """
+    CREATE TABLE lake.sparkwave.sources (
+        relation_id BIGINT, connector VARCHAR, options VARCHAR, format VARCHAR, encode VARCHAR, encode_options VARCHAR,
+        includes VARCHAR, rate_limit BIGINT  -- options and includes are JSON
+    );
+    CREATE TABLE lake.sparkwave.source_splits (
+        relation_id BIGINT, split VARCHAR, position BIGINT, row_count BIGINT, is_finished BOOLEAN,
+        updated_at TIMESTAMPTZ
+    );
+    -- Why a source, or one of its splits, does not go on.
+    CREATE TABLE lake.sparkwave.source_failures (
+        relation_id BIGINT, split VARCHAR, reason VARCHAR, failed_at TIMESTAMPTZ
+    )
+    """,
 )

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
+from catalog.kinds import INDEX, SINK, STREAMING, Details, Index, Sink
 from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema
+from catalog.sources import Source
 from catalog.types import BIGINT, Type
 from catalog.users import ROOT, Grant, Securable, User
 
@@ -74,23 +76,24 @@ REPLACE = Conflict()
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, a materialized view, a view or a subscription.
+    """A table, a source, a view, what a streaming job keeps, or a subscription.
 
     Of a view nothing is stored: who reads it reads its query. A subscription has no rows, and follows its upstream.
-
-    `upstreams` are the relations its query names, and for a materialized view those it reads through views as well.
+    `upstreams` are the relations its query names, and of a streaming job those it reads through views as well.
     `key` names the stream key: the columns by which a change finds its row. For a table without a primary key it
     is `_row_id`, which is not stored: it is the lake's row id (bigint), kept through updates and compaction.
     `made_as` is its lake table, which keeps that name whatever the relation is called later, so that old snapshots and
     change feeds find it; None before it is made. `dropped` are the columns that the lake table has had.
     `shown` is the definition of a view as it would be written now, where that is another.
+    `details` are of an index or a sink. A sink's lake table holds what it has read while it is being created, and
+    nothing later.
     """
 
     id: int
     database: str
     schema: str
     name: str
-    kind: str  # "table", "materialized view", "view" or "subscription"
+    kind: str  # "table", "source", "view", "subscription" or one of STREAMING
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     definition: str
@@ -104,6 +107,7 @@ class Relation:
     conflict: Conflict = REPLACE
     dropped: tuple[str, ...] = ()
     shown: str | None = None
+    details: Details | None = None
 
     @property
     def securable(self) -> Securable:
@@ -136,7 +140,8 @@ class Relation:
 
     @property
     def is_table(self) -> bool:
-        return self.kind == "table"
+        """Whether its rows are stored as they come; only what a source delivers gets into one."""
+        return self.kind in ("table", "source")
 
     @property
     def is_view(self) -> bool:
@@ -148,8 +153,38 @@ class Relation:
 
     @property
     def is_stored(self) -> bool:
-        """Whether it has rows of its own in the lake."""
-        return self.kind in ("table", "materialized view")
+        """Whether it has a table of its own in the lake."""
+        return self.is_table or self.is_streaming
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a job creates it and keeps it up to date."""
+        return self.kind in STREAMING
+
+    @property
+    def is_index(self) -> bool:
+        return self.kind == INDEX
+
+    @property
+    def is_sink(self) -> bool:
+        return self.kind == SINK
+
+    @property
+    def index(self) -> Index:
+        """What an index is besides a relation."""
+        assert isinstance(self.details, Index)
+        return self.details
+
+    @property
+    def sink(self) -> Sink:
+        """What a sink is besides a relation."""
+        assert isinstance(self.details, Sink)
+        return self.details
+
+    @property
+    def target(self) -> int | None:
+        """The table, by id, that a sink writes to."""
+        return self.details.target if isinstance(self.details, Sink) else None
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -248,13 +283,14 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Job:
-    """A streaming job: the creation and upkeep of one materialized view; its id is the relation's.
+    """A streaming job: the creation and upkeep of one materialized view, index or sink; its id is the relation's.
 
     `snapshot` is the lake snapshot up to which a creating job has applied its upstreams, and `time_us` the time that
     goes with it; None before its backfill has pinned them. `rate_limit` is in rows a second, None without a limit and 0
     to pause. `parallelism` is as SHOW prints it; `backfill_parallelism` counts while the job is creating. `order` has
     (before, after) pairs of upstream ids. `waiting` is why a creating job does not move, None when it does.
     `resource_group` is where it runs now, `specific_group` what was asked for, None for that of the database.
+    `delivered` is the snapshot as of which a sink that is being created has delivered its rows, None before.
     """
 
     id: int
@@ -272,6 +308,7 @@ class Job:
     order: tuple[tuple[int, int], ...] = ()
     waiting: str | None = None
     specific_group: str | None = None
+    delivered: int | None = None
 
     @property
     def epoch(self) -> Epoch:
@@ -285,7 +322,8 @@ class Catalog:
     """Everything that exists at one moment. Planning receives this and nothing else.
 
     `schemas` are pairs of database and schema, `databases` the resource group of each. `securables` has the databases
-    under `(name,)` and the schemas under such a pair; `users` are by name.
+    under `(name,)` and the schemas under such a pair; `users` are by name, `sources` by the id of the relation
+    that gets their rows.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -298,6 +336,7 @@ class Catalog:
     grants: frozenset[Grant] = frozenset()
     subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by id
     functions: tuple[Function, ...] = ()
+    sources: dict[int, Source] = field(default_factory=dict)
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:
@@ -332,8 +371,12 @@ class Catalog:
         return job.specific_group or self.databases[self.by_id[job.id].database]
 
     def dependents(self, relation_id: int) -> Iterator[Relation]:
-        """The relations that read this one directly, in order of creation."""
-        return (relation for relation in self.relations if relation_id in relation.upstreams)
+        """The relations that read this one directly, or write to it, in order of creation."""
+        return (r for r in self.relations if relation_id in r.upstreams or relation_id == r.target)
+
+    def indexes(self, relation_id: int) -> list[Relation]:
+        """The indexes of a relation, also those that are being created."""
+        return [relation for relation in self.dependents(relation_id) if relation.is_index]
 
     def in_dependency_order(self, ids: Iterable[int]) -> list[Relation]:
         """The relations with these ids, upstreams first: a relation only ever reads ones made before it."""

@@ -18,6 +18,7 @@ from catalog.columns import load_columns, put_columns, replace_columns
 from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.function_store import load_functions
+from catalog.kinds import dump_details, load_details
 from catalog.lake import Cursor, Lake
 from catalog.model import (
     CREATED,
@@ -35,6 +36,7 @@ from catalog.model import (
 )
 from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
+from catalog.source_store import load_sources
 from catalog.subscription_store import load_subscriptions
 from catalog.user_store import forget_grants, load_grants, load_users, put_grants
 from catalog.users import PUBLIC, ROOT, Grant, Securable
@@ -70,12 +72,15 @@ class AlreadyDone(Exception):
 _FIRST_FREE_OID = 16384
 _CATALOG_OIDS = range(1247, _FIRST_FREE_OID)
 
-# The system tables that say how far jobs are.
-_PROGRESS = {"jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications"}
+# The system tables that say how far jobs and sources are.
+_PROGRESS = {
+    "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
+    "source_failures",
+}  # fmt: skip
 # Those that `Store.catalog` is read from.
 _LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "grants", "subscriptions",
-    "functions",
+    "functions", "sources",
 }  # fmt: skip
 
 
@@ -111,6 +116,7 @@ class Store:
             ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
             ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
             ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
+            ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
         ):
             if not tables.isdisjoint(changed):
                 found |= load()
@@ -124,7 +130,7 @@ class Store:
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
             f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
-            "shown "
+            "shown, details "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
@@ -132,9 +138,9 @@ class Store:
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
                      tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
                      owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
-                     shown)
+                     shown, load_details(kind, details))
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
-                column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown in rows
+                column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details in rows
         )  # fmt: skip
         return {"relations": relations}
 
@@ -162,7 +168,7 @@ class Store:
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
             "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
-            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group "
+            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
         jobs = (Job(*row) for row in rows)
@@ -246,7 +252,7 @@ class Store:
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
             "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
-            "version_columns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?)",
+            "version_columns, details) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -266,6 +272,7 @@ class Store:
                 relation.lake_table.name,
                 relation.conflict.action,
                 list(relation.conflict.versions),
+                dump_details(relation.details),
             ],
         )
         if relation.created:
@@ -335,12 +342,15 @@ class Store:
             ("grants", "object_id"),
             ("comments", "object_id"),
             ("subscriptions", "relation_id"),
+            ("sources", "relation_id"),
+            ("source_splits", "relation_id"),
+            ("source_failures", "relation_id"),
         ):
             cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
             [
                 job.id,
                 job.status,
@@ -466,8 +476,16 @@ class Store:
         if row != (1,):
             raise AlreadyDone
 
+    def set_delivered(self, cursor: Cursor, job_id: int, snapshot: int) -> None:
+        """A sink that is being created has delivered its rows as of a snapshot. Raises AlreadyDone the second time."""
+        row = cursor.execute(
+            f"UPDATE {system_table('jobs')} SET delivered = ? WHERE id = ? AND delivered IS NULL", [snapshot, job_id]
+        ).fetchone()
+        if row != (1,):
+            raise AlreadyDone
+
     def finish_job(self, cursor: Cursor, job_id: int, group: str) -> None:
-        """The view is created and belongs to its steady resource group."""
+        """The relation is created and belongs to its steady resource group."""
         cursor.execute(
             f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
             "waiting_since = NULL, resource_group = ? WHERE id = ?",
@@ -486,7 +504,7 @@ class Store:
             )
 
     def fail_job(self, cursor: Cursor, job_id: int, error: str) -> None:
-        """A created view cannot be maintained any more."""
+        """A created relation cannot be maintained any more."""
         cursor.execute(
             f"UPDATE {system_table('jobs')} SET status = '{FAILED}', error = ? WHERE id = ?", [error, job_id]
         )

@@ -10,7 +10,10 @@ PUBLIC = "public"  # every user; no user may have this name
 # What can be granted on each kind of thing (RisingWave: src/frontend/src/handler/handle_privilege.rs).
 PRIVILEGES: dict[str, tuple[str, ...]] = {
     "table": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+    "source": ("SELECT",),
     "materialized view": ("SELECT",),
+    "index": ("SELECT",),
+    "sink": ("SELECT",),
     "view": ("SELECT",),
     "subscription": ("SELECT",),
     "schema": ("CREATE", "USAGE"),

@@ -141,6 +141,16 @@ class Advance:
         """Whether any stored row changes: the view's, or those of a state of its own."""
         return any(any(counts) for counts in self.counts)
 
+    @property
+    def of_states(self) -> Advance:
+        """The change without that of the view's own rows, where somebody else is to have them."""
+        kept = [
+            (item, counts)
+            for item, counts in zip(self.applications, self.counts, strict=True)
+            if item.added.table != self.view.relation.lake_table
+        ]
+        return replace(self, applications=tuple(i for i, _ in kept), counts=tuple(c for _, c in kept))
+
     def apply(self, cursor: Cursor) -> None:
         """Write the change into the lake, inside the cursor's transaction."""
         for item, (removed, added) in zip(self.applications, self.counts, strict=True):

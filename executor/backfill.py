@@ -1,5 +1,7 @@
 """The creation of one view: filled by its strategy, then the change log, then the last step inside a barrier.
 
+Of an index just so; a sink hands on what it has read before the last step.
+
 Every step commits its rows together with where it stands, so a job resumes from its last commit after any crash.
 """
 
@@ -21,6 +23,7 @@ from executor import merge, snapshot
 from executor.advance import bind_changes
 from executor.coordinator import Coordinator, error_of, message_of
 from executor.feeds import Feeds
+from executor.first_delivery import deliver_all
 from executor.groups import Groups
 from executor.plans import Plans
 from executor.versions import Version
@@ -51,7 +54,8 @@ class BackfillJob:
         self._coordinator = coordinator
         self._admit = admit
         self.id = job.id
-        self._work = Work(store, groups, settings, plans.view(store.catalog.by_id[job.id], store.catalog), job)
+        self._relation = store.catalog.by_id[job.id]
+        self._work = Work(store, groups, settings, plans.view(self._relation, store.catalog), job)
         self.started = self._work.started
         self.finished = threading.Event()
         self.error: Error | None = None
@@ -88,7 +92,9 @@ class BackfillJob:
             if not work.in_process:
                 work.group()  # before anything is pinned: a job whose group cannot be had has not started
             self._fill()
-            self._catch_up()
+            if work.job.delivered is None:
+                self._catch_up()
+                self._deliver()
             self._finish()
         except BaseException as error:
             if work.is_shut_down.is_set():
@@ -137,6 +143,12 @@ class BackfillJob:
                 with suppress(ControlsChanged):  # the log is read without a limit
                     work.retrying(lambda: work.advance(cursor, versions, changes, old, new))  # noqa: B023
 
+    def _deliver(self) -> None:
+        """A sink hands on what it has read, which it keeps no longer; what changes from now on, barriers hand on."""
+        if self._work.relation.is_sink:
+            self._work.retrying(lambda: deliver_all(self._work, self._coordinator.sinks))
+            self._coordinator.notify()
+
     def _finish(self) -> None:
         """The last step, inside a barrier."""
         for attempt in range(1, ATTEMPTS + 1):
@@ -181,3 +193,4 @@ class BackfillJob:
         shutil.rmtree(self._work.staging, ignore_errors=True)
         if self.error is not None:
             shutil.rmtree(self._work.data, ignore_errors=True)
+            self._coordinator.sinks.remove_all(self._relation)

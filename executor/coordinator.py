@@ -1,4 +1,7 @@
-"""The clock: barriers pin a snapshot, advance every view that is behind it, and commit all of them together."""
+"""The clock: barriers pin a snapshot, advance every view that is behind it, and commit all of them together.
+
+Indexes and sinks are views to it; what a sink's change is, goes on from here.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import Groups
 from executor.plans import Plans
+from executor.sinks import Delivery, Sinks, targets
 from executor.spark_engine import SparkError, spark_engine, spark_error
 from executor.versions import Version
 
@@ -50,9 +54,12 @@ class Coordinator:
 
     def __init__(
         self, store: Store, plans: Plans, groups: Groups, interval_ms: Callable[[], int], engine: Callable[[], str],
-        duckdb_max_rows: Callable[[], int],
+        duckdb_max_rows: Callable[[], int], sinks: Sinks,
     ) -> None:  # fmt: skip
         self._store = store
+        self.sinks = sinks
+        self._delivering: list[Delivery] = []  # what an epoch has handed on that may not have been committed
+        self._delivered = 0  # the newest snapshot in which sinks have written to tables
         self._lake: Lake = store.lake
         self._plans = plans
         self._groups = groups
@@ -83,17 +90,30 @@ class Coordinator:
         self._wake.set()
         self._thread.join(30)
 
+    @property
+    def snapshot(self) -> int:
+        """What every created view has applied, and is committed."""
+        return self._epoch.snapshot
+
     def notify(self) -> None:
         """Something was committed to a table: a barrier is due."""
         self._wake.set()
 
     def flush(self, is_cancelled: Callable[[], bool], timeout_s: float = 300) -> None:
-        """Wait until every created view has applied all that is committed now.
+        """Wait until every created view has applied all that is committed now, and what sinks make of it in tables.
 
         Raises Error 57014 when cancelled, 55000 when the views do not get there in time.
         """
         target = self._lake.snapshot(self._lake.cursor())
         deadline = time.monotonic() + timeout_s
+        sinks = sum(relation.target is not None for relation in self._store.catalog.relations)
+        for _ in range(sinks + 1):  # no chain of sinks is longer
+            self._wait_for(target, is_cancelled, deadline, timeout_s)
+            if self._delivered <= target:
+                return
+            target = self._delivered
+
+    def _wait_for(self, target: int, is_cancelled: Callable[[], bool], deadline: float, timeout_s: float) -> None:
         with self._epoch_condition:
             self._flushers += 1
             try:
@@ -172,6 +192,7 @@ class Coordinator:
     def barrier(self) -> bool:
         """One epoch. Returns whether any view changed."""
         with self.barrier_lock:
+            self._take_back()
             with self._handover_lock:
                 handovers, self._handovers = self._handovers, []
             try:
@@ -198,6 +219,13 @@ class Coordinator:
         self._store.reload()
         self._epoch = self._store.epoch(self._cursor)
 
+    def _take_back(self) -> None:
+        """Delete what an epoch has handed on that was not committed."""
+        if self._delivering:
+            self._take_up_stored()
+            self.sinks.forget(d for d in self._delivering if d.snapshot > self._epoch.snapshot)
+            self._delivering = []
+
     def _advance_all(self, feeds: Feeds, handovers: list[Handover]) -> bool:
         cursor = self._cursor
         # The clock may be set back; an epoch's time never is.
@@ -216,6 +244,10 @@ class Coordinator:
                 if not (touched or pending or view.plan.reads_now or relation.id in finishing):
                     continue
                 advance = self._advance(feeds, view, start, epoch, pending)
+                if advance is not None and relation.is_sink:
+                    changes = advance.changes
+                    self._delivering.append(self.sinks.prepare(cursor, catalog, relation, changes, epoch.snapshot))
+                    advance = advance.of_states
                 if advance is not None:
                     advances[relation.id] = advance
         if advances or finishing:
@@ -268,7 +300,7 @@ class Coordinator:
             is_own = not error_of(error).sqlstate.startswith("53")
             count = self._failures[relation.id] = self._failures.get(relation.id, 0) + is_own
             if count >= MAX_FAILURES:
-                logger.error("materialized view %s failed: %s", relation.qualified_name, error)
+                logger.error("%s %s failed: %s", relation.kind, relation.qualified_name, error)
                 with self._store.change() as cursor:
                     self._store.fail_job(cursor, relation.id, message_of(error))
                     self._store.add_event(cursor, "STREAM_JOB_FAIL", relation.id, {"error": message_of(error)})
@@ -279,13 +311,20 @@ class Coordinator:
     ) -> None:
         """The one transaction that ends an epoch."""
         written = [table for advance in advances.values() for table in advance.tables]
-        with self._lake.transaction(cursor, written):
+        catalog, deliveries = self._store.catalog, self._delivering
+        shared = targets(catalog, (delivery.relation for delivery in deliveries))
+        with self._lake.transaction(cursor, written, shared):
             for advance in advances.values():
                 advance.apply(cursor)
+            self.sinks.deliver(cursor, catalog, deliveries)
             self._store.set_epoch(cursor, epoch)
             for handover in handovers:
                 group = self._store.catalog.steady_group(self._store.catalog.job_by_id[handover.job_id])
                 self._store.finish_job(cursor, handover.job_id, group)
+        self._delivering = []
+        if shared:  # which views may read
+            self._delivered = self._lake.snapshot(cursor)
+            self._wake.set()
         self._epoch = epoch
         if handovers:
             self._store.reload()

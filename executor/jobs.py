@@ -65,6 +65,7 @@ class Jobs:
                     self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
         with self._store.change() as cursor:
             self._store.forget_slices(cursor)
+        self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
         resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
         self._remove_orphans({job.id for job in resumed})
         for job in resumed:
@@ -129,7 +130,8 @@ class Jobs:
         """
         with self._store.change() as cursor:
             now = self._store.catalog
-            has_changed = any(now.by_id.get(id_) != catalog.by_id[id_] for id_ in relation.upstreams)
+            used = relation.upstreams if relation.target is None else (*relation.upstreams, relation.target)
+            has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in used)
             if has_changed or not set(catalog.functions) <= set(now.functions):
                 raise Error(
                     "a relation that the query reads, or a function, has just been dropped or altered",

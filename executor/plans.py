@@ -8,7 +8,7 @@ from catalog.model import Catalog, Relation
 from executor.advance import View
 from planner.bind import scope_of
 from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView
+from planner.statements import CreateStreaming
 from planner.stream import StreamPlan, plan_view
 
 
@@ -34,5 +34,5 @@ class Plans:
 def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
     """Plan a stored definition again. Plans are never stored, so a newer planner takes effect at a restart."""
     statement = parse_statement(relation.definition)
-    assert isinstance(statement, CreateMaterializedView)
-    return plan_view(statement, catalog, scope_of(relation))
+    assert isinstance(statement, CreateStreaming)
+    return plan_view(statement, catalog, scope_of(relation), made=relation)

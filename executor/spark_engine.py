@@ -190,7 +190,7 @@ class SparkEngine:
             self._leave(cursor, target.removed, to_sql(item.removed, SPARK))
             applied.append(replace(target, added=self._add(cursor, view, target.added, to_sql(item.added, SPARK))))
         left = f"j{view.relation.id}_changes"
-        if view.relation.created:  # nobody reads it before
+        if view.relation.created or view.relation.is_sink:  # of others nobody reads it before
             self._leave(cursor, left, "SELECT * FROM view_changes")
         return computed(cursor, view, tuple(applied), left)
 

@@ -112,7 +112,7 @@ def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
 def whole_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     """The rows of a fragment over all of its inputs at once."""
     if fragment.end is None:
-        return Rows(plan, "new").of(fragment.node)
+        return _clustered(plan, Rows(plan, "new").of(fragment.node))
     return _to_target(fragment, _computed(plan, fragment.end))
 
 
@@ -137,7 +137,12 @@ def slice_query(plan: StreamPlan, fragment: Fragment, driver: str) -> exp.Select
     """What one slice of a driver contributes: rows, or partial state when the fragment ends in an operator with it."""
     if fragment.end is not None:
         return _computed(plan, fragment.end, driver)
-    return Rows(plan, "new", driver).of(fragment.node)
+    return _clustered(plan, Rows(plan, "new", driver).of(fragment.node))
+
+
+def _clustered(plan: StreamPlan, rows: exp.Select) -> exp.Select:
+    """The rows in the order in which they are to lie, so that files and row groups have few of its values each."""
+    return rows.order_by(*map(sql.ordered, plan.clustering)) if plan.clustering else rows
 
 
 def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:

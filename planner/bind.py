@@ -75,16 +75,16 @@ def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or so
 
 
 def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
-    """As `resolve`, and the relation can be read: a view still being created cannot."""
+    """As `resolve`, and the relation can be read: no sink, no subscription, and nothing that is being created."""
     relation = resolve(catalog, scope, name)
-    if relation.is_subscription:
+    if relation.is_sink or relation.is_subscription:
         raise not_found("table or source", str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
     if not relation.created:
         raise Error(
-            f'materialized view "{name}" is still being created',
+            f'{relation.kind} "{name}" is still being created',
             errors.NOT_IN_PREREQUISITE_STATE,
             detail="SHOW JOBS and rw_catalog.rw_backfill_status tell how far it is.",
-            hint=f"WAIT MATERIALIZED VIEW {name} waits for it.",
+            hint=f"WAIT {relation.kind.upper()} {name} waits for it.",
             position=name.position,
         )
     return relation

@@ -24,7 +24,7 @@ from planner.parse.tokens import TokenReader, tokenize
 from planner.parse.trees import folded, is_cte, name_of, parse_tree
 from planner.scopes import Scope, scope_of
 from planner.sql_functions import calls
-from planner.statements import CreateMaterializedView, CreateSubscription, CreateView, Name
+from planner.statements import CreateIndex, CreateSink, CreateStreaming, CreateSubscription, CreateView, Name
 
 Place = tuple[str, str]  # schema and name of a relation
 Target = Callable[[Name], Place | None]  # where what a name means will be; None to leave the name alone
@@ -58,9 +58,10 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
 def _with_function_schemas(definition: str, schema: str, environment: Environment) -> str:
     """The definition where SQL functions that are not in its schema have theirs."""
     statement = parse_statement(definition)
-    if not isinstance(statement, CreateView | CreateMaterializedView) or not environment.catalog.functions:
+    query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
+    if query is None or not environment.catalog.functions:
         return definition
-    found = calls(statement.query, environment.catalog, environment.scope)
+    found = calls(query, environment.catalog, environment.scope)
     starts = {
         node.meta["start"]: function.schema
         for node, function in found
@@ -76,9 +77,10 @@ def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
     ids = {function.id for function in functions}
     found = []
     for relation in catalog.relations:
-        statement = parse_statement(relation.definition) if relation.kind in _WITH_QUERY else None
-        if isinstance(statement, CreateView | CreateMaterializedView):
-            called = {f.id for _, f in calls(statement.query, catalog, scope_of(relation))}
+        statement = parse_statement(relation.definition) if relation.is_view or relation.is_streaming else None
+        query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
+        if query is not None:
+            called = {f.id for _, f in calls(query, catalog, scope_of(relation))}
             found += [f"{relation.kind} {relation.qualified_name}"] if called & ids else []
     for function in catalog.functions:
         body = parse_tree(f"SELECT {function.body}")
@@ -87,14 +89,12 @@ def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
     return found
 
 
-_WITH_QUERY = ("view", "materialized view")
-
-
 def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
     """The relations that change when those with these ids go to other places: themselves, and what names them."""
     found = []
     for relation in catalog.relations:
-        if relation.id in places or not places.keys().isdisjoint(relation.upstreams):
+        named = (*relation.upstreams, relation.target)
+        if relation.id in places or any(id_ in places for id_ in named):
             found.append(_placed(relation, catalog, places))
     return found
 
@@ -109,6 +109,8 @@ def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -
     definition = relation.definition
     if not relation.is_table:
         definition = _rewritten(definition, schema, target)
+    elif relation.upstreams:
+        definition = _read_from(definition, schema, target)
     return replace(relation, schema=schema, name=name, definition=_with_head(definition, schema, name))
 
 
@@ -118,10 +120,11 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
     In that a table that has been altered since is what it was then; here it is a query that says so.
     """
     statement = parse_statement(relation.definition)
-    assert isinstance(statement, CreateView | CreateMaterializedView)
+    assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
     tokens = tokenize(relation.definition)
     edits: list[tuple[int, int, str]] = []
-    columns = [column for column in statement.query.find_all(exp.Column) if column.args.get("db") is not None]
+    query = _query(statement) or exp.select()
+    columns = [column for column in query.find_all(exp.Column) if column.args.get("db") is not None]
     for reference in _sources(statement):
         table = find(catalog, scope_of(relation), reference.name)
         stop = _end_of_name(tokens, reference.start)
@@ -146,7 +149,7 @@ def _with_head(definition: str, schema: str, name: str) -> str:
     reader = TokenReader(definition)
     reader.expect("CREATE")
     reader.accept("MATERIALIZED")
-    reader.identifier()  # TABLE or VIEW
+    reader.identifier()  # TABLE, VIEW, INDEX or SINK
     reader.accept("IF", "NOT", "EXISTS")
     start = reader.offset
     written = reader.name()
@@ -158,13 +161,12 @@ def _with_head(definition: str, schema: str, name: str) -> str:
 def _rewritten(definition: str, schema: str, target: Target) -> str:
     """The definition of a view that will be in a schema, with every name as it has to be there."""
     statement = parse_statement(definition)
-    if isinstance(statement, CreateSubscription):
-        return _followed(definition, statement.upstream, schema, target)
-    assert isinstance(statement, CreateView | CreateMaterializedView)
+    assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
     tokens = tokenize(definition)
     edits: list[tuple[int, int, str]] = []
-    ctes = {folded(cte.args["alias"].this) for cte in statement.query.find_all(exp.CTE)}
-    columns = [column for column in statement.query.find_all(exp.Column) if column.args.get("db") is not None]
+    query = _query(statement) or exp.select()
+    ctes = {folded(cte.args["alias"].this) for cte in query.find_all(exp.CTE)}
+    columns = [column for column in query.find_all(exp.Column) if column.args.get("db") is not None]
     for reference in _references(statement):
         name = reference.name
         place = target(name)
@@ -188,31 +190,38 @@ def _edited(definition: str, edits: list[tuple[int, int, str]]) -> str:
     return definition
 
 
-def _followed(definition: str, name: Name, schema: str, target: Target) -> str:
-    """The definition of a subscription with the name that its upstream has to have there."""
-    place = target(name)
-    if place is None or place == (name.schema or schema, name.name):
-        return definition
-    schema_ = place[0] if name.schema or place[0] != schema else None
-    start = name.position - 1
-    stop = _end_of_name(tokenize(definition), start)
-    return definition[:start] + Name(name.database, schema_, place[1], 0).sql + definition[stop:]
-
-
-def _references(statement: CreateView | CreateMaterializedView) -> Iterator[_Reference]:
-    for option in statement.options if isinstance(statement, CreateMaterializedView) else ():
-        for name in (name for edge in option.edges for name in edge):
-            yield _Reference(name, name.position - 1, names_source=False)
+def _references(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[_Reference]:
+    for name in _bare_names(statement):
+        yield _Reference(name, name.position - 1, names_source=False)
     yield from _sources(statement)
 
 
-def _sources(statement: CreateView | CreateMaterializedView) -> Iterator[_Reference]:
-    """Those in FROM."""
-    for table in statement.query.find_all(exp.Table):
+def _sources(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[_Reference]:
+    """Those in FROM of a query."""
+    query = _query(statement)
+    for table in query.find_all(exp.Table) if query is not None else ():
         source = _windowed(table) if isinstance(table.this, exp.Anonymous) else table
         if source is not None and isinstance(source.this, exp.Identifier) and not is_cte(source):
             name = name_of(source)
             yield _Reference(name, name.position - 1, not table.alias, in_function=source is not table)
+
+
+def _query(statement: CreateView | CreateStreaming | CreateSubscription) -> exp.Expr | None:
+    """The query that is written in a definition, if there is one."""
+    is_named = isinstance(statement, CreateSink) and statement.source is not None
+    return None if is_named or isinstance(statement, CreateIndex | CreateSubscription) else statement.query
+
+
+def _bare_names(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[Name]:
+    """The names outside of a query."""
+    if isinstance(statement, CreateSubscription):
+        yield statement.upstream
+    if isinstance(statement, CreateStreaming):
+        yield from (name for option in statement.options for edge in option.edges for name in edge)
+    if isinstance(statement, CreateIndex):
+        yield statement.table
+    if isinstance(statement, CreateSink):
+        yield from (name for name in (statement.source, statement.target) if name is not None)
 
 
 def _windowed(table: exp.Table) -> exp.Table | None:
@@ -244,6 +253,20 @@ def _bare(column: exp.Column) -> tuple[int, int, str]:
 
 def _index_at(tokens: list[Token], start: int) -> int:
     return next(index for index, token in enumerate(tokens) if token.start == start)
+
+
+def _read_from(definition: str, schema: str, target: Target) -> str:
+    """The definition of a table that is read `FROM source TABLE …`."""
+    reader = TokenReader(definition)
+    while not reader.accept("FROM"):
+        reader.accept(reader.peek())
+    start = reader.offset
+    name = reader.name()
+    place = target(name)
+    if place is None or place == (name.schema or schema, name.name):
+        return definition
+    written = Name(name.database, place[0] if name.schema or place[0] != schema else None, place[1], 0).sql
+    return definition[:start] + written + definition[_end_of_name(tokenize(definition), start) :]
 
 
 def _end_of_name(tokens: list[Token], start: int) -> int:

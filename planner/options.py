@@ -11,12 +11,12 @@ from planner.strategy import BackfillSettings
 
 RATE_LIMIT, ORDER, STRATEGY = "backfill_rate_limit", "backfill_order", "backfill_strategy"
 SERVERLESS, RESOURCE_GROUP = "cloud.serverless_backfill_enabled", "resource_group"
-_KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP})
+KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP})
 _U32 = range(2**32)
 
 
 @dataclass(frozen=True)
-class ViewOptions:
+class JobOptions:
     """What the options say; None for one that is not given."""
 
     strategy: Option | None = None
@@ -30,10 +30,10 @@ class ViewOptions:
         return settings if self.rate_limit is None else replace(settings, rate_limit=self.rate_limit)
 
 
-def read_options(options: tuple[Option, ...]) -> ViewOptions:
+def read_options(options: tuple[Option, ...]) -> JobOptions:
     """Raises Error 22023 for an unknown option or a wrong value."""
     given = {option.name: option for option in options}
-    unknown = sorted(set(given) - _KNOWN)
+    unknown = sorted(set(given) - KNOWN)
     if unknown:
         listed = ", ".join(f'"{name}"' for name in unknown)
         raise Error(
@@ -49,7 +49,7 @@ def read_options(options: tuple[Option, ...]) -> ViewOptions:
             errors.INVALID_PARAMETER_VALUE,
             position=group.position,
         )
-    return ViewOptions(
+    return JobOptions(
         given.get(STRATEGY),
         given.get(ORDER),
         _rows_a_second(limit) if limit is not None else None,

@@ -41,9 +41,11 @@ from planner.nodes import (
 from planner.outputs import limit_outputs
 
 
-def apply_rules(root: Project) -> Project:
-    """Run RULES over a plan."""
+def apply_rules(root: Project, is_stored: bool = True) -> Project:
+    """Run RULES over a plan, whose rows are stored or only handed on."""
     for rule in RULES:
+        if rule is keep_state_in_view and not is_stored:
+            continue
         rewritten = rule(root)
         visible = rewritten.fields[: len(root.fields)]
         assert [f.type for f in visible] == [f.type for f in root.fields], rule.__name__

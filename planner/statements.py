@@ -58,7 +58,27 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True)
+class Connector:
+    """`[INCLUDE what AS column …] WITH (connector = …, …) [FORMAT … ENCODE … (…)]`, or `FROM shared TABLE 'table'`.
+
+    `format` and `encode` are in upper case, empty where they are not given. `includes` are what, column and position.
+    `position` is that of WITH or FROM.
+    """
+
+    options: tuple[Option, ...]
+    format: str
+    encode: str
+    encode_options: tuple[Option, ...]
+    includes: tuple[tuple[str, str, int], ...]
+    position: int
+    shared: Name | None = None
+    table: str = ""
+
+
+@dataclass(frozen=True)
 class CreateTable:
+    """`connector` is what delivers rows to it. Without `columns` it has those of what is delivered."""
+
     name: Name
     columns: tuple[ColumnDefinition, ...]
     primary_key: tuple[str, ...]
@@ -68,6 +88,22 @@ class CreateTable:
     watermark: Watermark | None = None
     is_temporary: bool = False
     conflict: Conflict = REPLACE
+    connector: Connector | None = None
+
+
+@dataclass(frozen=True)
+class CreateSource:
+    """`table` is the statement as if it made a table."""
+
+    table: CreateTable
+
+    @property
+    def name(self) -> Name:
+        return self.table.name
+
+    @property
+    def if_not_exists(self) -> bool:
+        return self.table.if_not_exists
 
 
 @dataclass(frozen=True)
@@ -129,6 +165,20 @@ class CreateSubscription:
 
 
 @dataclass(frozen=True)
+class CreateIndex:
+    """`keys` are columns or expressions; no `include` is all visible columns. Names of columns have their positions."""
+
+    name: Name
+    table: Name
+    keys: tuple[exp.Ordered, ...]
+    include: tuple[tuple[str, int], ...]
+    distributed_by: tuple[exp.Expr, ...]
+    options: tuple[Option, ...]
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
 class CreateFunction:
     """CREATE FUNCTION … LANGUAGE SQL: `arguments` have names or none (""); `body` is an expression's text.
 
@@ -151,6 +201,38 @@ class DropFunction:
     functions: tuple[tuple[Name, tuple[Type, ...] | None], ...]
     if_exists: bool
     cascade: bool
+
+
+@dataclass(frozen=True)
+class SinkFormat:
+    """`FORMAT format ENCODE encode (…)`, in lower case."""
+
+    format: str
+    encode: str
+    options: tuple[Option, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class CreateSink:
+    """CREATE SINK … FROM `source` or AS `query`, which of a source is all of it. INTO gives `target` and its columns.
+
+    Without `options` there is no WITH.
+    """
+
+    name: Name
+    target: Name | None
+    target_columns: tuple[tuple[str, int], ...]
+    source: Name | None
+    query: exp.Query
+    options: tuple[Option, ...]
+    format: SinkFormat | None
+    if_not_exists: bool
+    definition: str
+    emit_on_window_close: bool = False
+
+
+CreateStreaming = CreateMaterializedView | CreateIndex | CreateSink
 
 
 @dataclass(frozen=True)
@@ -274,16 +356,27 @@ class SetVariable:
 
 @dataclass(frozen=True)
 class AlterRateLimit:
-    """ALTER MATERIALIZED VIEW … SET BACKFILL_RATE_LIMIT: rows a second; None is no limit, 0 a pause."""
+    """ALTER … SET BACKFILL_RATE_LIMIT of a streaming job: rows a second; None is no limit, 0 a pause."""
 
+    kind: str
+    name: Name
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class AlterSourceRateLimit:
+    """ALTER {SOURCE | TABLE} … SET SOURCE_RATE_LIMIT: rows a second; None is no limit, 0 a pause."""
+
+    kind: str
     name: Name
     limit: int | None
 
 
 @dataclass(frozen=True)
 class AlterParallelism:
-    """ALTER MATERIALIZED VIEW … SET PARALLELISM, as SHOW prints it."""
+    """ALTER … SET PARALLELISM, as SHOW prints it."""
 
+    kind: str
     name: Name
     parallelism: str
     is_deferred: bool = False
@@ -291,8 +384,9 @@ class AlterParallelism:
 
 @dataclass(frozen=True)
 class AlterBackfillParallelism:
-    """ALTER MATERIALIZED VIEW … SET BACKFILL_PARALLELISM: None is that of the job."""
+    """ALTER … SET BACKFILL_PARALLELISM: None is that of the job."""
 
+    kind: str
     name: Name
     parallelism: int | None
     is_deferred: bool = False
@@ -300,8 +394,9 @@ class AlterBackfillParallelism:
 
 @dataclass(frozen=True)
 class AlterResourceGroup:
-    """ALTER MATERIALIZED VIEW … SET RESOURCE_GROUP; `group` None is that of the database."""
+    """ALTER … SET RESOURCE_GROUP; `group` None is that of the database."""
 
+    kind: str
     name: Name
     group: str | None
     is_deferred: bool = False
@@ -357,7 +452,7 @@ class RenameSchema:
 
 @dataclass(frozen=True)
 class RenameRelation:
-    """ALTER {TABLE | VIEW | MATERIALIZED VIEW} … RENAME TO; `kind` as in `Relation.kind`, "table" for any."""
+    """ALTER … RENAME TO of a relation; `kind` as in `Relation.kind`, "table" for any."""
 
     kind: str
     name: Name
@@ -368,7 +463,7 @@ class RenameRelation:
 
 @dataclass(frozen=True)
 class MoveRelation:
-    """ALTER {TABLE | VIEW | MATERIALIZED VIEW} … SET SCHEMA."""
+    """ALTER … SET SCHEMA of a relation."""
 
     kind: str
     name: Name
@@ -379,7 +474,7 @@ class MoveRelation:
 
 @dataclass(frozen=True)
 class SwapRelations:
-    """ALTER {TABLE | VIEW | MATERIALIZED VIEW} … SWAP WITH: each gets the other's name."""
+    """ALTER … SWAP WITH of two relations: each gets the other's name."""
 
     kind: str
     name: Name
@@ -461,7 +556,7 @@ class AlterTable:
 class Comment:
     """COMMENT ON; `column` is with its position, `text` None removes the comment."""
 
-    kind: str  # "table" for any relation, "view", "materialized view", "column", "schema" or "database"
+    kind: str  # "table" for any relation, another kind of one, "column", "schema" or "database"
     name: Name
     column: tuple[str, int] | None
     text: str | None
@@ -576,7 +671,7 @@ class ExplainOptions:
 
 @dataclass(frozen=True)
 class Explain:
-    statement: Query | CreateTable | CreateMaterializedView | Insert | Update | Delete | Merge
+    statement: Query | CreateTable | CreateStreaming | Insert | Update | Delete | Merge
     options: ExplainOptions = ExplainOptions()
 
 
@@ -672,7 +767,10 @@ Statement = (
     | Query
     | CreateTable
     | CreateTableAs
+    | CreateSource
     | CreateMaterializedView
+    | CreateIndex
+    | CreateSink
     | CreateView
     | CreateSubscription
     | CreateFunction
@@ -690,6 +788,7 @@ Statement = (
     | Kill
     | SetVariable
     | AlterRateLimit
+    | AlterSourceRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
     | AlterResourceGroup

@@ -1,15 +1,16 @@
-"""The stream plan of a view: its nodes with keys carried, what it stores, what state it keeps, and its strategy."""
+"""The stream plan of what a job keeps: its nodes with keys carried, what it stores, its state, and its strategy."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import Catalog, Column
+from catalog.kinds import Details
+from catalog.model import Catalog, Column, Relation
 from planner.backfill_order import backfill_order
 from planner.bind import Scope, bind, check_functions
 from planner.build.query import build
@@ -27,6 +28,7 @@ from planner.nodes import (
     Filter,
     Join,
     Node,
+    Order,
     OverWindow,
     Project,
     Scan,
@@ -39,8 +41,10 @@ from planner.nodes import (
 from planner.options import read_options
 from planner.parse.trees import position_of
 from planner.rules import apply_rules
-from planner.statements import CreateMaterializedView
+from planner.sinks import planned_sink, target_of
+from planner.statements import CreateSink, CreateStreaming
 from planner.strategy import DEFAULTS, BackfillSettings, choose
+from planner.streaming import Streaming, streaming_of
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ class StreamPlan:
     duckdb_only: str | None  # why Spark may not run it; None when both engines are proven equal
     notices: tuple[str, ...] = ()  # what the choice of the strategy has to tell the user
     order: tuple[tuple[int, int], ...] = ()  # ids of upstreams: the first is read to its end before the second starts
+    clustering: tuple[Order, ...] = ()  # the order of rows that are written together
+    details: Details | None = None  # what an index or a sink is besides a relation
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -109,19 +115,25 @@ class StreamPlan:
 
 
 def plan_view(
-    statement: CreateMaterializedView, catalog: Catalog, scope: Scope, settings: BackfillSettings = DEFAULTS
+    statement: CreateStreaming,
+    catalog: Catalog,
+    scope: Scope,
+    settings: BackfillSettings = DEFAULTS,
+    made: Relation | None = None,
 ) -> StreamPlan:
-    """Plan a CREATE MATERIALIZED VIEW. Pure. Raises Error with a position in the statement.
+    """Plan what a CREATE asks to be kept. Pure. Raises Error with a position in the statement.
 
-    `settings` are the session's. A definition is planned again without them: what they decided is in the job.
+    `settings` are the session's. A definition is planned again without them, for the relation that it `made`: what they
+    decided is in the job.
     """
-    options = read_options(statement.options)
-    root = _rename_outputs(build(bind(statement.query, catalog, scope)), statement.columns)
-    if statement.emit_on_window_close:
+    streaming = streaming_of(statement, catalog, scope, made)
+    options = read_options(streaming.options)
+    root = streaming.shape(build(bind(streaming.query, catalog, scope)))
+    if streaming.emits_on_window_close:
         root = on_window_close(root)
     width = len(root.items)
     _check_names(root)
-    planned = apply_rules(root)
+    planned = apply_rules(root, streaming.is_stored)
     _check_time(planned)
     _check_temporal_joins(planned, True)
     chosen = choose(planned, options.applied(settings), options.strategy)
@@ -129,13 +141,23 @@ def plan_view(
     return StreamPlan(
         planned,
         width,
-        _states(planned),
+        _states(planned, streaming.is_stored),
         chosen.strategy,
         chosen.reason,
         duckdb_only(planned),
         chosen.notices + order.notices,
         order.pairs,
+        streaming.clustering,
+        _details(statement, streaming, planned, catalog, scope),
     )
+
+
+def _details(
+    statement: CreateStreaming, streaming: Streaming, planned: Project, catalog: Catalog, scope: Scope
+) -> Details | None:
+    if isinstance(statement, CreateSink):
+        return planned_sink(statement, planned, target_of(statement, catalog, scope))
+    return streaming.index
 
 
 def _check_time(root: Node) -> None:
@@ -209,14 +231,6 @@ def _check_temporal_joins(node: Node, is_linear: bool) -> None:
         _check_temporal_joins(child, is_linear and (keeps or is_stream))
 
 
-def _rename_outputs(root: Project, names: tuple[str, ...]) -> Project:
-    if not names:
-        return root
-    if len(names) != len(root.items):
-        raise Error(f"the view has {len(root.items)} columns but {len(names)} names are given", errors.SYNTAX_ERROR)
-    return replace(root, items=tuple(replace(i, name=n) for i, n in zip(root.items, names, strict=True)))
-
-
 def _check_names(root: Project) -> None:
     for index, item in enumerate(root.items):
         if not item.name or item.name.startswith("_col_"):
@@ -232,12 +246,13 @@ def _ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
-def _states(root: Project) -> tuple[State, ...]:
+def _states(root: Project, is_stored: bool) -> tuple[State, ...]:
+    """The states of a plan; what stores no rows of its own cannot hold one."""
     states: list[State] = []
     for node in walk(root):
         if not (isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)):
             continue
-        in_view = root.input is node and not (isinstance(node, TopN) and node.offset)
+        in_view = is_stored and root.input is node and not (isinstance(node, TopN) and node.offset)
         names = root.passed_on if in_view else {f.name: f.name for f in node.fields}
         columns = tuple((f.name, names[f.name]) for f in node.fields)
         states.append(State(f"s{len(states)}", node, in_view, columns))

@@ -1,4 +1,4 @@
-"""ALTER MATERIALIZED VIEW: how a view's job runs, while it is created and after."""
+"""ALTER … SET of a materialized view, index or sink: how its job runs, while it is created and after."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job
 from planner.privileges import check_owner
-from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
+from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup
 from planner.strategy import NO_SHUFFLE, SNAPSHOT
 from server.kinds import find_to_alter
+from server.naming import altered
 from server.result import Notice, Result
 from server.session import Session
 
-_KIND = "materialized view"
 _DEFERRED = Notice(
     "DEFERRED is used, please ensure that automatic parallelism control is enabled on the meta, otherwise, the alter "
     "will not take effect."
@@ -24,7 +24,7 @@ _DEFERRED = Notice(
 
 def set_rate_limit(session: Session, statement: AlterRateLimit) -> Result:
     """Rows a second that a creating view reads; it heeds a new limit at once."""
-    return _change(session, statement.name, lambda job: replace(job, rate_limit=statement.limit))
+    return _change(session, statement, lambda job: replace(job, rate_limit=statement.limit))
 
 
 def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
@@ -37,7 +37,7 @@ def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
             raise _cannot_alter(job, reason, "Wait until it is created, or cancel it.")
         return replace(job, parallelism=statement.parallelism)
 
-    return _change(session, statement.name, changed, statement.is_deferred)
+    return _change(session, statement, changed, statement.is_deferred)
 
 
 def set_backfill_parallelism(session: Session, statement: AlterBackfillParallelism) -> Result:
@@ -49,7 +49,7 @@ def set_backfill_parallelism(session: Session, statement: AlterBackfillParalleli
             raise _cannot_alter(job, reason, "Arrangement backfill does: WITH (backfill_strategy = 'arrangement').")
         return replace(job, backfill_parallelism=statement.parallelism)
 
-    return _change(session, statement.name, changed, statement.is_deferred)
+    return _change(session, statement, changed, statement.is_deferred)
 
 
 def set_resource_group(session: Session, statement: AlterResourceGroup) -> Result:
@@ -67,23 +67,28 @@ def set_resource_group(session: Session, statement: AlterResourceGroup) -> Resul
             return job
         return replace(job, resource_group=session.context.store.catalog.steady_group(job))
 
-    return _change(session, statement.name, changed, statement.is_deferred)
+    return _change(session, statement, changed, statement.is_deferred)
 
 
-def _change(session: Session, name: Name, changed: Callable[[Job], Job], is_deferred: bool = False) -> Result:
+Alteration = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup
+
+
+def _change(
+    session: Session, statement: Alteration, changed: Callable[[Job], Job], is_deferred: bool = False
+) -> Result:
     """Store what controls a job, and tell it."""
     store = session.context.store
     with store.change() as cursor:  # looked up in it, so that no other ALTER or DROP comes between
-        job = changed(_job(session, name))
+        job = changed(_job(session, statement))
         store.set_job_control(cursor, job)
     session.context.jobs.controls_changed(job.id)
-    return Result("ALTER_MATERIALIZED_VIEW", notices=[_DEFERRED] if is_deferred else [])
+    return altered(statement.kind, *((_DEFERRED,) if is_deferred else ()))
 
 
-def _job(session: Session, name: Name) -> Job:
-    """The job of the view a name means. Raises Error 42704, 42809 or 42501."""
-    relation = find_to_alter(session, name, _KIND)
-    check_owner(session.user, relation.securable, name.position)
+def _job(session: Session, statement: Alteration) -> Job:
+    """The job of what a statement names. Raises Error 42704, 42809 or 42501."""
+    relation = find_to_alter(session, statement.name, statement.kind)
+    check_owner(session.user, relation.securable, statement.name.position)
     return session.context.store.catalog.job_by_id[relation.id]
 
 

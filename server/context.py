@@ -19,9 +19,12 @@ from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
 from executor.plans import Plans
 from executor.retention import Retention
+from executor.sinks import Sinks
+from executor.sources.reader import Sources
 from executor.work import Settings
 from server.activity import Activity
 from server.config import Config
+from server.delivery import Delivery, write_rows
 from server.plan_cache import PlanCache
 from server.variables import SYSTEM, find, normalise
 
@@ -40,6 +43,7 @@ class Context:
     coordinator: Coordinator
     jobs: Jobs
     retention: Retention
+    sources: Sources
     system_views: SystemViews
     plan_cache: PlanCache
     activity: Activity
@@ -51,6 +55,7 @@ class Context:
     def close(self) -> None:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
         self.retention.stop()
+        self.sources.stop()
         self.jobs.close()
         self.coordinator.stop()
         self.groups.close()
@@ -132,6 +137,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
         interval_ms=lambda: int(parameter("barrier_interval_ms")),
         engine=lambda: parameter("streaming_engine"),
         duckdb_max_rows=lambda: int(parameter("streaming_duckdb_max_rows")),
+        sinks=Sinks(lambda cursor, target, rows: write_rows(store.catalog, cursor, target, rows)),
     )
 
     def in_process_rows() -> int:
@@ -153,7 +159,11 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
     activity = Activity()
     views = SystemViews(store, activity)
-    return Context(config, lake, store, plans, groups, coordinator, jobs, retention, views, PlanCache(), activity)
+    sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
+    sources.start()
+    return Context(
+        config, lake, store, plans, groups, coordinator, jobs, retention, sources, views, PlanCache(), activity
+    )
 
 
 def _warm_up(groups: Groups) -> None:

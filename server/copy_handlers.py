@@ -18,7 +18,8 @@ from server.copy import binary_copy, csv_copy, text_copy
 from server.parameters import decode_parameter
 from server.result import CopyOptions, Result, ResultColumn
 from server.session import Session
-from server.staging import compute_generated, create_staging, fill_staging, store_staged, target_columns
+from server.staging import compute_generated, create_staging, fill_staging, target_columns
+from server.writing import store_staged
 
 
 def copy(session: Session, statement: Copy) -> Result:
@@ -70,7 +71,7 @@ class _TableSink:
         self.cursor.register("copied_rows", renamed)
         try:
             rows = f"SELECT {values} FROM copied_rows"
-            self.cursor.execute(fill_staging(self.session, self.target, self.targets, rows))
+            self.cursor.execute(fill_staging(self.session.environment, self.target, self.targets, rows))
         except DuckDBError as error:
             raise self._name_column(translate(error), renamed) from error
         finally:
@@ -98,7 +99,7 @@ class _TableSink:
 
     def finish(self) -> int:
         with self.session.running(self.cursor):
-            compute_generated(self.session, self.cursor, self.target)
+            compute_generated(self.session.environment, self.cursor, self.target)
             return store_staged(self.session, self.cursor, self.target)
 
     def abort(self) -> None:

@@ -37,14 +37,13 @@ from server.staging import (
     create_staging,
     fill_staging,
     scalar,
-    store_staged,
     take_in,
     target_columns,
-    writing,
 )
 from server.stores import Store
 from server.time_travel import environment_at
 from server.upsert import upsert
+from server.writing import store_staged, writing
 
 _RETURNED = "returned_rows"
 
@@ -119,8 +118,8 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         create_staging(cursor, target)
         sources = tuple(duckdb_type(type_) for _, type_, *_ in described)
         rows = aligned(batch.sql, sources, tuple(column.type for column in columns))
-        cursor.execute(fill_staging(session, target, columns[:width], rows), given)
-        compute_generated(session, cursor, target)
+        cursor.execute(fill_staging(session.environment, target, columns[:width], rows), given)
+        compute_generated(session.environment, cursor, target)
         if statement.upsert is not None:
             with writing(session, cursor, target) as (store,):
                 count = upsert(session, cursor, statement, store, batch.parameters, values)
@@ -151,7 +150,7 @@ def change(
             else:
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
                 if planned.assigned or planned.numbers("INSERT"):
-                    compute_generated(session, cursor, target, CHANGED)
+                    compute_generated(session.environment, cursor, target, CHANGED)
                 count = scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
                 if isinstance(statement, Merge):
                     _refuse_repeated(cursor)
@@ -174,7 +173,7 @@ def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> N
         create_staging(cursor, target)
         names = ", ".join(quote(column.name) for column in target.visible)
         cursor.execute(f'INSERT INTO {INSERTED} SELECT {names} FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
-        take_in(session, cursor, store)
+        take_in(session.environment, cursor, store)
 
 
 def _refuse_repeated(cursor: Cursor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catalog import errors
 from catalog.errors import Error, not_found
+from catalog.kinds import with_article
 from catalog.model import Relation
 from catalog.system_views import is_system
 from planner.batch.pg_names import is_reserved
@@ -17,7 +18,8 @@ def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
     relation = _find(session, name, kind)
     if relation.kind != kind:
         right = relation.kind
-        raise Error(f"Use `DROP {right.upper()}` to drop a {right}.", errors.WRONG_OBJECT_TYPE, position=name.position)
+        message = f"Use `DROP {right.upper()}` to drop {with_article(right)}."
+        raise Error(message, errors.WRONG_OBJECT_TYPE, position=name.position)
     return relation
 
 
@@ -25,7 +27,7 @@ def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
     """As `find_of_kind`, for ALTER and COMMENT, whose TABLE is any relation as in Postgres."""
     relation = _find(session, name, kind)
     if kind not in ("table", relation.kind):
-        raise Error(f'"{name}" is not a {kind}', errors.WRONG_OBJECT_TYPE, position=name.position)
+        raise Error(f'"{name}" is not {with_article(kind)}', errors.WRONG_OBJECT_TYPE, position=name.position)
     return relation
 
 

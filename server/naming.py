@@ -40,7 +40,7 @@ def rename_relation(session: Session, statement: RenameRelation) -> Result:
 
 
 def move_relation(session: Session, statement: MoveRelation) -> Result:
-    """Raises Error 42704, 42809, 42501, 3F000, or 42710 for a name that is taken there."""
+    """The indexes of a relation go with it. Raises Error 42704, 42809, 42501, 3F000, or 42710 for a taken name."""
     store = session.context.store
     with store.change() as cursor:
         relation = find_altered(session, statement)
@@ -52,8 +52,10 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
             raise Error(f'schema "{name}" does not exist', errors.INVALID_SCHEMA_NAME, position=position)
         check(store.catalog, session.user, schema, "CREATE", position)
         if name != relation.schema:
-            _check_free(store.catalog, relation, name, relation.name, position)
-            store_places(session, cursor, {relation.id: (name, relation.name)})
+            moved = [relation, *store.catalog.indexes(relation.id)]
+            for each in moved:
+                _check_free(store.catalog, each, name, each.name, position)
+            store_places(session, cursor, {each.id: (name, each.name) for each in moved})
     return altered(statement.kind)
 
 
@@ -75,9 +77,9 @@ def swap_relations(session: Session, statement: SwapRelations) -> Result:
         for relation, name in ((one, statement.name), (other, statement.other)):
             if not relation.created:
                 raise Error(
-                    f'materialized view "{name}" is still being created',
+                    f'{relation.kind} "{name}" is still being created',
                     errors.NOT_IN_PREREQUISITE_STATE,
-                    hint=f"WAIT MATERIALIZED VIEW {name} waits for it.",
+                    hint=f"WAIT {relation.kind.upper()} {name} waits for it.",
                     position=name.position,
                 )
         if one.id == other.id:
@@ -97,7 +99,7 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
     by_id = {relation.id: relation for relation in changed}
     after = replace(catalog, relations=tuple(by_id.get(r.id, r) for r in catalog.relations))
     for relation in changed:
-        if relation.kind == "materialized view":
+        if relation.is_streaming:
             _check_plan(relation, after)
     place(cursor, with_shown(changed, after))
 

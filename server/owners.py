@@ -12,7 +12,8 @@ from server.session import Session
 
 
 def alter_owner(session: Session, statement: AlterOwner) -> Result:
-    """Raises Error 42704, 42809, 42501 or 3F000. As in Postgres the new owner must be allowed to create it there."""
+    """Raises Error 42704, 42809, 42501 or 3F000. As in Postgres the new owner must be allowed to create it
+    there, and indexes are whose their table is."""
     store = session.context.store
     with store.change() as cursor:
         catalog, me = store.catalog, session.user
@@ -27,5 +28,6 @@ def alter_owner(session: Session, statement: AlterOwner) -> Result:
         if owner.name != thing.owner:
             if not me.is_super:
                 check(catalog, owner, holder, "CREATE")
-            set_owner(cursor, thing, owner.name)
+            for each in (thing, *(index.securable for index in catalog.indexes(thing.id))):
+                set_owner(cursor, each, owner.name)
     return altered(statement.kind)

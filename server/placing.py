@@ -16,7 +16,7 @@ from planner.bind import check_database
 from planner.privileges import check, permission_denied
 from planner.statements import (
     CreateFunction,
-    CreateMaterializedView,
+    CreateStreaming,
     CreateSubscription,
     CreateTable,
     CreateTableAs,
@@ -26,7 +26,7 @@ from server.kinds import check_name
 from server.result import Notice
 from server.session import Session
 
-Creation = CreateTable | CreateTableAs | CreateView | CreateMaterializedView | CreateSubscription | CreateFunction
+Creation = CreateTable | CreateTableAs | CreateView | CreateStreaming | CreateSubscription | CreateFunction
 
 
 def _is_temporary(statement: Creation) -> bool:

@@ -10,7 +10,7 @@ from planner.batch.time_travel import points
 from planner.explain.explain import check
 from planner.explain.explain import explain as explain_lines
 from planner.statements import (
-    CreateMaterializedView,
+    CreateStreaming,
     CreateTable,
     DeclareCursor,
     Delete,
@@ -20,6 +20,7 @@ from planner.statements import (
     Query,
     Update,
 )
+from planner.streaming import streaming_of
 from server import distributed, dml
 from server.plan_cache import Plan
 from server.result import Result
@@ -59,14 +60,15 @@ def explain(session: Session, statement: Explain) -> Result:
     target = statement.statement
     environment = session.environment
     # Planning a batch statement as it would be run finds its errors.
-    batch = None if isinstance(target, CreateMaterializedView | CreateTable) else _batch(session, target)
+    batch = None if isinstance(target, CreateStreaming | CreateTable) else _batch(session, target)
     where = []
     if isinstance(target, Query) and batch is not None and statement.options.format == "text":
         where = _place(session, target, batch)
-    if isinstance(target, CreateMaterializedView):
-        check_reads(target.query, environment)
+    if isinstance(target, CreateStreaming):
+        check_reads(streaming_of(target, environment.catalog, environment.scope).query, environment)
     try:
-        lines = explain_lines(statement, environment.catalog, environment.scope, session.backfill_settings)
+        indexes = session.flag("enable_index_selection")
+        lines = explain_lines(statement, environment.catalog, environment.scope, session.backfill_settings, indexes)
     except Error as refused:
         if batch is None or statement.options.format != "text" or statement.options.type != "physical":
             raise

@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from catalog import errors, system_views
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
+from catalog.lake import Cursor, DuckDBError, is_passing, restored, rollback, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
 from catalog.types import DEFAULT_NUMERIC, TEXT, Type, duckdb_type
 from catalog.users import ROOT, User
+from planner.batch.index_selection import is_kept
 from planner.batch.origins import Origin
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
@@ -363,12 +364,35 @@ class Session:
             with self.running(cursor):
                 if batch.reads_system:
                     self._set_variables(cursor, batch.sql)
-                _execute(cursor, batch.sql, list(values) if batch.parameters else None)
+                given = list(values) if batch.parameters else None
+                if not self._run_indexed(cursor, batch, given):
+                    _execute(cursor, batch.sql, given)
                 columns = columns or result_columns(cursor, batch.origins)
                 return self.stream(cursor, tag, columns, kept)
         except BaseException:
             self.context.lake.unpin(kept)
             raise
+
+    def _run_indexed(self, cursor: Cursor, batch: Batch, values: list[object] | None) -> bool:
+        """Run a query over indexes, if some serve it and have all rows of their tables. Returns whether it ran.
+
+        It is in a transaction, which ends with the cursor: in its snapshot they have them.
+        """
+        indexed = batch.indexed
+        if indexed is None:
+            return False
+        coordinator, lake, store = self.context.coordinator, self.context.lake, self.context.store
+        epoch = coordinator.snapshot  # first: an index that failed before it is known to have
+        cursor.execute("BEGIN")
+        changed = lake.has_changed(cursor, indexed.tables, epoch)
+        if not changed and all(is_kept(store.catalog, id_) for id_ in indexed.indexes):
+            try:
+                cursor.execute(indexed.sql, values)
+                return True
+            except DuckDBError:
+                self.check_cancelled()  # else it may have been dropped; what is wrong with the query shows again
+        rollback(cursor)
+        return False
 
     def cursor(self) -> Cursor:
         """A connection to DuckDB in this session's time zone."""

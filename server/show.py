@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from catalog import errors
 from catalog.errors import Error, not_found
+from catalog.kinds import with_article
 from catalog.names import literal
 from catalog.system_views import is_system
 from catalog.types import BIGINT, BOOLEAN, INTEGER, TIMESTAMPTZ, VARCHAR, Type
@@ -72,6 +73,8 @@ def show(session: Session, statement: Show) -> Result:
     """One of the lists, or what a relation has. Raises Error 42P01 for a relation that does not exist."""
     if statement.what in ("COLUMNS", "DESCRIBE"):
         return _describe(session, statement)
+    if statement.what == "INDEXES":
+        return _indexes(session, statement)
     if statement.what in _QUERIES:
         return _query(session, _QUERIES[statement.what])
     names, types = columns_of(statement)
@@ -151,11 +154,15 @@ def _parameters(session: Session, statement: Show) -> _Rows:
     return [(v.name, session.get(v.name), v.description, "t") for v in SYSTEM.values()]
 
 
-def _indexes(session: Session, statement: Show) -> _Rows:
-    """None but keys, which RisingWave does not list."""
+def _indexes(session: Session, statement: Show) -> Result:
+    """The indexes of a relation, but keys, which RisingWave does not list."""
     assert statement.relation is not None
-    resolve(session.context.store.catalog, session.scope, statement.relation, "table")
-    return []
+    relation = resolve(session.context.store.catalog, session.scope, statement.relation, "table")
+    columns = ", ".join(f'"{column}"' for column, _ in _COLUMNS["INDEXES"])
+    conditions = f"schema = {literal(relation.schema)} AND relation = {literal(relation.name)}"
+    if statement.like:
+        conditions += f""" AND regexp_full_match("Name", {literal(statement.like)})"""
+    return _query(session, f"SELECT {columns} FROM memory.rwc._show_indexes WHERE {conditions} ORDER BY 1")
 
 
 def _processes(session: Session, statement: Show) -> _Rows:
@@ -228,13 +235,14 @@ def _nothing(session: Session, statement: Show) -> _Rows:
 
 _LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
     "TABLES": _relations,
+    "SOURCES": _relations,
     "VIEWS": _relations,
     "MATERIALIZED VIEWS": _relations,
+    "SINKS": _relations,
     "DATABASES": _databases,
     "SCHEMAS": _schemas,
     "ALL": _variables,
     "PARAMETERS": _parameters,
-    "INDEXES": _indexes,
     "SUBSCRIPTIONS": _subscriptions,
     "SUBSCRIPTION CURSORS": _subscription_cursors,
     "FUNCTIONS": _functions,
@@ -258,8 +266,7 @@ def show_create(session: Session, statement: ShowCreate) -> Result:
         return rows_result("SHOW_COMMAND", CREATE_COLUMNS, rows, (VARCHAR, VARCHAR))
     relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
     if relation.kind != statement.kind:
-        article = "an" if statement.kind[0] in "aeiou" else "a"
-        raise Error(f'"{statement.name}" is not {article} {statement.kind}', errors.WRONG_OBJECT_TYPE)
+        raise Error(f'"{statement.name}" is not {with_article(statement.kind)}', errors.WRONG_OBJECT_TYPE)
     row = (relation.qualified_name, relation.shown or relation.definition)
     return rows_result("SHOW_COMMAND", CREATE_COLUMNS, [row], (VARCHAR, VARCHAR))
 

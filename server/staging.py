@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from catalog.names import quote
-from planner.batch.query import Batch
+from planner.batch.query import Environment
 from planner.batch.values import default_text, generated_columns, generated_value, given_columns, null_message
 from planner.batch.write import INSERTED
 from server.conflicts import drop_late, resolve
-from server.session import Session
-from server.stores import Store, Stored
-
-
-@contextlib.contextmanager
-def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Store, ...]]:
-    """Where the rows of some tables are written, as part of the atomic transaction or in one that ends here.
-
-    Raises Error 40001 for a table that has been altered since the statement was planned.
-    """
-    if session.block is not None:
-        yield tuple(map(session.block.overlay, targets))
-        return
-    with session.context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
-        by_id = session.context.store.catalog.by_id
-        for target in targets:  # nobody alters it while its lock is held
-            if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
-                raise Error(
-                    f'table "{target.name}" has just been altered',
-                    errors.SERIALIZATION_FAILURE,
-                    hint="The statement might succeed if retried.",
-                )
-        yield tuple(map(Stored, targets))
-    session.committed()
+from server.stores import Store
 
 
 def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ...]:
@@ -57,30 +31,22 @@ def create_staging(cursor: Cursor, target: Relation) -> None:
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({columns})")
 
 
-def fill_staging(session: Session, target: Relation, columns: tuple[Column, ...], rows: str) -> str:
+def fill_staging(environment: Environment, target: Relation, columns: tuple[Column, ...], rows: str) -> str:
     """The INSERT of a query's rows into the staged ones; the other columns have their defaults."""
     others = [column for column in target.visible if column.default is not None and column not in columns]
     names = ", ".join(quote(column.name) for column in (*columns, *others))
     if others:
-        defaults = ", ".join(default_text(column, session.environment) for column in others)
+        defaults = ", ".join(default_text(column, environment) for column in others)
         rows = f"SELECT *, {defaults} FROM ({rows}) AS given"
     return f"INSERT INTO {INSERTED} ({names}) {rows}"
 
 
-def compute_generated(session: Session, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
+def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
     """Give the generated columns of staged rows their values."""
     columns = generated_columns(target)
     if columns:
-        values = (f"{quote(c.name)} = {generated_value(c, session.environment)}" for c in columns)
+        values = (f"{quote(c.name)} = {generated_value(c, environment)}" for c in columns)
         cursor.execute(f"UPDATE {rows} SET {', '.join(values)}")
-
-
-def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
-    """Run a query whose rows a table that is yet to be made will have."""
-    if batch.reads_system:
-        session.context.system_views.refresh()
-    create_staging(cursor, target)
-    cursor.execute(f"INSERT INTO {INSERTED} {batch.sql}" if with_rows else f"EXPLAIN {batch.sql}")
 
 
 def store_new(cursor: Cursor, target: Relation) -> int:
@@ -88,15 +54,7 @@ def store_new(cursor: Cursor, target: Relation) -> int:
     return scalar(cursor, f"INSERT INTO {target.lake_name} FROM {INSERTED}")
 
 
-def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
-    """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
-    count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-    with writing(session, cursor, target) as (store,):
-        take_in(session, cursor, store)
-    return count
-
-
-def take_in(session: Session, cursor: Cursor, store: Store) -> None:
+def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
     """Write the staged rows, inside a transaction, with those that are late or have a key that is there as the table
     says. Raises Error 23502 for a NULL."""
     target = store.target
@@ -105,7 +63,7 @@ def take_in(session: Session, cursor: Cursor, store: Store) -> None:
         drop_late(cursor, store, target.watermark)
     replaces = resolve(cursor, store)
     if target.fills_up:
-        compute_generated(session, cursor, target)
+        compute_generated(environment, cursor, target)
         check_not_null(cursor, target, INSERTED)
     if replaces:
         store.merge(cursor)

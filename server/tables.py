@@ -1,4 +1,4 @@
-"""CREATE TABLE, with columns or AS a query."""
+"""CREATE TABLE, with columns or AS a query, and CREATE SOURCE."""
 
 from __future__ import annotations
 
@@ -8,21 +8,38 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, row_id_column
 from catalog.names import quote
+from catalog.source_store import add_source
 from planner.batch.query import plan_query
 from planner.batch.values import default_text, generated_value
-from planner.statements import CreateTable, CreateTableAs
+from planner.statements import CreateSource, CreateTable, CreateTableAs
 from planner.table_definition import table_text
 from server.placing import existing_notice, made_schema, take_temporary
 from server.result import Result, ResultColumn
 from server.session import Session
-from server.staging import stage_query, store_new
+from server.sources import refuse_constraints, upstreams, with_source
+from server.staging import store_new
+from server.writing import stage_query
 
 
 def create_table(session: Session, statement: CreateTable) -> Result:
     """A table; without a primary key its rows are told apart by the lake's row id."""
+    return _create(session, statement, "table")
+
+
+def create_source(session: Session, statement: CreateSource) -> Result:
+    """A source: a table that only grows, by what its connector delivers from now on."""
+    refuse_constraints(statement.table)
+    return _create(session, statement.table, "source")
+
+
+def _create(session: Session, statement: CreateTable, kind: str) -> Result:
+    tag = f"CREATE_{kind.upper()}"
     existing = existing_notice(session, statement)
     if existing is not None:
-        return Result("CREATE_TABLE", notices=[existing])
+        return Result(tag, notices=[existing])
+    source = None
+    if statement.connector is not None:
+        statement, source = with_source(session, statement, statement.connector)
     columns = tuple(column.column for column in statement.columns)
     _try_expressions(session, columns)
     key = statement.primary_key
@@ -33,7 +50,7 @@ def create_table(session: Session, statement: CreateTable) -> Result:
             database=session.database,
             schema=made_schema(session, cursor, statement),
             name=statement.name.name,
-            kind="table",
+            kind=kind,
             columns=columns if key else (*columns, row_id_column()),
             key=key or (ROW_ID,),
             definition=statement.definition,
@@ -42,10 +59,14 @@ def create_table(session: Session, statement: CreateTable) -> Result:
             append_only=statement.append_only,
             watermark=statement.watermark,
             conflict=statement.conflict,
+            upstreams=upstreams(session, statement),
         )
         store.create_relation(cursor, relation)
+        if source is not None:
+            add_source(cursor, replace(source, relation_id=relation.id))
+    session.context.sources.changed()
     take_temporary(session, relation)
-    return Result("CREATE_TABLE")
+    return Result(tag)
 
 
 def _try_expressions(session: Session, columns: tuple[Column, ...]) -> None:

@@ -45,7 +45,7 @@ def upsert(
         )
     batch = plan_upsert(statement, target, session.environment, parameters)
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", bindings(cursor, batch.sql, values))
-    compute_generated(session, cursor, target, CHANGED)
+    compute_generated(session.environment, cursor, target, CHANGED)
     check_not_null(cursor, target, CHANGED)
     drop_stored(cursor, store)
     cursor.execute(f"INSERT INTO {INSERTED} SELECT {listed(names_of(target))} FROM {CHANGED}")

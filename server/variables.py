@@ -60,18 +60,25 @@ SESSION: dict[str, Variable] = {
         Variable("backfill_rate_limit", "-1", integer(*INT32), "Rows a second of a backfill; -1: all, 0: pause"),
         Variable("streaming_parallelism", DEFAULT, normalise_parallelism, "Parallelism of new jobs"),
         Variable("streaming_parallelism_for_materialized_view", DEFAULT, normalise_parallelism, "That of new views"),
+        Variable("streaming_parallelism_for_index", DEFAULT, normalise_parallelism, "That of new indexes"),
+        Variable("streaming_parallelism_for_sink", DEFAULT, normalise_parallelism, "That of new sinks"),
         Variable("streaming_parallelism_for_backfill", DEFAULT, normalise_backfill_parallelism, "Theirs while created"),
         Variable("streaming_max_parallelism", "256", vnodes, "Highest parallelism of a new job"),
         Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
         Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
+        Variable("enable_index_selection", "true", boolean, "Queries read an index where that is less than its table"),
+        Variable(
+            "streaming_unsafe_allow_upsert_sink_pk_mismatch", "false", boolean, "Rows of a sink may share a table's key"
+        ),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
         # RisingWave's that have no effect here.
         Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
         Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
-        *(Variable(f"{kind}_rate_limit", "-1", integer(*INT32), _NO_EFFECT) for kind in ("source", "dml", "sink")),
+        Variable("source_rate_limit", "-1", integer(*INT32), "Rows a second of new sources; -1: all, 0: pause"),
+        *(Variable(f"{kind}_rate_limit", "-1", integer(*INT32), _NO_EFFECT) for kind in ("dml", "sink")),
         *(
             Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, _NO_EFFECT)
-            for kind in ("table", "source", "sink", "index")
+            for kind in ("table", "source")
         ),
         Variable("sink_decouple", "default", decoupling, _NO_EFFECT),
         Variable("query_mode", "auto", one_of("auto", "local", "distributed"), "distributed: queries run on Spark"),
@@ -96,7 +103,7 @@ SESSION: dict[str, Variable] = {
                 "streaming_use_shared_source", "enable_locality_backfill", "streaming_enable_bushy_join",
                 "streaming_asof_join_use_cache", "batch_enable_lookup_join", "batch_enable_sort_agg",
                 "batch_expr_strict_mode", "enable_join_ordering", "enable_share_plan", "enable_two_phase_agg",
-                "enable_index_selection", "enable_datafusion_engine", "datafusion_prefer_hash_join",
+                "enable_datafusion_engine", "datafusion_prefer_hash_join",
             )
         ),
         *(
@@ -104,7 +111,7 @@ SESSION: dict[str, Variable] = {
             for name in (
                 "streaming_enable_delta_join", "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join", "streaming_separate_sink", "streaming_allow_jsonb_in_stream_key",
-                "streaming_unsafe_allow_unmaterialized_impure_expr", "streaming_unsafe_allow_upsert_sink_pk_mismatch",
+                "streaming_unsafe_allow_unmaterialized_impure_expr",
                 "unsafe_enable_storage_retention_for_non_append_only_tables", "dml_wait_persistence",
                 "batch_enable_distributed_dml", "force_two_phase_agg", "force_split_distinct_agg",
                 "enable_mv_selection", "upsert_dml", "create_compaction_group_for_mv", "bypass_cluster_limits",

@@ -20,8 +20,8 @@ _USER = "postgres"
 class Postgres:
     """One PostgreSQL, with Sparkwave's user `root` and database `dev`. It runs as an unprivileged user, as it must."""
 
-    def __init__(self) -> None:
-        """Skips the test where PostgreSQL is not installed or cannot be run."""
+    def __init__(self, *more: str) -> None:
+        """With `more` settings. Skips the test where PostgreSQL is not installed or cannot be run."""
         binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
         if not binaries:
             pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
@@ -43,6 +43,7 @@ class Postgres:
             "listen_addresses=127.0.0.1",
             f"unix_socket_directories={directory}",
             "fsync=off",
+            *more,
         ]
         self.process = subprocess.Popen(
             [

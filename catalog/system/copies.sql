@@ -14,20 +14,22 @@ CREATE OR REPLACE TABLE pgc._databases AS
 SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
 CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
 
--- With the relations that are being created, which are visible in rw_materialized_views alone.
+-- With the relations that are being created, and with indexes and sinks: what Postgres has no relation for.
 CREATE OR REPLACE TABLE pgc._all_relations AS
 SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, coalesce(r.shown, r.definition) AS definition, r.key, r.upstreams,
-       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only, r.lake_schema, r.lake_name
+       coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only, r.lake_schema, r.lake_name,
+       r.details
 FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
 LEFT JOIN pgc._roles o ON o.name = r.owner;
 
--- Subscriptions have no rows: rw_subscriptions and rw_depend alone know them.
-CREATE OR REPLACE TABLE pgc._relations AS
-SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created AND kind <> 'subscription';
-
 CREATE OR REPLACE TABLE pgc._subscriptions AS
 SELECT r.*, s.retention_s FROM lake.sparkwave.subscriptions s JOIN pgc._all_relations r ON r.id = s.relation_id;
+-- Those that are created.
+CREATE OR REPLACE TABLE pgc._created_relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
+-- Of these the tables and views. Subscriptions have no rows: rw_subscriptions and rw_depend alone know them.
+CREATE OR REPLACE TABLE pgc._relations AS
+SELECT * EXCLUDE (details) FROM pgc._created_relations WHERE kind NOT IN ('index', 'sink', 'subscription');
 
 -- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
 CREATE OR REPLACE TABLE pgf._owner AS
@@ -81,7 +83,7 @@ FROM (SELECT DISTINCT type FROM lake.sparkwave.columns WHERE type LIKE 'struct<%
 
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS
-SELECT c.relation_id::UINTEGER AS relation_id, c.position, c.name, c.type, c.is_hidden,
+SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name, c.type, c.is_hidden,
        r.kind = 'table' AND (c.not_null OR list_contains(r.key, c.name)) AS not_null,
        list_contains(r.key, c.name) AS is_key,
        c.column_default, c.generated,
@@ -94,28 +96,65 @@ SELECT c.relation_id::UINTEGER AS relation_id, c.position, c.name, c.type, c.is_
                 | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,
                 s.__typmod, -1)::INTEGER AS typmod
 FROM lake.sparkwave.columns c
-JOIN pgc._relations r ON r.id = c.relation_id
+JOIN pgc._created_relations r ON r.id = c.relation_id
 LEFT JOIN pgf._struct s ON s.__name = c.type
 LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '');
 
--- Primary keys as indexes. A materialized view has none, as in PostgreSQL: dbt would drop what it did not ask for.
+-- Indexes that were created: `keys` with the numbers of their columns, 0 of expressions, and how PostgreSQL writes them.
+CREATE OR REPLACE TABLE pgc._created_indexes AS
+WITH shaped AS (
+    SELECT *, upstreams[1]::UINTEGER AS relation_id, from_json(details, '{"distributed": "INTEGER", "keys": [{"name": "VARCHAR",
+           "source": "VARCHAR", "is_expression": "BOOLEAN", "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
+    FROM pgc._created_relations WHERE kind = 'index'
+), numbered AS (
+    SELECT relation_id, map(list(name), list(attnum)) AS numbers FROM pgc._columns WHERE NOT is_hidden GROUP BY relation_id
+), included AS (
+    SELECT i.id, list(c.name ORDER BY c.position) FILTER (c.attnum > len(i.shape.keys)) AS names
+    FROM shaped i JOIN pgc._columns c ON c.relation_id = i.id AND NOT c.is_hidden GROUP BY i.id
+)
+SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_id, i.owner, i.definition,
+       i.initialized_at, i.created_at, r.kind, r.name AS relation_name, r.schema AS relation_schema,
+       coalesce(n.names, []) AS included, list_transform(coalesce(n.names, []), lambda c: t.numbers[c]) AS included_numbers,
+       list_transform(i.shape.keys, lambda k: if(k.is_expression, 0, t.numbers[k.source])::SMALLINT) AS key_numbers,
+       list_transform(i.shape.keys, lambda k: (if(k.descending, 1, 0) + if(k.nulls_first, 2, 0))::SMALLINT) AS options,
+       list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pgf.quote_ident(k.source)
+           WHEN regexp_full_match(k.source, '\w+\([^()]*\)') THEN k.source
+           ELSE '(' || k.source || ')' END) AS texts,
+       list_transform(i.shape.keys, lambda k: CASE WHEN k.descending = k.nulls_first THEN if(k.descending, ' DESC', '')
+           WHEN k.descending THEN ' DESC NULLS LAST' ELSE ' NULLS FIRST' END) AS orders,
+       list_transform(i.shape.keys, lambda k: k.source || if(k.descending, ' DESC', ' ASC')) AS shown,
+       list_transform(i.shape.keys[:i.shape.distributed], lambda k: k.source) AS distributed
+FROM shaped i
+JOIN pgc._created_relations r ON r.id = i.relation_id
+JOIN numbered t ON t.relation_id = i.relation_id
+LEFT JOIN included n ON n.id = i.id;
+
+-- All indexes: primary keys, and those. A materialized view has no key, as in PostgreSQL: dbt would drop what it did not
+-- ask for.
 CREATE OR REPLACE TABLE pgc._indexes AS
-SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
-       r.database, r.schema, r.schema_id, r.name AS relation_name, r.name || '_pkey' AS name, r.kind, r.owner_id,
-       list(c.attnum ORDER BY list_position(r.key, c.name)) AS attnums,
-       list(c.name ORDER BY list_position(r.key, c.name)) AS columns
-FROM pgc._relations r
-JOIN pgc._columns c ON c.relation_id = r.id AND list_contains(r.key, c.name)
-WHERE r.kind = 'table'
-GROUP BY ALL
-HAVING NOT bool_or(c.is_hidden);
+SELECT *, list_transform(columns, lambda c: pgf.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
+       list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included
+FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
+             r.database, r.schema, r.schema_id, r.schema AS relation_schema, r.name AS relation_name,
+             r.name || '_pkey' AS name, r.kind, r.owner_id, true AS is_primary,
+             list(c.attnum ORDER BY list_position(r.key, c.name)) AS attnums,
+             list(c.name ORDER BY list_position(r.key, c.name)) AS columns
+      FROM pgc._relations r
+      JOIN pgc._columns c ON c.relation_id = r.id AND list_contains(r.key, c.name)
+      WHERE r.kind = 'table'
+      GROUP BY ALL
+      HAVING NOT bool_or(c.is_hidden))
+UNION ALL
+SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, relation_name, name, kind, owner_id, false,
+       key_numbers || included_numbers, NULL, texts, orders, options, included
+FROM pgc._created_indexes;
 
 -- Comments: `__class` is what the thing is a row of (pg_class, pg_namespace, pg_database), `__column` 0 if it is no column.
 CREATE OR REPLACE TABLE pgf._comment AS
 SELECT o.id AS __oid, o.class AS __class, coalesce(k.attnum, 0)::INTEGER AS __column, o.database AS __database,
        c.text AS __text
 FROM lake.sparkwave.comments c
-JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._relations
+JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._created_relations
       UNION ALL SELECT id, 2615, database FROM pgc._namespaces
       UNION ALL SELECT id, 1262, NULL FROM pgc._databases) o ON o.id = c.object_id
 LEFT JOIN pgc._columns k ON k.relation_id = c.object_id AND k.name = c.column_name
@@ -134,14 +173,16 @@ UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations;
 CREATE OR REPLACE TABLE pgf._view_query AS
 SELECT id AS __oid,
        regexp_extract(definition, '(?is)^(?:[^"'']|"[^"]*"|''[^'']*'')*?\sAS\s+(.*)$', 1) AS __query
-FROM pgc._relations WHERE kind <> 'table';
+FROM pgc._relations WHERE kind NOT IN ('table', 'source');
 
 CREATE OR REPLACE TABLE pgf._index AS
 SELECT id AS __oid, constraint_id AS __constraint_oid,
-       list_transform(columns, lambda __c: pgf.quote_ident(__c)) AS __columns,
-       array_to_string(__columns, ', ') AS __list,
-       format('CREATE UNIQUE INDEX {} ON {}.{} USING btree ({})', pgf.quote_ident(name), pgf.quote_ident(schema),
-              pgf.quote_ident(relation_name), __list) AS __definition,
+       texts || list_transform(included, lambda __c: pgf.quote_ident(__c)) AS __columns,
+       array_to_string(list_transform(list_zip(texts, orders), lambda __k: __k[1] || __k[2]), ', ') AS __list,
+       format('CREATE {} {} ON {}.{} USING btree ({}){}', if(is_primary, 'UNIQUE INDEX', 'INDEX'), pgf.quote_ident(name),
+              pgf.quote_ident(relation_schema), pgf.quote_ident(relation_name), __list,
+              if(included = [], '', ' INCLUDE (' ||
+                 array_to_string(list_transform(included, lambda __c: pgf.quote_ident(__c)), ', ') || ')')) AS __definition,
        -- Without the schema that is searched anyway, where PostgreSQL is asked for what people read.
-       if(schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
+       if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
 FROM pgc._indexes;

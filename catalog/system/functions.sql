@@ -158,7 +158,7 @@ CREATE OR REPLACE MACRO pgf.pg_has_role(a, b) AS true, (a, b, c) AS true;
 -- Sizes: rows and bytes of each relation, from DuckLake's statistics.
 CREATE OR REPLACE VIEW pgf._size AS
 SELECT r.id AS __oid, s.record_count AS __rows, s.file_size_bytes AS __bytes
-FROM pgc._relations r
+FROM pgc._created_relations r
 JOIN __ducklake_metadata_lake.ducklake_schema n
     ON n.schema_name = r.lake_schema AND n.end_snapshot IS NULL
 JOIN __ducklake_metadata_lake.ducklake_table t

@@ -13,6 +13,7 @@ CREATE OR REPLACE VIEW infs.tables AS
 SELECT pgf.session_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
        CASE WHEN n.nspname IN ('pg_catalog', 'information_schema', 'rw_catalog') THEN 'SYSTEM TABLE'
             WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' WHEN c.relkind = 'v' THEN 'VIEW'
+            WHEN c.relkind = 's' THEN 'SOURCE'
             ELSE 'BASE TABLE' END AS table_type,
        NULL::VARCHAR AS self_referencing_column_name, NULL::VARCHAR AS reference_generation,
        NULL::VARCHAR AS user_defined_type_catalog, NULL::VARCHAR AS user_defined_type_schema,
@@ -61,13 +62,13 @@ CREATE OR REPLACE VIEW infs.table_constraints AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,
        schema AS table_schema, relation_name AS table_name, 'PRIMARY KEY' AS constraint_type, 'NO' AS is_deferrable,
        'NO' AS initially_deferred, 'YES' AS enforced, NULL::VARCHAR AS nulls_distinct
-FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.key_column_usage AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,
        schema AS table_schema, relation_name AS table_name, unnest(columns) AS column_name,
        generate_subscripts(columns, 1)::INTEGER AS ordinal_position, NULL::INTEGER AS position_in_unique_constraint
-FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.applicable_roles AS
 SELECT name AS grantee, name AS role_name, 'NO' AS is_grantable FROM pgc._roles WHERE false;
@@ -81,12 +82,12 @@ FROM pgc.pg_collation;
 CREATE OR REPLACE VIEW infs.constraint_column_usage AS
 SELECT database AS table_catalog, schema AS table_schema, relation_name AS table_name, unnest(columns) AS column_name,
        database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name
-FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.constraint_table_usage AS
 SELECT database AS table_catalog, schema AS table_schema, relation_name AS table_name, database AS constraint_catalog,
        schema AS constraint_schema, name AS constraint_name
-FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.view_table_usage AS
 SELECT v.database AS view_catalog, v.schema AS view_schema, v.name AS view_name, t.database AS table_catalog,

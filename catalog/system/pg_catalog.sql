@@ -12,7 +12,7 @@ SELECT id::UINTEGER, name, 1::UINTEGER, NULL FROM pgc._system_namespaces;
 -- Tables, views, materialized views, their keys as indexes, and the system's relations.
 CREATE OR REPLACE VIEW pgc.pg_class AS
 WITH class AS (
-    SELECT id, name, schema_id, owner_id, CASE kind WHEN 'table' THEN 'r' WHEN 'view' THEN 'v' ELSE 'm' END AS kind,
+    SELECT id, name, schema_id, owner_id, CASE kind WHEN 'table' THEN 'r' WHEN 'source' THEN 's' WHEN 'view' THEN 'v' ELSE 'm' END AS kind,
            if(kind = 'view', 0, 2) AS access_method,
            (SELECT count(*) FROM pgc._columns c WHERE c.relation_id = r.id AND NOT c.is_hidden) AS columns,
            EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index,
@@ -47,11 +47,12 @@ CREATE OR REPLACE VIEW pgc.pg_attribute AS
 WITH attribute AS (
     SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null,
            coalesce(column_default, generated) IS NOT NULL AS has_default, generated IS NOT NULL AS is_generated
-    FROM pgc._columns WHERE NOT is_hidden
+    FROM pgc._columns WHERE NOT is_hidden AND relation_kind <> 'sink'
     UNION ALL
     SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false, false, false
     FROM pgc._indexes i
     JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
+    WHERE i.is_primary  -- of others the first part has them
     UNION ALL
     SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false FROM pgc._system_columns
 )
@@ -83,16 +84,15 @@ SELECT oid, typname, 11::UINTEGER AS typnamespace, 1::UINTEGER AS typowner, leng
        NULL::VARCHAR AS typdefaultbin, NULL::VARCHAR AS typdefault, NULL::VARCHAR[] AS typacl
 FROM pgc._all_types;
 
--- Keys (see pgc._indexes).
+-- See pgc._indexes.
 CREATE OR REPLACE VIEW pgc.pg_index AS
-SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indnatts, len(attnums)::SMALLINT AS indnkeyatts,
-       true AS indisunique, false AS indnullsnotdistinct, kind = 'table' AS indisprimary, false AS indisexclusion,
+SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indnatts, len(texts)::SMALLINT AS indnkeyatts,
+       is_primary AS indisunique, false AS indnullsnotdistinct, is_primary AS indisprimary, false AS indisexclusion,
        true AS indimmediate, false AS indisclustered, true AS indisvalid, false AS indcheckxmin, true AS indisready,
        true AS indislive, false AS indisreplident, attnums AS indkey,
-       list_transform(attnums, lambda n: 0::UINTEGER) AS indcollation,
-       list_transform(attnums, lambda n: 0::UINTEGER) AS indclass,
-       list_transform(attnums, lambda n: 0::SMALLINT) AS indoption,
-       NULL::VARCHAR AS indexprs, NULL::VARCHAR AS indpred
+       list_transform(texts, lambda n: 0::UINTEGER) AS indcollation,
+       list_transform(texts, lambda n: 0::UINTEGER) AS indclass, options AS indoption,
+       if(list_contains(attnums, 0), '(' || array_to_string(texts, ' ') || ')', NULL) AS indexprs, NULL::VARCHAR AS indpred
 FROM pgc._indexes WHERE database = pgf.session_database();
 
 -- Declared primary keys.
@@ -104,7 +104,7 @@ SELECT constraint_id AS oid, name AS conname, schema_id AS connamespace, 'p' AS 
        NULL::SMALLINT[] AS confkey, NULL::UINTEGER[] AS conpfeqop, NULL::UINTEGER[] AS conppeqop,
        NULL::UINTEGER[] AS conffeqop, NULL::SMALLINT[] AS confdelsetcols, NULL::UINTEGER[] AS conexclop,
        NULL::VARCHAR AS conbin
-FROM pgc._indexes WHERE kind = 'table' AND database = pgf.session_database();
+FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
 
 -- Comments: on what is in the session's database, and on databases.
 CREATE OR REPLACE VIEW pgc.pg_description AS
@@ -118,14 +118,14 @@ SELECT __oid AS objoid, __class::UINTEGER AS classoid, __text AS description FRO
 CREATE OR REPLACE VIEW pgc.pg_depend AS
 SELECT 2618::UINTEGER AS classid, id AS objid, 0::INTEGER AS objsubid, 1259::UINTEGER AS refclassid,
        unnest(upstreams)::UINTEGER AS refobjid, 0::INTEGER AS refobjsubid, 'n' AS deptype
-FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database()
+FROM pgc._relations WHERE kind NOT IN ('table', 'source') AND database = pgf.session_database()
 UNION ALL
-SELECT 2618::UINTEGER, id, 0, 1259::UINTEGER, id, 0, 'i' FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
+SELECT 2618::UINTEGER, id, 0, 1259::UINTEGER, id, 0, 'i' FROM pgc._relations WHERE kind NOT IN ('table', 'source') AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_rewrite AS
 SELECT id AS oid, '_RETURN' AS rulename, id AS ev_class, '1' AS ev_type, 'O' AS ev_enabled, true AS is_instead,
        NULL::VARCHAR AS ev_qual, NULL::VARCHAR AS ev_action
-FROM pgc._relations WHERE kind <> 'table' AND database = pgf.session_database();
+FROM pgc._relations WHERE kind NOT IN ('table', 'source') AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_database AS
 SELECT id AS oid, name AS datname, coalesce((SELECT r.id FROM pgc._roles r WHERE r.name = owner), 1)::UINTEGER AS datdba,
@@ -211,7 +211,7 @@ SELECT schema AS schemaname, name AS viewname, owner AS viewowner, pgf.pg_get_vi
 FROM pgc._relations r WHERE kind = 'view' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_indexes AS
-SELECT schema AS schemaname, relation_name AS tablename, name AS indexname, NULL::VARCHAR AS tablespace,
+SELECT relation_schema AS schemaname, relation_name AS tablename, name AS indexname, NULL::VARCHAR AS tablespace,
        pgf.pg_get_indexdef(id) AS indexdef
 FROM pgc._indexes WHERE database = pgf.session_database();
 

@@ -43,7 +43,7 @@ CREATE OR REPLACE MACRO rwc._duration(ms) AS
 
 -- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/backfill.py, HANDING_OVER).
 CREATE OR REPLACE VIEW rwc._creating_jobs AS
-SELECT j.*, r.database, r.schema, r.name, r.definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
+SELECT j.*, r.database, r.schema, r.name, r.kind, r.definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
        coalesce(j.waiting LIKE 'handing over%', false) AS is_finishing,
        epoch_ms(now()) - j.time_us // 1000 AS lag_ms
 FROM lake.sparkwave.jobs j JOIN lake.sparkwave.relations r ON r.id = j.id
@@ -184,7 +184,8 @@ CREATE OR REPLACE VIEW rwc.rw_streaming_job_info AS
 SELECT j.*, d.name AS database_name FROM rwc.rw_streaming_jobs j JOIN pgc._databases d ON d.id = j.database_id;
 
 CREATE OR REPLACE VIEW rwc.rw_streaming_parallelism AS
-SELECT id, name, 'materialized view' AS relation_type, parallelism, max_parallelism FROM rwc.rw_streaming_jobs;
+SELECT j.id, j.name, r.kind AS relation_type, j.parallelism, j.max_parallelism
+FROM rwc.rw_streaming_jobs j JOIN lake.sparkwave.relations r ON r.id = j.id;
 
 CREATE OR REPLACE VIEW rwc.rw_table_fragments AS
 SELECT id AS table_id, status, parallelism, max_parallelism FROM rwc.rw_streaming_jobs;
@@ -193,7 +194,7 @@ SELECT id AS table_id, status, parallelism, max_parallelism FROM rwc.rw_streamin
 CREATE OR REPLACE VIEW rwc.rw_fragments AS
 SELECT p.fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, []::INTEGER[] AS state_table_ids,
        []::INTEGER[] AS upstream_fragment_ids,
-       if(p.fragment_id = max(p.fragment_id) OVER (PARTITION BY p.job_id), ['MVIEW'], []) ||
+       if(p.fragment_id = max(p.fragment_id) OVER (PARTITION BY p.job_id), [if(j.kind = 'sink', 'SINK', 'MVIEW')], []) ||
        if(j.is_snapshot, ['STREAM_SCAN', 'SNAPSHOT_BACKFILL_STREAM_SCAN'], ['STREAM_SCAN']) AS flags,
        coalesce(j.backfill_parallelism, try_cast(j.parallelism AS INTEGER), n.cores, 1)::INTEGER AS parallelism,
        256::INTEGER AS max_parallelism,
@@ -207,10 +208,11 @@ LEFT JOIN (SELECT resource_group, sum(replicas * cores)::INTEGER AS cores FROM l
     ON n.resource_group = j.resource_group;
 
 CREATE OR REPLACE VIEW rwc.rw_fragment_parallelism AS
-SELECT j.id, j.name, 'materialized view' AS relation_type, f.* FROM rwc.rw_fragments f JOIN rwc.rw_streaming_jobs j ON j.id = f.table_id;
+SELECT j.id, j.name, j.relation_type, f.* FROM rwc.rw_fragments f JOIN rwc.rw_streaming_parallelism j ON j.id = f.table_id;
 
 CREATE OR REPLACE VIEW rwc.rw_fragment_id_to_ddl AS
-SELECT f.fragment_id, f.table_id AS job_id, r.schema_id::INTEGER AS schema_id, 'mv' AS ddl_type, r.name
+SELECT f.fragment_id, f.table_id AS job_id, r.schema_id::INTEGER AS schema_id,
+       if(r.kind = 'materialized view', 'mv', r.kind) AS ddl_type, r.name
 FROM rwc.rw_fragments f JOIN pgc._all_relations r ON r.id = f.table_id;
 
 -- Only what has a limit. A job without fragments, because it waits or is done, keeps its limit in its first.
@@ -218,7 +220,10 @@ CREATE OR REPLACE VIEW rwc.rw_rate_limit AS
 SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
        'STREAM_SCAN' AS node_name, j.id::INTEGER AS table_id, j.rate_limit::INTEGER AS rate_limit
 FROM lake.sparkwave.jobs j LEFT JOIN rwc.rw_fragments f ON f.table_id = j.id
-WHERE j.rate_limit IS NOT NULL AND j.status <> 'FAILED';
+WHERE j.rate_limit IS NOT NULL AND j.status <> 'FAILED'
+UNION ALL
+SELECT 1, ['SOURCE'], 'SOURCE', relation_id::INTEGER, rate_limit::INTEGER
+FROM lake.sparkwave.sources WHERE rate_limit IS NOT NULL;
 
 -- One row a compute node while it lives: the executors of the Spark applications.
 CREATE OR REPLACE VIEW rwc.rw_worker_nodes AS
@@ -281,12 +286,97 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEG
        argument_oids::INTEGER[] AS arg_type_ids, result_oid::INTEGER AS return_type_id, 'sql' AS language,
        NULL::VARCHAR AS link, []::VARCHAR[] AS acl, false AS always_retry_on_network_error
 FROM pgc._functions WHERE database = pgf.session_database();
+CREATE OR REPLACE VIEW rwc.rw_indexes AS
+SELECT i.id::INTEGER AS id, i.name, i.relation_id::INTEGER AS primary_table_id, i.key_numbers AS key_columns,
+       i.included_numbers AS include_columns, i.schema_id::INTEGER AS schema_id, i.owner_id::INTEGER AS owner,
+       i.definition, pgf._acl(i.id) AS acl, i.initialized_at, i.created_at,
+       NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version,
+       coalesce(j.is_background, false) AS background_ddl
+FROM pgc._created_indexes i LEFT JOIN lake.sparkwave.jobs j ON j.id = i.id
+WHERE i.database = pgf.session_database();
+
+-- `sink_type` is as in RisingWave (proto/catalog.proto, SinkType).
+CREATE OR REPLACE VIEW rwc.rw_sinks AS
+SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_id::INTEGER AS owner,
+       r.details->>'connector' AS connector,
+       CASE WHEN r.details->>'is_forced' = 'true' THEN 'FORCE_APPEND_ONLY'
+            ELSE replace(upper(r.details->>'type'), '-', '_') END AS sink_type,
+       NULL::INTEGER AS connection_id, r.definition, t.name AS target_table_name, pgf._acl(r.id) AS acl,
+       r.initialized_at, r.created_at, NULL::VARCHAR AS initialized_at_cluster_version,
+       NULL::VARCHAR AS created_at_cluster_version, coalesce(j.is_background, false) AS background_ddl,
+       (r.details->'options')::JSON AS connector_props,
+       if(r.details->>'format' IS NULL, '{}', json_object('encode', r.details->>'format'))::JSON AS format_encode_options
+FROM pgc._created_relations r
+LEFT JOIN lake.sparkwave.jobs j ON j.id = r.id
+LEFT JOIN pgc._relations t ON t.id = (r.details->>'target')::BIGINT
+WHERE r.kind = 'sink' AND r.database = pgf.session_database();
+-- Options as RisingWave shows them (rw_sources.rs, serialize_props_with_secret), without what is secret in them
+-- (catalog/sources.py, SECRET_OPTIONS).
+CREATE OR REPLACE MACRO rwc._properties(options) AS
+    to_json(map_from_entries(list_transform(json_keys(options), lambda k: struct_pack(k := k, v := struct_pack(
+        type := 'plaintext',
+        value := if(regexp_matches(k, 'password|secret|token|key\.pem'), '***',
+                    json_extract_string(options, '$."' || k || '"')))))));
+
+-- Sources, and tables that a connector fills; of the latter the source and the table have one id here.
+CREATE OR REPLACE VIEW rwc.rw_sources AS
+SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_id::INTEGER AS owner,
+       upper(s.connector) AS connector,
+       (SELECT list(c.name ORDER BY c.position) FROM pgc._columns c WHERE c.relation_id = r.id) AS columns,
+       s.format, s.encode AS row_encode, r.append_only,
+       if(r.kind = 'table', r.id, NULL)::INTEGER AS associated_table_id, NULL::INTEGER AS connection_id, r.definition,
+       pgf._acl(r.id) AS acl, r.initialized_at, r.created_at,
+       NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version,
+       false AS is_shared, rwc._properties(s.options) AS connector_props,
+       rwc._properties(s.encode_options) AS format_encode_options
+FROM lake.sparkwave.sources s JOIN pgc._relations r ON r.id = s.relation_id
+WHERE r.database = pgf.session_database();
+
+-- Beyond RisingWave: where every source stands, and why it does not go on.
+CREATE OR REPLACE VIEW rwc.rw_source_status AS
+SELECT r.id::INTEGER AS source_id, r.schema || '.' || r.name AS source_name, s.connector,
+       CASE WHEN s.rate_limit = 0 THEN 'PAUSED' WHEN f.reason IS NOT NULL THEN 'RETRYING'
+            WHEN p.is_finished AND s.connector IN ('datagen', 'nexmark') THEN 'FINISHED' ELSE 'RUNNING' END AS state,
+       coalesce(p.row_count, 0) || ' rows consumed' AS progress, coalesce(p.row_count, 0)::BIGINT AS rows_consumed,
+       coalesce(p.splits, 0) AS splits, coalesce(f.splits, 0) AS failed_splits, s.rate_limit, f.reason,
+       f.failed_at AS reason_since, p.updated_at
+FROM lake.sparkwave.sources s
+JOIN pgc._relations r ON r.id = s.relation_id
+LEFT JOIN (SELECT relation_id, sum(row_count)::BIGINT AS row_count, count(*) AS splits,
+                  bool_and(is_finished) AS is_finished, max(updated_at) AS updated_at
+           FROM lake.sparkwave.source_splits GROUP BY relation_id) p USING (relation_id)
+LEFT JOIN (SELECT relation_id, min_by(reason, (failed_at, split)) AS reason, min(failed_at) AS failed_at,
+                  count(*) AS splits
+           FROM lake.sparkwave.source_failures GROUP BY relation_id) f USING (relation_id)
+WHERE r.database = pgf.session_database();
+
+-- The same of each file, or of a generator's only split.
+CREATE OR REPLACE VIEW rwc.rw_source_splits AS
+SELECT r.id::INTEGER AS source_id, r.schema || '.' || r.name AS source_name, split, p.position,
+       coalesce(p.row_count, 0)::BIGINT AS rows_consumed, coalesce(p.is_finished, false) AS is_finished, f.reason,
+       f.failed_at AS reason_since, p.updated_at
+FROM lake.sparkwave.source_splits p
+FULL JOIN lake.sparkwave.source_failures f USING (relation_id, split)
+JOIN pgc._relations r ON r.id = relation_id
+WHERE r.database = pgf.session_database();
+
+-- A table of a PostgreSQL is read as one split.
+CREATE OR REPLACE VIEW rwc.rw_cdc_progress AS
+SELECT s.relation_id::INTEGER AS job_id, 1::BIGINT AS split_total_count,
+       coalesce(p.is_finished, false)::BIGINT AS split_backfilled_count,
+       coalesce(p.is_finished, false)::BIGINT AS split_completed_count
+FROM lake.sparkwave.sources s
+LEFT JOIN lake.sparkwave.source_splits p ON p.relation_id = s.relation_id AND p.split = 'snapshot'
+WHERE s.connector = 'postgres-cdc' AND json_extract_string(s.options, '$."table.name"') IS NOT NULL;
 
 CREATE OR REPLACE VIEW rwc.rw_relations AS
 SELECT id, name, 'table' AS relation_type, schema_id, owner, definition, acl FROM rwc.rw_tables
 UNION ALL SELECT id, name, 'view', schema_id, owner, definition, acl FROM rwc.rw_views
 UNION ALL SELECT id, name, 'materialized view', schema_id, owner, definition, acl FROM rwc.rw_materialized_views
-UNION ALL SELECT id, name, 'subscription', schema_id, owner, definition, acl FROM rwc.rw_subscriptions;
+UNION ALL SELECT id, name, 'subscription', schema_id, owner, definition, acl FROM rwc.rw_subscriptions
+UNION ALL SELECT id, name, 'index', schema_id, owner, definition, acl FROM rwc.rw_indexes
+UNION ALL SELECT id, name, 'sink', schema_id, owner, definition, acl FROM rwc.rw_sinks
+UNION ALL SELECT id, name, 'source', schema_id, owner, definition, acl FROM rwc.rw_sources WHERE associated_table_id IS NULL;
 
 CREATE OR REPLACE VIEW rwc.rw_columns AS
 SELECT c.relation_id::INTEGER AS relation_id, c.name,
@@ -295,7 +385,7 @@ SELECT c.relation_id::INTEGER AS relation_id, c.name,
        c.generated IS NOT NULL AS is_generated, NOT c.not_null AS is_nullable, c.generated AS generation_expression, c.type AS data_type,
        c.type_oid::INTEGER AS type_oid, c.length AS type_len, t.typname AS udt_type
 FROM pgc._columns c
-JOIN pgc._relations r ON r.id = c.relation_id
+JOIN pgc._created_relations r ON r.id = c.relation_id
 LEFT JOIN pgc._all_types t ON t.oid = c.type_oid
 WHERE r.database = pgf.session_database();
 
@@ -305,7 +395,9 @@ SELECT __oid::INTEGER AS id, __rows::BIGINT AS total_key_count, 0::BIGINT AS tot
 FROM pgf._size;
 
 CREATE OR REPLACE VIEW rwc.rw_depend AS
-SELECT id::INTEGER AS objid, unnest(upstreams)::INTEGER AS refobjid FROM pgc._all_relations WHERE created;
+SELECT id::INTEGER AS objid, unnest(upstreams)::INTEGER AS refobjid FROM pgc._created_relations
+UNION ALL
+SELECT id::INTEGER, (details->>'target')::INTEGER FROM pgc._created_relations WHERE details->>'target' IS NOT NULL;
 
 CREATE OR REPLACE VIEW rwc.rw_schemas AS
 SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, pgf._acl(oid) AS acl FROM pgc.pg_namespace;
@@ -325,25 +417,6 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, 1::INTEGER AS o
 FROM pgc._system_relations;
 
 -- What does not exist here.
-CREATE OR REPLACE TABLE rwc.rw_sources (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, connector VARCHAR, columns VARCHAR[],
-    format VARCHAR, row_encode VARCHAR, append_only BOOLEAN, associated_table_id INTEGER, connection_id INTEGER,
-    definition VARCHAR, acl VARCHAR[], initialized_at TIMESTAMPTZ, created_at TIMESTAMPTZ,
-    initialized_at_cluster_version VARCHAR, created_at_cluster_version VARCHAR, is_shared BOOLEAN,
-    connector_props VARCHAR, format_encode_options VARCHAR
-);
-CREATE OR REPLACE TABLE rwc.rw_sinks (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, connector VARCHAR, sink_type VARCHAR,
-    connection_id INTEGER, definition VARCHAR, target_table_name VARCHAR, acl VARCHAR[], initialized_at TIMESTAMPTZ,
-    created_at TIMESTAMPTZ, initialized_at_cluster_version VARCHAR, created_at_cluster_version VARCHAR,
-    background_ddl BOOLEAN, connector_props VARCHAR, format_encode_options VARCHAR
-);
-CREATE OR REPLACE TABLE rwc.rw_indexes (
-    id INTEGER, name VARCHAR, primary_table_id INTEGER, key_columns SMALLINT[], include_columns SMALLINT[],
-    schema_id INTEGER, owner INTEGER, definition VARCHAR, acl VARCHAR[], initialized_at TIMESTAMPTZ,
-    created_at TIMESTAMPTZ, initialized_at_cluster_version VARCHAR, created_at_cluster_version VARCHAR,
-    background_ddl BOOLEAN
-);
 CREATE OR REPLACE TABLE rwc.rw_connections (
     id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, type VARCHAR, provider VARCHAR, acl VARCHAR[],
     connection_params VARCHAR
@@ -353,9 +426,6 @@ CREATE OR REPLACE TABLE rwc.rw_secrets (
 );
 CREATE OR REPLACE TABLE rwc.rw_types (
     id INTEGER, name VARCHAR, input_oid VARCHAR, typelem INTEGER, typarray INTEGER
-);
-CREATE OR REPLACE TABLE rwc.rw_cdc_progress (
-    job_id INTEGER, split_total_count BIGINT, split_backfilled_count BIGINT, split_completed_count BIGINT
 );
 CREATE OR REPLACE TABLE rwc.rw_internal_tables (
     id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, definition VARCHAR, acl VARCHAR[],
@@ -372,9 +442,16 @@ SELECT id AS "Id", host || ':' || port AS "Addr", type AS "Type", state AS "Stat
        is_streaming AS "Is Streaming", is_serving AS "Is Serving", started_at AS "Started At"
 FROM rwc.rw_worker_nodes;
 
--- DESCRIBE, and SHOW COLUMNS FROM the first of it: columns, then keys and comment.
+-- SHOW INDEXES.
+CREATE OR REPLACE VIEW rwc._show_indexes AS
+SELECT relation_schema AS schema, relation_name AS relation, name AS "Name", relation_name AS "On",
+       array_to_string(shown, ', ') AS "Key", array_to_string(included, ', ') AS "Include",
+       array_to_string(distributed, ', ') AS "Distributed By"
+FROM pgc._created_indexes WHERE database = pgf.session_database();
+
+-- DESCRIBE, and SHOW COLUMNS FROM the first of it: columns, then keys, indexes and comment.
 CREATE OR REPLACE VIEW rwc._describe AS
-WITH relation AS (FROM pgc._relations WHERE database = pgf.session_database())
+WITH relation AS (FROM pgc._created_relations WHERE database = pgf.session_database())
 SELECT r.schema, r.name AS relation, c.position::INTEGER AS place, true AS is_column, c.name AS "Name", c.type AS "Type",
        c.is_hidden::VARCHAR AS "Is Hidden", pgf.col_description(r.id, c.attnum) AS "Description"
 FROM pgc._columns c JOIN relation r ON r.id = c.relation_id
@@ -384,7 +461,14 @@ UNION ALL
 SELECT schema, name, 100001, false, 'distribution key', array_to_string(key, ', '), NULL, NULL
 FROM relation WHERE kind <> 'view'
 UNION ALL
-SELECT schema, name, 100002, false, 'table description', name, NULL, pgf.obj_description(id, 'pg_class') FROM relation
+SELECT schema, relation, 100002, false, "Name", 'index(' || "Key" || ')' || if("Include" = '', '', ' include(' || "Include" || ')')
+       || ' distributed by(' || "Distributed By" || ')', NULL, NULL
+FROM rwc._show_indexes
+UNION ALL
+SELECT r.schema, r.name, 100003, false, 'target table name', t.name, NULL, NULL
+FROM relation r JOIN pgc._relations t ON t.id = (r.details->>'target')::BIGINT
+UNION ALL
+SELECT schema, name, 100004, false, 'table description', name, NULL, pgf.obj_description(id, 'pg_class') FROM relation
 UNION ALL
 SELECT s.schema, s.name, c.attnum, true, c.name, t.name, 'false', NULL
 FROM pgc._system_columns c

@@ -14,6 +14,7 @@ from catalog.names import LakeTable
 from catalog.types import TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
+from planner.batch.index_selection import select_indexes
 from planner.batch.origins import Origin, origins
 from planner.batch.output_names import output_name
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
@@ -38,12 +39,24 @@ _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 
 
 @dataclass(frozen=True)
+class Indexed:
+    """A query's text that reads indexes (by id), for a snapshot in which they have all rows of these tables.
+
+    A materialized view is not among the tables: it changes together with its indexes.
+    """
+
+    sql: str
+    indexes: tuple[int, ...]
+    tables: tuple[LakeTable, ...]
+
+
+@dataclass(frozen=True)
 class Batch:
     """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
 
     `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
     gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive. `sets` are the
-    settings and values of its calls of `set_config`.
+    settings and values of its calls of `set_config`. `indexed` is the same query over indexes, if some serve it.
     """
 
     sql: str
@@ -51,6 +64,7 @@ class Batch:
     origins: tuple[Origin | None, ...] = ()
     is_constant: bool = False
     sets: tuple[tuple[str, str], ...] = ()
+    indexed: Indexed | None = None
 
     @property
     def reads_system(self) -> bool:
@@ -100,8 +114,33 @@ def plan_query(
     if parameters is None:
         parameters = infer(tree, environment, oids)
     sets = pg_compat.set_config_calls(tree)
+    indexed = _indexed(tree, environment, parameters)
     sql = finish(resolve_tables(tree, environment), environment, parameters)
-    return Batch(sql, parameters, found, is_constant, sets)
+    return Batch(sql, parameters, found, is_constant, sets, indexed)
+
+
+def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Indexed | None:
+    """The query over indexes, if some serve it. Of a snapshot that is not the newest nobody knows what they have."""
+    if not any(relation.is_index for relation in environment.catalog.relations):
+        return None
+    if environment.snapshot is not None or environment.settings["enable_index_selection"] != "true":
+        return None
+    tree = tree.copy()
+    own = {id(table) for table in base_tables(tree)}
+
+    def find_own(table: exp.Table) -> Relation | None:
+        return find_relation(name_of(table), environment) if id(table) in own else None
+
+    for table in base_tables(tree):
+        qualify_columns(tree, table)
+    source = lambda index: stored_table(index, None, environment)  # noqa: E731
+    indexes = select_indexes(tree, environment.catalog, find_own, source)
+    if not indexes:
+        return None
+    indexed = (environment.catalog.by_id[id_] for index in indexes for id_ in index.upstreams)
+    tables = dict.fromkeys(relation.lake_table for relation in indexed if relation.is_table)
+    sql = finish(resolve_tables(tree, environment), environment, parameters)
+    return Indexed(sql, tuple(index.id for index in indexes), tuple(tables))
 
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
@@ -266,7 +305,7 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
         job = catalog.job_by_id.get(current.id)
         if job is not None and job.status == "FAILED":
             raise Error(
-                f'materialized view "{current.name}" has failed and is no longer maintained',
+                f'{current.kind} "{current.name}" has failed and is no longer maintained',
                 errors.NOT_IN_PREREQUISITE_STATE,
                 detail=job.error,
                 hint="Drop it and create it again.",

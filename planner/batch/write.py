@@ -78,7 +78,7 @@ class Change:
 def resolve_target(name: Name, privilege: str, environment: Environment) -> Relation:
     """The table a write names. Raises Error 42809 for a view, 42P01 for nothing, 42501 without the privilege."""
     relation = resolve(environment.catalog, environment.scope, name, "table")
-    if not relation.is_table:
+    if relation.kind != "table":
         raise Error(f'cannot change {relation.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
     check_relation(environment.catalog, environment.user, relation, privilege, name.position)
     return relation

@@ -116,7 +116,7 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
     """The rows at places `first < place <= last` of each partition; `last` None is the end."""
     names = [column(f.name) for f in node.fields]
     if not node.partition:
-        query = exp.select(*names).from_(below.subquery("s")).order_by(*map(_ordered, node.full_order))
+        query = exp.select(*names).from_(below.subquery("s")).order_by(*map(ordered, node.full_order))
         query = query.limit(last - first) if last is not None else query
         return query.offset(first) if first else query
     ranked = exp.select(
@@ -151,15 +151,16 @@ def _window(
     call: exp.Expr, partition: Iterable[str], order: Iterable[Order], frame: exp.WindowSpec | None
 ) -> exp.Window:
     window = exp.Window(this=call, partition_by=[column(name) for name in partition])
-    ordered = [_ordered(item) for item in order]
-    if ordered:
-        window.set("order", exp.Order(expressions=ordered))
+    by = [ordered(item) for item in order]
+    if by:
+        window.set("order", exp.Order(expressions=by))
     if frame is not None:
         window.set("spec", frame.copy())
     return window
 
 
-def _ordered(order: Order) -> exp.Ordered:
+def ordered(order: Order) -> exp.Ordered:
+    """A sort column in ORDER BY."""
     return exp.Ordered(this=column(order.name), desc=order.descending, nulls_first=order.nulls_first)
 
 

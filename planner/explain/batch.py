@@ -12,8 +12,9 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
+from planner.batch.index_selection import select_indexes
 from planner.batch.structs import other_tables
-from planner.bind import BoundQuery, Scope, bind, resolve
+from planner.bind import BoundQuery, Scope, bind, find, resolve
 from planner.build.builder import columns_in, scalar
 from planner.build.query import build
 from planner.build.subqueries import order_of
@@ -23,6 +24,7 @@ from planner.explain.nodes import Printer
 from planner.explain.operators import BATCH, LOGICAL, Operator, exchange
 from planner.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
 from planner.outputs import limit_outputs
+from planner.parse.trees import is_cte, name_of
 from planner.rules import RULES, carry_keys, keep_state_in_view
 from planner.statements import Delete, Insert, Merge, Query, Update
 
@@ -49,11 +51,20 @@ def logical_operators(root: Node, verbose: bool, keeps_unused: bool = False) -> 
 
 
 def batch_operators(
-    statement: Query | Insert | Update | Delete | Merge, catalog: Catalog, scope: Scope, verbose: bool
+    statement: Query | Insert | Update | Delete | Merge,
+    catalog: Catalog,
+    scope: Scope,
+    verbose: bool,
+    indexes: bool = False,
 ) -> Operator:
-    """The plan of a query or write. Raises Error where the planner has no operator for something in it."""
+    """The plan of a query, which may read `indexes`, or of a write.
+
+    Raises Error where the planner has no operator for something in it.
+    """
     if isinstance(statement, Query):
-        return _query(statement.tree, catalog, scope, verbose)
+        return _query(
+            _over_indexes(statement.tree, catalog, scope) if indexes else statement.tree, catalog, scope, verbose
+        )
     target = resolve(catalog, scope, statement.table)
     if isinstance(statement, Merge) or (not isinstance(statement, Insert) and other_tables(statement.tree)):
         raise Error("no plan for a write that reads other tables", errors.FEATURE_NOT_SUPPORTED)
@@ -74,6 +85,17 @@ def batch_operators(
     old = {column.name: f"${place}" for place, column in enumerate(target.visible)}
     values = tuple(show(new[name], old) if name in new else place for name, place in old.items())
     return _write("Update", target, below, ("exprs", values))
+
+
+def _over_indexes(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
+    """The query over the indexes that serve it."""
+    tree = tree.copy()
+
+    def find_table(table: exp.Table) -> Relation | None:
+        return None if is_cte(table) else find(catalog, scope, name_of(table))
+
+    select_indexes(tree, catalog, find_table, lambda index: exp.table_(index.name, db=index.schema, quoted=True))
+    return tree
 
 
 def _write(name: str, target: Relation, below: Operator, *fields: tuple[str, tuple[str, ...]]) -> Operator:

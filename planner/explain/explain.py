@@ -19,13 +19,16 @@ from planner.explain.formats import FORMATS, text
 from planner.explain.incremental import decisions, incremental
 from planner.explain.nodes import view_operators
 from planner.explain.operators import Operator, materialize, show_distribution
-from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions
+from planner.statements import CreateStreaming, CreateTable, Explain, ExplainOptions
 from planner.strategy import DEFAULTS, SNAPSHOT, BackfillSettings
 from planner.stream import StreamPlan, plan_view
+from planner.streaming import streaming_of
 
 
-def explain(statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings = DEFAULTS) -> list[str]:
-    """The lines of EXPLAIN, for a session with these settings.
+def explain(
+    statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings = DEFAULTS, indexes: bool = False
+) -> list[str]:
+    """The lines of EXPLAIN, for a session with these settings, whose queries may read `indexes`.
 
     Raises Error as planning the statement does, and 0A000 for options that do not go together. With TRACE what
     planning raises is the last line instead.
@@ -34,7 +37,7 @@ def explain(statement: Explain, catalog: Catalog, scope: Scope, settings: Backfi
     check(statement)
     lines: list[str] = []
     try:
-        for line in _explained(statement, catalog, scope, settings):
+        for line in _explained(statement, catalog, scope, settings, indexes):
             lines.append(line)
     except Error as error:
         if not options.trace:
@@ -46,7 +49,7 @@ def explain(statement: Explain, catalog: Catalog, scope: Scope, settings: Backfi
 def check(statement: Explain) -> None:
     """Raise Error 0A000 for options that do not go together, or not with the statement."""
     options = statement.options
-    is_view = isinstance(statement.statement, CreateMaterializedView)
+    is_view = isinstance(statement.statement, CreateStreaming)
     shown = options.format.upper()
     is_order = options.backfill and options.format == "dot" and is_view
     if options.format != "text" and (options.trace or options.type == "distsql") and not is_order:
@@ -60,7 +63,7 @@ def check(statement: Explain) -> None:
             "EXPLAIN (INCREMENTAL) of a statement that keeps nothing up to date",
             "Use EXPLAIN (INCREMENTAL) CREATE MATERIALIZED VIEW … AS …",
         )
-    if options.type == "distsql" and not isinstance(statement.statement, CreateMaterializedView | CreateTable):
+    if options.type == "distsql" and not isinstance(statement.statement, CreateStreaming | CreateTable):
         raise _unsupported("EXPLAIN (DISTSQL) of a batch query", "A batch query runs on DuckDB, in one stage.")
 
 
@@ -68,13 +71,15 @@ def _unsupported(what: str, hint: str) -> Error:
     return Error(f"Not supported: {what}", errors.FEATURE_NOT_SUPPORTED, hint=hint)
 
 
-def _explained(statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings) -> Iterator[str]:
+def _explained(
+    statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings, indexes: bool
+) -> Iterator[str]:
     options, target = statement.options, statement.statement
     if isinstance(target, CreateTable):
         yield from FORMATS[options.format](_table(target))
         return
-    if isinstance(target, CreateMaterializedView):
-        query: exp.Expr | None = target.query
+    if isinstance(target, CreateStreaming):
+        query: exp.Expr | None = streaming_of(target, catalog, scope).query
     else:
         query = getattr(target, "tree", None) if not hasattr(target, "table") else None
     if query is not None and options.trace:
@@ -84,7 +89,7 @@ def _explained(statement: Explain, catalog: Catalog, scope: Scope, settings: Bac
             *_, (_, root) = logical_steps(query, catalog, scope)
             yield from FORMATS[options.format](logical_operators(root, options.verbose))
         return
-    if isinstance(target, CreateMaterializedView):
+    if isinstance(target, CreateStreaming):
         plan = plan_view(target, catalog, scope, settings)
         if options.trace:
             yield from ("To Stream Plan:", "")
@@ -92,7 +97,7 @@ def _explained(statement: Explain, catalog: Catalog, scope: Scope, settings: Bac
         return
     if options.trace:
         yield from ("To Batch Plan:", "")
-    yield from FORMATS[options.format](batch_operators(target, catalog, scope, options.verbose))
+    yield from FORMATS[options.format](batch_operators(target, catalog, scope, options.verbose, indexes))
 
 
 def _trace(query: exp.Expr, catalog: Catalog, scope: Scope, options: ExplainOptions) -> Iterator[str]:
@@ -159,16 +164,17 @@ def _table(statement: CreateTable) -> Operator:
     return made
 
 
-def notices(query: exp.Query, plan: StreamPlan) -> list[str]:
-    """What to tell the user about a query that is accepted."""
+def notices(query: exp.Query, plan: StreamPlan, kind: str) -> list[str]:
+    """What to tell the user about a query that is accepted for this kind of relation."""
     found = list(plan.notices)
     if query.args.get("order") is not None:
         found.append(
-            "The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee the order of a SELECT."
+            f"The ORDER BY clause in the CREATE {kind.upper()} statement does not guarantee the order of a SELECT."
         )
     if plan.duckdb_only is not None:
+        what = kind.removeprefix("materialized ")
         found.append(
-            f"This view is filled and kept on DuckDB in the server, not on Spark: {plan.duckdb_only} is not proven to "
-            "give the same result on both."
+            f"This {what} is filled and kept on DuckDB in the server, not on Spark: {plan.duckdb_only} is not proven "
+            "to give the same result on both."
         )
     return found

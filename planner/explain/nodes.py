@@ -8,6 +8,7 @@ from itertools import count
 
 from sqlglot import exp
 
+from catalog.kinds import Sink
 from planner.delta.now import reads_now
 from planner.distribution import BROADCAST, moves, of_upstream, view_move
 from planner.explain.expressions import is_constant, show, show_all, show_order
@@ -21,6 +22,7 @@ from planner.explain.operators import (
     materialize,
     show_distribution,
 )
+from planner.growth import only_grows
 from planner.nodes import (
     COUNT,
     DYNAMIC,
@@ -261,29 +263,16 @@ class Printer:
 
 
 def view_operators(plan: StreamPlan, verbose: bool = False) -> Operator:
-    """What EXPLAIN CREATE MATERIALIZED VIEW prints."""
+    """What EXPLAIN CREATE prints of what a job keeps."""
     child, names = Printer(STREAM, verbose, plan.strategy).of(plan.root)
     move = view_move(plan.root)
     if move is not None:
         child = exchange(STREAM, child, tuple(f.name for f in plan.root.fields), names, move)
     columns = tuple(column.name + ("(hidden)" if column.is_hidden else "") for column in plan.columns)
-    return materialize(columns, plan.key, "NoCheck", child)
-
-
-def only_grows(node: Node) -> bool:
-    """Whether no row ever leaves: then RisingWave's operators keep less, and are marked `append_only`."""
-    match node:
-        case Scan(relation=relation):
-            return relation.append_only
-        case Filter(predicate=predicate) if reads_now(predicate):
-            return False
-        case Join(kind=kind) if kind not in (INNER, TEMPORAL, TEMPORAL_LEFT):
-            return False
-        case Join(kind=kind) if kind != INNER:
-            return only_grows(node.left)
-        case Aggregate() | TopN() | OverWindow():
-            return False
-    return all(map(only_grows, node.inputs))
+    if isinstance(plan.details, Sink):
+        return Operator("StreamSink", (("type", plan.details.type), ("columns", columns)), (child,))
+    pk = tuple(dict.fromkeys((*(order.name for order in plan.clustering), *plan.key)))
+    return materialize(columns, plan.key, "NoCheck", child, pk)
 
 
 # What a join hashes by is printed without parentheses.

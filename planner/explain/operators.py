@@ -69,11 +69,14 @@ def show_distribution(found: Distribution, names: Mapping[str, str]) -> str:
     return f"{found.kind}({', '.join(show(key, names) for key in found.keys)})" if found.keys else found.kind
 
 
-def materialize(columns: tuple[str, ...], key: tuple[str, ...], conflict: str, child: Operator) -> Operator:
+def materialize(
+    columns: tuple[str, ...], key: tuple[str, ...], conflict: str, child: Operator, pk: tuple[str, ...] = ()
+) -> Operator:
+    """The rows are kept by `pk`, or by the stream key."""
     shown: tuple[tuple[str, Text], ...] = (
         ("columns", columns),
         ("stream_key", key),
-        ("pk_columns", key),
+        ("pk_columns", pk or key),
         ("pk_conflict", conflict),
     )
     output = tuple(column.removesuffix("(hidden)") for column in columns)

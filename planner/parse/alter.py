@@ -1,5 +1,5 @@
-"""Parsing of ALTER MATERIALIZED VIEW … SET: how a view's job runs (RisingWave: src/sqlparser/src/parser.rs,
-parse_alter_view)."""
+"""Parsing of ALTER {MATERIALIZED VIEW | INDEX | SINK} … SET: how a streaming job runs (RisingWave: src/sqlparser/src/
+parser.rs, parse_alter_view, parse_alter_index, parse_alter_sink)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from planner.parse.naming import Naming, parse_naming
 from planner.parse.tokens import TokenReader
 from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
 
-AlterView = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup | Naming
+AlterStreaming = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup | Naming
 
 
-def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
-    """From the view's name on."""
+def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
+    """From the name of a relation of this kind on."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     position = reader.offset + 1
-    if (naming := parse_naming(reader, "materialized view", name, if_exists)) is not None:
+    if (naming := parse_naming(reader, kind, name, if_exists)) is not None:
         return naming
     if reader.accept("AS"):
         raise Error(
@@ -40,12 +40,12 @@ def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
             position=position,
         )
     if reader.accept("RESET", "RESOURCE_GROUP"):
-        reset = AlterResourceGroup(name, None, reader.accept("DEFERRED"))
+        reset = AlterResourceGroup(kind, name, None, reader.accept("DEFERRED"))
         reader.finish()
         return reset
     if not reader.accept("SET") or reader.peek() not in _SETTINGS:
         raise Error(
-            "this ALTER MATERIALIZED VIEW is not supported",
+            f"this ALTER {kind.upper()} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
             hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP and SCHEMA, RENAME TO, "
             "OWNER TO and SWAP WITH are.",
@@ -54,16 +54,16 @@ def parse_alter_materialized_view(reader: TokenReader) -> AlterView:
     setting = _SETTINGS[reader.identifier().upper()]
     if not reader.accept("TO"):
         reader.expect("=")
-    statement = setting(reader, name)
+    statement = setting(reader, kind, name)
     reader.finish()
     return statement
 
 
-def _rate_limit(reader: TokenReader, name: Name) -> AlterRateLimit:
+def _rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterRateLimit:
     position = reader.offset + 1
     text = reader.value()
     if text == DEFAULT:
-        return AlterRateLimit(name, None)
+        return AlterRateLimit(kind, name, None)
     if not re.fullmatch(r"-?\d+", text) or int(text) >= 2**32:
         raise Error(
             f"invalid value for backfill_rate_limit: {text}",
@@ -71,22 +71,22 @@ def _rate_limit(reader: TokenReader, name: Name) -> AlterRateLimit:
             hint="It is a number of rows a second; 0 pauses the backfill, DEFAULT is no limit.",
             position=position,
         )
-    return AlterRateLimit(name, int(text) if int(text) >= 0 else None)
+    return AlterRateLimit(kind, name, int(text) if int(text) >= 0 else None)
 
 
-def _parallelism(reader: TokenReader, name: Name) -> AlterParallelism:
+def _parallelism(reader: TokenReader, kind: str, name: Name) -> AlterParallelism:
     found = _checked(reader, normalise_parallelism, "a number, ADAPTIVE, bounded(n), ratio(r) or DEFAULT")
-    return AlterParallelism(name, ADAPTIVE if found == DEFAULT else found, reader.accept("DEFERRED"))
+    return AlterParallelism(kind, name, ADAPTIVE if found == DEFAULT else found, reader.accept("DEFERRED"))
 
 
-def _backfill_parallelism(reader: TokenReader, name: Name) -> AlterBackfillParallelism:
+def _backfill_parallelism(reader: TokenReader, kind: str, name: Name) -> AlterBackfillParallelism:
     found = _checked(reader, normalise_backfill_parallelism, "a number or DEFAULT")
-    return AlterBackfillParallelism(name, None if found == DEFAULT else int(found), reader.accept("DEFERRED"))
+    return AlterBackfillParallelism(kind, name, None if found == DEFAULT else int(found), reader.accept("DEFERRED"))
 
 
-def _resource_group(reader: TokenReader, name: Name) -> AlterResourceGroup:
+def _resource_group(reader: TokenReader, kind: str, name: Name) -> AlterResourceGroup:
     group = parse_resource_group(reader)
-    return AlterResourceGroup(name, group, reader.accept("DEFERRED"))
+    return AlterResourceGroup(kind, name, group, reader.accept("DEFERRED"))
 
 
 def parse_resource_group(reader: TokenReader) -> str | None:
@@ -120,7 +120,7 @@ def _checked(reader: TokenReader, normalise: Callable[[str], str], allowed: str)
     return found
 
 
-_SETTINGS: dict[str, Callable[[TokenReader, Name], AlterView]] = {
+_SETTINGS: dict[str, Callable[[TokenReader, str, Name], AlterStreaming]] = {
     "BACKFILL_RATE_LIMIT": _rate_limit,
     "PARALLELISM": _parallelism,
     "BACKFILL_PARALLELISM": _backfill_parallelism,

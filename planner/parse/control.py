@@ -6,12 +6,14 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.kinds import STREAMING
 from catalog.names import quote_if_needed
-from planner.parse.alter import parse_alter_materialized_view
+from planner.parse.alter import parse_alter_streaming
 from planner.parse.alter_table import parse_alter_table
 from planner.parse.database import parse_alter_database
 from planner.parse.naming import parse_alter_relation
 from planner.parse.schema import parse_alter_schema
+from planner.parse.source import parse_alter_source, parse_table_rate_limit
 from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree
@@ -55,15 +57,8 @@ def parse_copy(reader: TokenReader) -> Copy:
 
 
 def _query_in_parentheses(reader: TokenReader) -> exp.Expr:
-    start = reader.offset
-    depth = 0
-    while True:
-        depth += {"(": 1, ")": -1}.get(reader.peek(), 0)
-        if reader.at_end:
-            raise reader.syntax_error()
-        reader.accept(reader.peek())
-        if depth == 0:
-            return parse_tree(reader.sql[: reader.offset].rstrip()[:-1], start + 1)
+    start, stop = reader.skip_parentheses()
+    return parse_tree(reader.sql[:stop], start)
 
 
 def _copy_options(reader: TokenReader) -> tuple[str, dict[str, str | bool]]:
@@ -146,14 +141,17 @@ def parse_reset(reader: TokenReader) -> Statement:
 
 def parse_alter(reader: TokenReader) -> Statement:
     reader.expect("ALTER")
-    if reader.accept("MATERIALIZED", "VIEW"):
-        return parse_alter_materialized_view(reader)
+    kind = next((kind for kind in STREAMING if reader.accept(*kind.upper().split())), None)
+    if kind is not None:
+        return parse_alter_streaming(reader, kind)
     if reader.accept("TABLE"):
-        return parse_alter_table(reader)
+        return parse_table_rate_limit(reader) or parse_alter_table(reader)
     if reader.accept("VIEW"):
         return parse_alter_relation(reader, "view")
     if reader.accept("SUBSCRIPTION"):
         return parse_alter_relation(reader, "subscription")
+    if reader.accept("SOURCE"):
+        return parse_alter_source(reader)
     if reader.accept("SCHEMA"):
         return parse_alter_schema(reader)
     if reader.accept("DATABASE"):

@@ -10,7 +10,9 @@ from catalog.errors import Error
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank
 from planner.statements import (
+    CreateIndex,
     CreateMaterializedView,
+    CreateSink,
     CreateTable,
     CreateView,
     Delete,
@@ -27,7 +29,7 @@ _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # what a parenthesis begi
 _SWITCHES = frozenset({"verbose", "trace", "backfill", "incremental"})
 TYPES = ("logical", "physical", "distsql")
 FORMATS = ("text", "json", "xml", "yaml", "dot")
-_EXPLAINED = (Query, CreateTable, CreateMaterializedView, Insert, Update, Delete, Merge)
+_EXPLAINED = (Query, CreateTable, CreateMaterializedView, CreateIndex, CreateSink, Insert, Update, Delete, Merge)
 
 
 def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Explain:

@@ -10,7 +10,13 @@ from planner.statements import ChangePrivileges, Name
 
 _KNOWN = frozenset(privilege for privileges in PRIVILEGES.values() for privilege in privileges)
 # What ALL … IN SCHEMA may name.
-_PLURALS = {"TABLES": "table", "VIEWS": "view", "MATERIALIZED VIEWS": "materialized view"}
+_PLURALS = {
+    "TABLES": "table",
+    "VIEWS": "view",
+    "MATERIALIZED VIEWS": "materialized view",
+    "SINKS": "sink",
+    "SOURCES": "source",
+}
 
 
 def parse_grant(reader: TokenReader) -> ChangePrivileges:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.kinds import STREAMING
 from catalog.names import quote_if_needed
 from planner.parse.control import (
     parse_alter,
@@ -29,13 +29,16 @@ from planner.parse.cursors import parse_close, parse_declare, parse_fetch
 from planner.parse.database import parse_create_database, parse_drop_database
 from planner.parse.explain import parse_explain
 from planner.parse.function import parse_create_function, parse_drop_function
+from planner.parse.index import parse_create_index
 from planner.parse.naming import parse_comment
+from planner.parse.options import parse_options
 from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.privileges import parse_grant, parse_revoke
 from planner.parse.schema import parse_create_schema, parse_drop_schema
 from planner.parse.show import parse_describe, parse_kill, parse_show
+from planner.parse.sink import parse_create_sink, parse_streaming_query
 from planner.parse.subscription import parse_create_subscription
-from planner.parse.table import parse_create_table
+from planner.parse.table import parse_create_source, parse_create_table
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.transactions import (
     parse_begin,
@@ -45,7 +48,7 @@ from planner.parse.transactions import (
     parse_savepoint,
     parse_start,
 )
-from planner.parse.trees import parse_tree, query_of
+from planner.parse.trees import parse_tree
 from planner.parse.user import parse_create_user, parse_drop_user
 from planner.parse.write import parse_truncate, parse_write, write_of
 from planner.statements import (
@@ -60,8 +63,6 @@ from planner.statements import (
     DropUser,
     Empty,
     Explain,
-    Name,
-    Option,
     Prepare,
     Query,
     Statement,
@@ -97,6 +98,10 @@ def _create(reader: TokenReader) -> Statement:
         return _create_materialized_view(reader)
     if reader.accept("VIEW"):
         return _create_view(reader)
+    if reader.accept("INDEX"):
+        return parse_create_index(reader)
+    if reader.accept("SINK"):
+        return parse_create_sink(reader)
     if reader.accept("TABLE"):
         return parse_create_table(reader)
     if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "TABLE":
@@ -107,6 +112,8 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_subscription(reader)
     if reader.accept("FUNCTION"):
         return parse_create_function(reader)
+    if reader.accept("SOURCE"):
+        return parse_create_source(reader.sql)
     if reader.accept("SCHEMA"):
         return parse_create_schema(reader)
     if reader.accept("DATABASE"):
@@ -117,13 +124,10 @@ def _create(reader: TokenReader) -> Statement:
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, SUBSCRIPTION, FUNCTION, SCHEMA, DATABASE and USER are.",
+        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, FUNCTION, SCHEMA, DATABASE and "
+        "USER are.",
         position=reader.offset + 1,
     )
-
-
-# What may follow the query; sqlglot does not know it.
-_EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*;?\s*$", re.IGNORECASE)
 
 
 def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
@@ -131,22 +135,15 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     name = reader.name()
     columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
     before_options = reader.offset
-    options = reader.parenthesised(lambda: _option(reader)) if reader.accept("WITH") else ()
+    options = parse_options(reader) if reader.accept("WITH") else ()
     options_text = reader.sql[before_options : reader.offset].strip()
     reader.expect("AS")
     offset = reader.offset
-    emits = _EMIT.search(reader.sql, offset)
-    text = reader.sql[: emits.start()] if emits else reader.sql
-    query = parse_tree(text, offset)
-    if isinstance(query, exp.Values):
-        query = query_of(query)
-    if not isinstance(query, exp.Query):
-        raise syntax_error(reader.sql, offset)
-    _refuse_duplicates(options)
+    query, emits = parse_streaming_query(reader.sql, offset)
     head = f"CREATE MATERIALIZED VIEW {name.sql}{_column_list(columns)}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
-    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits is not None)
+    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits)
 
 
 def _column_list(columns: tuple[str, ...]) -> str:
@@ -166,40 +163,7 @@ def _create_view(reader: TokenReader) -> CreateView:
     return CreateView(name, columns, query, if_not_exists, definition)
 
 
-def _option(reader: TokenReader) -> Option:
-    position = reader.offset + 1
-    name = reader.dotted_word()
-    reader.expect("=")
-    value_position = reader.offset + 1
-    if name == "backfill_order":
-        return _backfill_order(reader, position)
-    return Option(name, reader.value(), position, value_position)
-
-
-def _backfill_order(reader: TokenReader, position: int) -> Option:
-    """`FIXED(a -> b, …)`, AUTO, NONE or DEFAULT (RisingWave: src/sqlparser/src/parser.rs)."""
-    value_position = reader.offset + 1
-    word = next((word for word in ("AUTO", "NONE", "DEFAULT", "FIXED") if reader.accept(word)), None)
-    if word is None:
-        error = reader.syntax_error()
-        error.hint = "backfill_order is FIXED(a -> b, …), AUTO, NONE or DEFAULT, without quotes."
-        raise error
-    edges = reader.parenthesised(lambda: _edge(reader)) if word == "FIXED" else ()
-    return Option("backfill_order", word.lower(), position, value_position, edges)
-
-
-def _edge(reader: TokenReader) -> tuple[Name, Name]:
-    before = reader.name()
-    reader.expect("->")
-    return before, reader.name()
-
-
-def _refuse_duplicates(options: tuple[Option, ...]) -> None:
-    seen: set[str] = set()
-    for option in options:
-        if option.name in seen:
-            raise Error(f"Duplicated option: {option.name}", errors.INVALID_PARAMETER_VALUE, position=option.position)
-        seen.add(option.name)
+_DROPPED = ("table", "source", "view", "subscription", *STREAMING)
 
 
 def _drop(reader: TokenReader) -> Drop | DropFunction | DropSchema | DropDatabase | DropUser:
@@ -212,15 +176,8 @@ def _drop(reader: TokenReader) -> Drop | DropFunction | DropSchema | DropDatabas
         return parse_drop_database(reader)
     if reader.accept("USER") or reader.accept("ROLE"):
         return parse_drop_user(reader)
-    if reader.accept("MATERIALIZED", "VIEW"):
-        kind = "materialized view"
-    elif reader.accept("VIEW"):
-        kind = "view"
-    elif reader.accept("TABLE"):
-        kind = "table"
-    elif reader.accept("SUBSCRIPTION"):
-        kind = "subscription"
-    else:
+    kind = next((kind for kind in _DROPPED if reader.accept(*kind.upper().split())), None)
+    if kind is None:
         raise Error(f"DROP {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -12,28 +12,59 @@ from catalog.errors import Error
 from catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
 from catalog.names import quote_if_needed
 from planner.parse.generated import check_generated, generated_text
+from planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
 from planner.parse.table_as import parse_create_table_as
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank, column_type, folded, parse_tree, position_of, unsupported
-from planner.statements import ColumnDefinition, CreateTable, CreateTableAs, Name
+from planner.statements import ColumnDefinition, Connector, CreateSource, CreateTable, CreateTableAs, Name
 
 
 def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
     """The statement from the table's name on."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
+    if begins_connector(reader):
+        return _without_columns(reader, name, if_not_exists)
     if reader.peek() != "(" or reader.peek(2) in (",", ")"):
         return parse_create_table_as(reader, name, if_not_exists)
-    added = _read_additions(reader)
+    return _with_columns(reader, name, if_not_exists)
+
+
+def parse_create_source(sql: str) -> CreateSource:
+    """CREATE SOURCE: what CREATE TABLE is, but for the word. Raises Error 42601 without WITH."""
+    reader = TokenReader(re.sub(r"(?i)\bSOURCE\b", "TABLE ", sql, count=1))  # as long, so that places are right
+    reader.expect("CREATE", "TABLE")
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    has_columns = reader.peek() == "("
+    table = (_with_columns if has_columns else _without_columns)(reader, name, if_not_exists, is_source=True)
+    if table.connector is None:
+        raise missing_with(len(sql.rstrip()) + 1)
+    return CreateSource(replace(table, definition=table.definition.replace("CREATE TABLE", "CREATE SOURCE", 1)))
+
+
+def _without_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_source: bool = False) -> CreateTable:
+    """A table that has the columns its connector knows of."""
+    connector = parse_connector(reader)
+    reader.finish()
+    definition = f"CREATE TABLE {name.sql} {connector_text(connector)}"
+    return CreateTable(name, (), (), if_not_exists, definition, is_source, connector=connector)
+
+
+def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_source: bool = False) -> CreateTable:
+    added = _read_additions(reader, is_source)
     columns, key, listed = _columns(added.sql, name)
     if added.watermark is not None:
         _check_watermark(added.watermark, columns, added)
     conflict = _conflict(added, columns, key)
     listed += f", {added.watermark_text}" if added.watermark_text else ""
-    definition = f"CREATE TABLE {name.sql} ({listed})" + clauses_text(added.append_only, bool(key), conflict)
+    definition = f"CREATE TABLE {name.sql} ({listed})"
+    definition += clauses_text(added.append_only and not is_source, bool(key), conflict)
+    definition += f" {connector_text(added.connector)}" if added.connector else ""
     return CreateTable(
-        name, columns, key, if_not_exists, definition, added.append_only, added.watermark, conflict=conflict
-    )
+        name, columns, key, if_not_exists, definition, added.append_only, added.watermark, conflict=conflict,
+        connector=added.connector,
+    )  # fmt: skip
 
 
 def clauses_text(append_only: bool, has_key: bool, conflict: Conflict) -> str:
@@ -183,9 +214,10 @@ class _Additions:
     conflict: str | None
     conflict_position: int
     versions: tuple[tuple[str, int], ...]  # with their positions
+    connector: Connector | None
 
 
-def _read_additions(reader: TokenReader) -> _Additions:
+def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
     sql = reader.sql
     watermark: Watermark | None = None
     text, position = "", 0
@@ -193,6 +225,8 @@ def _read_additions(reader: TokenReader) -> _Additions:
     conflict: str | None = None
     conflict_position = 0
     versions: tuple[tuple[str, int], ...] = ()
+    append_only = is_source
+    connector: Connector | None = None
     depth = 0
     before, before_start = "", 0  # the token before this one
     while not reader.at_end:
@@ -214,11 +248,14 @@ def _read_additions(reader: TokenReader) -> _Additions:
         elif depth == 0 and not versions and reader.accept("WITH", "VERSION", "COLUMN"):
             versions = reader.parenthesised(reader.placed_identifier)
             sql = _without(sql, start, reader.offset)
+        elif depth == 0 and before and (begins_connector(reader) or (is_source and reader.peek() == "WITH")):
+            connector = parse_connector(reader)
+            sql = _without(sql, start, reader.offset)
         else:
             before, before_start = reader.peek(), start
             depth += {"(": 1, ")": -1}.get(before, 0)
             reader.accept(before)
-    return _Additions(sql, append_only, watermark, text, position, conflict, conflict_position, versions)
+    return _Additions(sql, append_only, watermark, text, position, conflict, conflict_position, versions, connector)
 
 
 def _without(sql: str, start: int, end: int) -> str:

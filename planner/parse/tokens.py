@@ -188,6 +188,28 @@ class TokenReader:
             items.append(item())
         return tuple(items)
 
+    def skip_parentheses(self) -> tuple[int, int]:
+        """Step over what is in parentheses, and over them. Returns where it starts and stops in the statement."""
+        self.expect("(")
+        start, depth = self.offset, 1
+        while not self.at_end:
+            stop = self.offset
+            depth += {"(": 1, ")": -1}.get(self.peek(), 0)
+            self._index += 1
+            if depth == 0:
+                return start, stop
+        raise self.syntax_error()
+
+    def skip_to(self, *words: str) -> bool:
+        """Step to where these words come next outside of parentheses, or else to the end. Returns whether they do."""
+        depth = 0
+        while not self.at_end:
+            if depth == 0 and all(self.peek(ahead) == word for ahead, word in enumerate(words)):
+                return True
+            depth += {"(": 1, ")": -1}.get(self.peek(), 0)
+            self._index += 1
+        return False
+
     def parenthesised(self, item: Callable[[], T]) -> tuple[T, ...]:
         self.expect("(")
         items = self.comma_separated(item)

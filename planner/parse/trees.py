@@ -140,6 +140,11 @@ def blank(text: str) -> str:
     return "".join("\n" if character == "\n" else " " for character in text)
 
 
+def text_before(words: str, sql: str, offset: int) -> str:
+    """What begins at `offset` in `sql` with some words in front, and blanks before them so that all keeps its place."""
+    return f"{' ' * (offset - len(words) - 1)}{words} {sql[offset:]}"
+
+
 def _parse_error(sql: str, error: ParseError) -> Error:
     first = error.errors[0] if error.errors else {}
     if str(first.get("description")).startswith("Expect") and not (first.get("end_context") or "").strip():

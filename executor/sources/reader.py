@@ -1,0 +1,302 @@
+"""One thread that reads all sources and commits what they deliver.
+
+The rows of a batch and where its splits stand after it are one transaction of the lake, so that after a crash at any
+moment each row is there exactly once: what was not committed is read again from where the splits stood.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from catalog.errors import Error
+from catalog.lake import Cursor, DuckDBError, is_conflict
+from catalog.model import Column, Relation
+from catalog.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
+from catalog.sources import Source, Split
+from catalog.store import Store
+from executor.coordinator import error_of
+from executor.sources.connector import READ, Batch, Connector, SplitError
+from executor.sources.datagen import Datagen
+from executor.sources.files import Files
+from executor.sources.nexmark import Nexmark
+from executor.sources.postgres_cdc import PostgresCdc
+from executor.throttle import Throttle
+
+logger = logging.getLogger(__name__)
+
+# How often a source without new rows is asked for some. One with more than a batch's is asked again at once.
+TICK_S = 0.5
+# So many rows at most are delivered in one commit, from so many splits.
+BATCH_ROWS, BATCH_SPLITS = 1 << 16, 1000
+# What fails is tried again after a second, then after twice as long each time up to this.
+LONGEST_RETRY_S = 60.0
+# A commit that others keep getting in the way of.
+MAX_CONFLICTS = 10
+_WHOLE = ""  # stands for all splits of a source
+
+_CONNECTORS: dict[str, Callable[[Source, tuple[Column, ...]], Connector]] = {
+    "datagen": Datagen,
+    "nexmark": Nexmark,
+    "posix_fs": Files,
+    "postgres-cdc": PostgresCdc,
+}
+
+
+def open_connector(source: Source, columns: tuple[Column, ...]) -> Connector:
+    """The connector of a source with these visible columns."""
+    return _CONNECTORS[source.connector](source, columns)
+
+
+class Writer(Protocol):
+    """How rows get into a table: as those of an INSERT do."""
+
+    def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
+        """Run the SQL of some rows, with the target's visible columns, and keep them. Returns how many."""
+
+    def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:
+        """Write the rows that were kept, inside a transaction of the cursor, after those with the keys that SQL gives,
+        or all, have been deleted."""
+
+
+class Sources:
+    """The sources of one server."""
+
+    def __init__(self, store: Store, writer: Writer, notify: Callable[[], None]) -> None:
+        """`notify` is called when rows have been committed."""
+        self._store = store
+        self._writer = writer
+        self._notify = notify
+        self._readers: dict[int, _Reader] = {}
+        self._stopping = threading.Event()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sources", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the batch in progress."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(30)
+
+    def changed(self) -> None:
+        """A source was made, altered or dropped."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        is_busy = False
+        while not self._stopping.is_set():
+            wait = TICK_S if self._store.catalog.sources else None
+            self._wake.wait(0 if is_busy else wait)
+            self._wake.clear()
+            is_busy = self._round()
+
+    def _round(self) -> bool:
+        """Let every source deliver a batch. Returns whether any has more."""
+        catalog = self._store.catalog
+        for id_ in self._readers.keys() - catalog.sources.keys():
+            self._readers.pop(id_).forget()
+        is_busy = False
+        for id_, source in catalog.sources.items():
+            if self._stopping.is_set():
+                break
+            relation = catalog.by_id[id_]
+            reader = self._readers.get(id_)
+            if reader is None or not reader.is_of(source, relation):
+                reader = self._readers[id_] = _Reader(self._store, self._writer, source, relation)
+            try:
+                delivered = reader.step(source.rate_limit)
+            except Exception:
+                # What a reader cannot even write down, such as a full disk; its next step tries again.
+                logger.exception("source %s", relation.qualified_name)
+                reader.rest()
+                continue
+            if delivered:
+                self._notify()
+            is_busy = is_busy or reader.has_more
+        return is_busy
+
+
+class _Unclear(Exception):
+    """One of several splits is at fault."""
+
+
+@dataclass
+class _Retry:
+    """A split that has failed: when it is due again, and what was wrong."""
+
+    due: float
+    delay: float
+    reason: str
+
+
+@dataclass
+class _Reader:
+    """One source and where it stands. After anything unexpected it begins again with what is stored."""
+
+    store: Store
+    writer: Writer
+    source: Source
+    relation: Relation
+    has_more: bool = False
+    connector: Connector | None = None
+    splits: dict[str, Split] = field(default_factory=dict)
+    retries: dict[str, _Retry] = field(default_factory=dict)
+    throttle: Throttle = field(default_factory=Throttle)
+    conflicts: int = 0
+    is_alone: bool = False  # the next batch is of one split, to find out which is at fault
+
+    def is_of(self, source: Source, relation: Relation) -> bool:
+        """Whether it goes on being the reader of this, which may have another rate limit."""
+        same = replace(self.source, rate_limit=None) == replace(source, rate_limit=None)
+        return same and (self.relation.columns, self.relation.made_as) == (relation.columns, relation.made_as)
+
+    def step(self, rate_limit: int | None) -> bool:
+        """Deliver a batch if there is one. Returns whether there was."""
+        self.has_more = False
+        if _WHOLE in self._held_back():
+            return False
+        try:
+            connector = self.connector or self._open()
+            rows = self.throttle.grant(_lower(rate_limit, connector.rows_per_second), BATCH_ROWS)
+            if rows == 0:
+                return False
+            batch = connector.read(self.splits, self._held_back(), rows, 1 if self.is_alone else BATCH_SPLITS)
+            if batch is None:
+                self._recovered((_WHOLE,))
+                return False
+            self._deliver(connector, batch)
+        except Moved:
+            self._begin_again()
+            return False
+        except _Unclear:
+            self.is_alone = self.has_more = True
+            return False
+        except SplitError as failure:
+            self.is_alone, self.has_more = False, True  # others go on
+            self._failed(failure.split.name, failure.error)
+            return False
+        except DuckDBError as error:
+            if is_conflict(error) and self.conflicts < MAX_CONFLICTS:
+                self.conflicts += 1
+                self.has_more = True
+            else:
+                self._failed(_WHOLE, error_of(error))
+            return False
+        except Exception as error:
+            if not isinstance(error, Error):
+                logger.exception("source %s", self.relation.qualified_name)
+            self._failed(_WHOLE, error_of(error))
+            return False
+        self.conflicts, self.is_alone = 0, False
+        self.has_more = rows == BATCH_ROWS or not all(split.is_finished for split in batch.splits)
+        return True
+
+    def rest(self) -> None:
+        """Do nothing for a while, then begin again."""
+        self._begin_again()
+        self.retries[_WHOLE] = _Retry(time.monotonic() + 1, 1.0, "")
+
+    def forget(self) -> None:
+        """The source has been dropped."""
+        try:
+            (self.connector or open_connector(self.source, self.relation.visible)).forget()
+        except Error as error:
+            logger.warning("source %s, which is dropped: %s", self.relation.qualified_name, error.message)
+
+    def _open(self) -> Connector:
+        with closing(self.store.lake.cursor()) as cursor:
+            self.splits = load_splits(cursor, self.source.relation_id)
+            if not self.retries:
+                self._forget_failures(cursor)
+        self.connector = open_connector(self.source, self.relation.visible)
+        return self.connector
+
+    def _forget_failures(self, cursor: Cursor) -> None:
+        """Those of an earlier server, which this one finds out for itself."""
+        with self.store.lake.transaction(cursor):
+            clear_failures(cursor, self.source.relation_id)
+
+    def _begin_again(self) -> None:
+        self.connector = None
+        self.splits = {}
+
+    def _deliver(self, connector: Connector, batch: Batch) -> None:
+        lake, id_ = self.store.lake, self.source.relation_id
+        with closing(lake.cursor()) as cursor:
+            if batch.arrow is not None:
+                cursor.register(READ, batch.arrow)
+            try:
+                self.writer.stage(cursor, self.relation, batch.sql)
+                with lake.table_transaction(cursor, self.relation.lake_table):
+                    self.writer.store(cursor, self.relation, batch.removed, batch.clears)
+                    names = [split.name for split in batch.splits]
+                    move_splits(cursor, id_, (self.splits[n] for n in names if n in self.splits), batch.splits)
+                    recovered = self.retries.keys() & {_WHOLE, *names}
+                    clear_failures(cursor, id_, recovered)
+            except (DuckDBError, Error) as error:
+                if isinstance(error, DuckDBError) and is_conflict(error):
+                    raise
+                raise self._blamed(connector, cursor, batch, error_of(error)) from error
+        self.splits |= {split.name: split for split in batch.splits}
+        self.retries = {name: retry for name, retry in self.retries.items() if name not in recovered}
+
+    def _blamed(self, connector: Connector, cursor: Cursor, batch: Batch, error: Error) -> Exception:
+        """What is to be said of a batch that could not be delivered."""
+        if error.sqlstate.startswith("53"):  # a full disk says nothing about what is read
+            return error
+        blamed = connector.blame(cursor, batch, error)
+        if blamed is None and len(batch.splits) > 1:
+            return _Unclear()
+        if blamed is None and self.is_alone:
+            [split] = batch.splits
+            return SplitError(split, Error(f"{split.name}: {error.message}", error.sqlstate))
+        return blamed or error
+
+    def _held_back(self) -> set[str]:
+        now = time.monotonic()
+        return {name for name, retry in self.retries.items() if retry.due > now}
+
+    def _failed(self, split: str, error: Error) -> None:
+        """Hold a split back for a while, and say why, once for each reason."""
+        if split == _WHOLE:
+            self._begin_again()
+        before = self.retries.get(split)
+        delay = min(before.delay * 2, LONGEST_RETRY_S) if before else 1.0
+        self.retries[split] = _Retry(time.monotonic() + delay, delay, error.message)
+        if before is not None and before.reason == error.message:
+            return
+        with self.store.lake.exclusive():  # so that it is not dropped in between
+            if self.source.relation_id not in self.store.catalog.sources:
+                return
+            logger.warning("source %s: %s", self.relation.qualified_name, error.message)
+            with self._written() as cursor:
+                put_failure(cursor, self.source.relation_id, split, error.message)
+                info = {"name": self.relation.name, "split": split, "error": error.message}
+                self.store.add_event(cursor, "SOURCE_FAIL", self.source.relation_id, info)
+
+    def _recovered(self, names: Iterable[str]) -> None:
+        gone = self.retries.keys() & set(names)
+        if gone:
+            with self._written() as cursor:
+                clear_failures(cursor, self.source.relation_id, gone)
+            self.retries = {name: retry for name, retry in self.retries.items() if name not in gone}
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[Cursor]:
+        with closing(self.store.lake.cursor()) as cursor, self.store.lake.transaction(cursor):
+            yield cursor
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    """The lower of two limits, None being no limit."""
+    return min((limit for limit in (one, other) if limit is not None), default=None)

@@ -1,0 +1,189 @@
+"""Indexes in the place of what they index, where a query asks for few of its rows by their key.
+
+An index is read instead of its table when WHERE compares a prefix of its key with constants, by equality and last
+perhaps by a range, and when it has every column that the query uses. Its rows lie in the order of its key, so that
+DuckDB finds those few by the statistics of files and row groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog.kinds import IndexKey
+from catalog.model import CREATED, Catalog, Relation
+from planner.functions.aggregates import canonical
+from planner.nodes import conjuncts
+from planner.parse.trees import folded, parse_tree
+
+# The relation that a table of a query names, if it is a user's.
+Find = Callable[[exp.Table], Relation | None]
+# What takes a table's place, for the relation to read instead.
+Source = Callable[[Relation], exp.Table]
+
+_EQUAL = (exp.EQ, exp.In)
+_RANGE = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A table of a SELECT. `names` are those of its columns that are used there, at least."""
+
+    select: exp.Select
+    table: exp.Table
+    relation: Relation
+    is_alone: bool
+    names: frozenset[str]
+    has_star: bool
+
+    @property
+    def alias(self) -> str:
+        alias = self.table.args.get("alias")
+        return folded(alias.this if alias else self.table.this)
+
+
+def select_indexes(tree: exp.Expr, catalog: Catalog, find: Find, source: Source) -> tuple[Relation, ...]:
+    """Put indexes in the place of relations in a query, which is changed in place. Returns these indexes."""
+    replaced = []
+    for use in list(_uses(tree, find)):
+        rated = ((_rating(use, index), index) for index in catalog.indexes(use.relation.id))
+        usable = [(rating, -index.id) for rating, index in rated if rating and is_kept(catalog, index.id)]
+        if usable:
+            index = catalog.by_id[-max(usable)[1]]
+            _replace(use, index, source)
+            replaced.append(index)
+    return tuple(replaced)
+
+
+def is_kept(catalog: Catalog, index_id: int) -> bool:
+    """Whether an index is there, created and kept up to date."""
+    job = catalog.job_by_id.get(index_id)
+    return job is not None and job.status == CREATED
+
+
+def _uses(tree: exp.Expr, find: Find) -> Iterator[_Use]:
+    """The tables of the SELECTs with a WHERE whose columns can be told."""
+    for select in tree.find_all(exp.Select):
+        source, joins = select.args.get("from_"), select.args.get("joins") or []
+        if source is None or select.args.get("where") is None or any(join.method for join in joins):
+            continue
+        sources = [source.this, *(join.this for join in joins)]
+        is_alone = len(sources) == 1 and not select.args.get("laterals")
+        for table in sources:
+            if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+                continue
+            alias = table.args.get("alias")
+            relation = None if alias is not None and alias.columns else find(table)
+            if relation is not None:
+                yield from _use(select, table, relation, is_alone, joins)
+
+
+def _use(
+    select: exp.Select, table: exp.Table, relation: Relation, is_alone: bool, joins: list[exp.Join]
+) -> Iterator[_Use]:
+    use = _Use(select, table, relation, is_alone, frozenset(), False)
+    visible = {column.name for column in relation.visible}
+    names: set[str] = set()
+    for column in select.find_all(exp.Column):
+        if isinstance(column.this, exp.Star):
+            continue
+        name, owner = folded(column.this), column.args.get("table")
+        if owner is None and name == use.alias:
+            return  # the row as a value
+        if owner is None or folded(owner) == use.alias:
+            names.add(name)
+    names |= {folded(name) for join in joins for name in join.args.get("using") or ()}
+    has_star = any(not isinstance(star.parent, exp.Count) for star in select.find_all(exp.Star))
+    used = visible if has_star else names & visible
+    yield _Use(select, table, relation, is_alone, frozenset(used), has_star)
+
+
+def _rating(use: _Use, index: Relation) -> tuple[int, int] | None:
+    """How much of an index's key the query asks for: columns by equality, then by a range. None if it is of no use."""
+    compared = _compared(use, index)
+    keys = index.index.keys
+    equal = next((n for n, key in enumerate(keys) if "=" not in compared.get(key.name, "")), len(keys))
+    ranged = equal < len(keys) and bool(compared.get(keys[equal].name))
+    if not equal and not ranged:
+        return None
+    has = {column.name for column in index.visible} - {key.name for key in keys if key.is_expression}
+    return (equal, int(ranged)) if use.names <= has else None
+
+
+def _compared(use: _Use, index: Relation) -> dict[str, str]:
+    """How key columns of an index are compared with constants in WHERE: `=` or `<`."""
+    found: dict[str, str] = {}
+    for part in conjuncts(use.select.args["where"].this):
+        sides = [part.this, part.expression] if isinstance(part, exp.Binary) else [part.this]
+        others = [part.expression, part.this] if isinstance(part, exp.Binary) else [part]
+        for side, other in zip(sides, others, strict=True):
+            key = _key_of(use, index, side)
+            if key is not None and _is_constant(part, side, other):
+                how = "=" if isinstance(part, _EQUAL) else "<" if isinstance(part, _RANGE) else ""
+                found[key.name] = found.get(key.name, "") + how
+    return found
+
+
+def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
+    """The key column that an expression over the table is."""
+    if isinstance(node, exp.Column):
+        owner = node.args.get("table")
+        is_own = use.is_alone if owner is None else folded(owner) == use.alias
+        name = folded(node.this) if is_own and isinstance(node.this, exp.Identifier) else None
+        return next((key for key in index.index.keys if not key.is_expression and key.name == name), None)
+    if not use.is_alone or use.has_star:
+        return None
+    expressions = (key for key in index.index.keys if key.is_expression)
+    return next((key for key in expressions if _text(node) == _text(_expression(key))), None)
+
+
+def _is_constant(part: exp.Expr, side: exp.Expr, other: exp.Expr) -> bool:
+    """Whether what a part of WHERE compares a side with is known before any row is read."""
+    if isinstance(part, exp.In):
+        values = part.expressions
+        return bool(values) and not part.args.get("query") and all(map(_is_known, values))
+    if isinstance(part, exp.Between):
+        return _is_known(part.args["low"]) and _is_known(part.args["high"])
+    return isinstance(part, (*_EQUAL, *_RANGE)) and other is not side and _is_known(other)
+
+
+def _is_known(node: exp.Expr) -> bool:
+    return node.find(exp.Column, exp.Query, exp.Anonymous) is None
+
+
+def _expression(key: IndexKey) -> exp.Expr:
+    return canonical(parse_tree(f"SELECT {key.source}")).expressions[0]
+
+
+def _text(node: exp.Expr) -> str:
+    """An expression over the columns of one table as text, however they are quoted."""
+    copy = node.copy()
+    for column in copy.find_all(exp.Column):
+        column.replace(exp.column(exp.to_identifier(folded(column.this), quoted=True)))
+    return (copy if not isinstance(node, exp.Column) else node).sql(dialect="postgres")
+
+
+def _replace(use: _Use, index: Relation, source: Source) -> None:
+    """Read the index under the table's name: the columns that it has, in the table's order."""
+    where, keys = use.select.args["where"], index.index.keys
+    names = [c.name for c in use.relation.visible if c.name in use.names] or [keys[0].name]
+    for key in (key for key in keys if key.is_expression):
+        text = _text(_expression(key))
+        for node in list(where.walk()):
+            if use.is_alone and not use.has_star and not isinstance(node, exp.Column) and _text(node) == text:
+                node.replace(_column(key.name))
+                names.append(key.name)
+    rows = exp.select(*(_column(name) for name in dict.fromkeys(names))).from_(source(index))
+    alias = use.table.args.get("alias")
+    subquery = exp.Subquery(this=rows, alias=alias.copy() if alias is not None else _alias(use.alias))
+    use.table.replace(subquery)
+
+
+def _alias(name: str) -> exp.TableAlias:
+    return exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))

@@ -1,0 +1,46 @@
+"""Parsing of CREATE INDEX (RisingWave: src/sqlparser/src/parser.rs, parse_create_index)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.options import parse_options
+from planner.parse.tokens import TokenReader
+from planner.parse.trees import parse_tree, text_before
+from planner.statements import CreateIndex
+
+
+def parse_create_index(reader: TokenReader) -> CreateIndex:
+    """`[IF NOT EXISTS] name ON table (key, …) [INCLUDE (column, …)] [DISTRIBUTED BY (key, …)] [WITH (…)]`."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    rest = reader.offset
+    reader.expect("ON")
+    table = reader.name()
+    if reader.accept("USING") and not reader.accept("BTREE"):
+        message = f"index method {reader.peek().lower()} is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    keys = _keys(reader)
+    include = reader.parenthesised(reader.placed_identifier) if reader.accept("INCLUDE") else ()
+    distributed = _keys(reader) if reader.accept("DISTRIBUTED", "BY") else ()
+    options = parse_options(reader) if reader.accept("WITH") else ()
+    if reader.peek() == "WHERE":
+        message = "partial indexes are not supported"
+        hint = "CREATE MATERIALIZED VIEW can keep a part of a table."
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=reader.offset + 1)
+    reader.finish()
+    definition = f"CREATE INDEX {name.sql} {reader.sql[rest:].strip()}"
+    by = tuple(key.this for key in distributed)
+    return CreateIndex(name, table, keys, include, by, options, if_not_exists, definition)
+
+
+def _keys(reader: TokenReader) -> tuple[exp.Ordered, ...]:
+    """`(expression [ASC | DESC] [NULLS {FIRST | LAST}], …)`."""
+    start, stop = reader.skip_parentheses()
+    tree = parse_tree(text_before("SELECT 1 ORDER BY", reader.sql[:stop], start), 0)
+    order = tree.args.get("order")
+    if order is None or {part for part, value in tree.args.items() if value} != {"expressions", "order"}:
+        raise reader.syntax_error()
+    return tuple(order.expressions)

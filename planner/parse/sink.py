@@ -1,0 +1,54 @@
+"""Parsing of CREATE SINK, and of any query that a job keeps (RisingWave: src/sqlparser/src/ast/statement.rs)."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from planner.parse.options import parse_format, parse_options
+from planner.parse.tokens import TokenReader, syntax_error
+from planner.parse.trees import parse_tree, query_of, text_before
+from planner.statements import CreateSink, Name
+
+# What may follow the query; sqlglot does not know it.
+_EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*;?\s*$", re.IGNORECASE)
+
+
+def parse_streaming_query(sql: str, offset: int) -> tuple[exp.Query, bool]:
+    """The query that begins there, and whether EMIT ON WINDOW CLOSE follows it."""
+    emits = _EMIT.search(sql, offset)
+    query = parse_tree(sql[: emits.start()] if emits else sql, offset)
+    if isinstance(query, exp.Values):
+        query = query_of(query)
+    if not isinstance(query, exp.Query):
+        raise syntax_error(sql, offset)
+    return query, emits is not None
+
+
+def parse_create_sink(reader: TokenReader) -> CreateSink:
+    """`[IF NOT EXISTS] name [INTO table [(column, …)]] {FROM relation | AS query} [WITH (…)] [FORMAT … ENCODE …]`."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    rest = reader.offset
+    target: Name | None = None
+    columns: tuple[tuple[str, int], ...] = ()
+    if reader.accept("INTO"):
+        target = reader.name()
+        columns = reader.parenthesised(reader.placed_identifier) if reader.peek() == "(" else ()
+    source, emits = None, False
+    start = reader.offset
+    if reader.accept("FROM"):
+        source = reader.name()
+        query = parse_tree(text_before("SELECT *", reader.sql[: reader.offset], start), 0)
+        assert isinstance(query, exp.Query)
+    else:
+        reader.expect("AS")
+        start = reader.offset
+        reader.skip_to("WITH", "(")
+        query, emits = parse_streaming_query(reader.sql[: reader.offset], start)
+    options = parse_options(reader) if reader.accept("WITH") else ()
+    format_ = parse_format(reader)
+    reader.finish()
+    definition = f"CREATE SINK {name.sql} {reader.sql[rest:].strip()}"
+    return CreateSink(name, target, columns, source, query, options, format_, if_not_exists, definition, emits)

@@ -1,0 +1,176 @@
+"""Parsing of what makes a table one of a connector, of CREATE SOURCE, and of ALTER SOURCE."""
+
+from __future__ import annotations
+
+import re
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.names import literal, quote_if_needed
+from catalog.sources import MASK, is_secret
+from planner.parse.naming import Naming, parse_naming
+from planner.parse.tokens import TokenReader
+from planner.statements import AlterSourceRateLimit, Connector, Name, Option
+
+_DEFAULT = "default"
+
+
+def begins_connector(reader: TokenReader) -> bool:
+    """Whether the clauses of a connector come next. Other options in WITH belong to the table."""
+    if reader.peek() in ("INCLUDE", "FROM"):
+        return True
+    if reader.peek() != "WITH" or reader.peek(1) != "(":
+        return False
+    return any(reader.peek(ahead).strip("'\"").lower() == "connector" for ahead in range(2, 2000))
+
+
+def parse_connector(reader: TokenReader) -> Connector:
+    """`[INCLUDE what [AS column] …] {WITH (…) [FORMAT … ENCODE … [(…)]] | FROM source TABLE 'table'}`.
+
+    Raises Error 42601 without WITH.
+    """
+    includes = []
+    while reader.accept("INCLUDE"):
+        includes.append(_include(reader))
+    position = reader.offset + 1
+    if reader.accept("FROM"):
+        shared = reader.name()
+        reader.expect("TABLE")
+        return Connector((), "", "", (), tuple(includes), position, shared, reader.string())
+    if not reader.accept("WITH"):
+        raise missing_with(position)
+    options = _options(reader)
+    format_ = encode = ""
+    encode_options: tuple[Option, ...] = ()
+    if reader.accept("FORMAT"):
+        format_ = reader.identifier().upper()
+        reader.expect("ENCODE")
+        encode = reader.identifier().upper()
+        encode_options = _options(reader) if reader.peek() == "(" else ()
+    return Connector(options, format_, encode, encode_options, tuple(includes), position)
+
+
+def missing_with(position: int) -> Error:
+    """RisingWave's words for a source without options."""
+    return Error(
+        "missing WITH clause",
+        errors.SYNTAX_ERROR,
+        hint="A source needs WITH (connector = '…', …).",
+        position=position,
+    )
+
+
+def connector_text(connector: Connector) -> str:
+    """The clauses as normalised text, without what nobody may see."""
+    includes = [f"INCLUDE {what} AS {quote_if_needed(column)}" for what, column, _ in connector.includes]
+    if connector.shared is not None:
+        return " ".join([*includes, f"FROM {connector.shared.sql} TABLE {literal(connector.table)}"])
+    parts = [*includes, f"WITH {_listed(connector.options)}"]
+    if connector.format:
+        parts.append(f"FORMAT {connector.format} ENCODE {connector.encode}")
+        parts += [_listed(connector.encode_options)] if connector.encode_options else []
+    return " ".join(parts)
+
+
+def _listed(options: tuple[Option, ...]) -> str:
+    pairs = (f"{o.name} = {literal(MASK if is_secret(o.name) else o.value)}" for o in options)
+    return f"({', '.join(pairs)})"
+
+
+def _include(reader: TokenReader) -> tuple[str, str, int]:
+    position = reader.offset + 1
+    what = reader.identifier()
+    column = reader.identifier() if reader.accept("AS") else f"_rw_{what}"
+    return what, column, position
+
+
+def _options(reader: TokenReader) -> tuple[Option, ...]:
+    """`(name = value, …)`, a comma at the end too, as RisingWave takes it. Raises Error 42601, 22023 for two alike."""
+    reader.expect("(")
+    found: dict[str, Option] = {}
+    while not reader.accept(")"):
+        option = _option(reader)
+        if option.name in found:
+            raise Error(f"Duplicated option: {option.name}", errors.INVALID_PARAMETER_VALUE, position=option.position)
+        found[option.name] = option
+        if not reader.accept(",") and reader.peek() != ")":
+            raise reader.syntax_error()
+    return tuple(found.values())
+
+
+def _option(reader: TokenReader) -> Option:
+    """Of a name like `fields.v.start` the parts fold to lower case unless quoted; the last may be a number."""
+    start = reader.offset
+    while not reader.at_end and reader.peek() not in ("=", ",", "(", ")"):
+        reader.accept(reader.peek())
+    written = reader.sql[start : reader.offset].strip()
+    quoted = re.fullmatch(r"'([^']+)'", written)
+    if not quoted and not re.fullmatch(r"""(\w+|"[^"]+")(\s*\.\s*(\w+|"[^"]+"))*""", written):
+        raise Error(f'syntax error at or near "{written or reader.peek()}"', errors.SYNTAX_ERROR, position=start + 1)
+    parts = re.findall(r'\w+|"[^"]+"', written)
+    name = quoted[1] if quoted else ".".join(p[1:-1] if p.startswith('"') else p.lower() for p in parts)
+    reader.expect("=")
+    value_position = reader.offset + 1
+    return Option(name, _value(reader), start + 1, value_position)
+
+
+def _value(reader: TokenReader) -> str:
+    """A value; of the escapes in E'…' those are known that a delimiter may be."""
+    start = reader.offset
+    if reader.sql[start : start + 2] not in ("E'", "e'"):
+        return reader.value()
+    reader.accept(reader.peek())
+    written = reader.sql[start + 2 : reader.offset].rstrip()
+    return written.removesuffix("'").replace(r"\t", "\t").replace(r"\\", "\\")
+
+
+# ALTER.
+
+
+def parse_alter_source(reader: TokenReader) -> Naming | AlterSourceRateLimit:
+    """From behind ALTER SOURCE on."""
+    if_exists = reader.accept("IF", "EXISTS")
+    name = reader.name()
+    position = reader.offset + 1
+    found = parse_source_rate_limit(reader, "source", name) or parse_naming(reader, "source", name, if_exists)
+    if found is None:
+        raise Error(
+            "this ALTER SOURCE is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="SET SOURCE_RATE_LIMIT, RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.",
+            position=position,
+        )
+    return found
+
+
+def parse_table_rate_limit(reader: TokenReader) -> AlterSourceRateLimit | None:
+    """From behind ALTER TABLE on; None for anything but SET SOURCE_RATE_LIMIT."""
+    if not any(reader.peek(ahead) == "SOURCE_RATE_LIMIT" and reader.peek(ahead - 1) == "SET" for ahead in range(1, 8)):
+        return None
+    return parse_source_rate_limit(reader, "table", reader.name())
+
+
+def parse_source_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterSourceRateLimit | None:
+    """`SET SOURCE_RATE_LIMIT {TO | =} {n | DEFAULT}`; None for anything else."""
+    if not reader.accept("SET", "SOURCE_RATE_LIMIT"):
+        return None
+    if not reader.accept("TO"):
+        reader.expect("=")
+    position = reader.offset + 1
+    limit = rate_limit(reader.value(), position)
+    reader.finish()
+    return AlterSourceRateLimit(kind, name, limit)
+
+
+def rate_limit(text: str, position: int | None) -> int | None:
+    """Rows a second; None for DEFAULT or a negative number, which are no limit. Raises Error 22023."""
+    if text == _DEFAULT:
+        return None
+    if not re.fullmatch(r"-?\d+", text) or int(text) >= 2**32:
+        raise Error(
+            f"invalid value for source_rate_limit: {text}",
+            errors.INVALID_PARAMETER_VALUE,
+            hint="It is a number of rows a second; 0 pauses the source, DEFAULT is no limit.",
+            position=position,
+        )
+    return int(text) if int(text) >= 0 else None

@@ -1,0 +1,74 @@
+"""Rows that no session sends, those of sinks and sources: into a table as the rows of an INSERT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from catalog.lake import Cursor
+from catalog.model import Catalog, Relation
+from catalog.names import quote
+from catalog.system_views import is_system
+from executor.sinks import Rows
+from planner.batch.query import Environment
+from planner.batch.write import INSERTED
+from planner.bind import scope_of
+from server.staging import (
+    check_not_null,
+    compute_generated,
+    create_staging,
+    fill_staging,
+    scalar,
+    take_in,
+    target_columns,
+)
+from server.stores import Stored
+from server.variables import SESSION
+
+
+def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequence[Rows]) -> None:
+    """Write the rows of sinks into a table, as DELETE and INSERT do, inside the cursor's transaction."""
+    environment = _environment(catalog, target)
+    create_staging(cursor, target)
+    for part in parts:
+        cursor.execute(fill_staging(environment, target, target_columns(target, part.columns), part.added))
+    compute_generated(environment, cursor, target)
+    gone = " UNION ".join(part.removed for part in parts if part.removed is not None)
+    if gone:
+        key = ", ".join(map(quote, target.primary_key))
+        same = " AND ".join(f"t.{quote(name)} = gone.{quote(name)}" for name in target.primary_key)
+        keys = f"({gone}) EXCEPT SELECT {key} FROM {INSERTED}"
+        cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({keys}) AS gone WHERE {same}")
+    if scalar(cursor, f"SELECT count(*) FROM {INSERTED}"):
+        take_in(environment, cursor, Stored(target))
+
+
+class Delivery:
+    """How the rows of sources get into their tables (`executor.sources.reader.Writer`)."""
+
+    def __init__(self, catalog: Callable[[], Catalog]) -> None:
+        self._catalog = catalog
+
+    def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
+        """Keep the rows of a query, which has the target's visible columns. Raises Error 23502 for a NULL."""
+        create_staging(cursor, target)
+        cursor.execute(f"INSERT INTO {INSERTED} {rows}")
+        compute_generated(_environment(self._catalog(), target), cursor, target)
+        check_not_null(cursor, target, INSERTED, target.primary_key if target.fills_up else None)
+        return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+
+    def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:
+        """Write the rows that were kept, inside a transaction of the cursor, after those with the keys that a query
+        gives, or all, have been deleted."""
+        store = Stored(target)
+        if clears:
+            store.clear(cursor)
+        elif removed is not None:
+            key = ", ".join(map(quote, target.primary_key))
+            store.delete(cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) USING ({key})")
+        take_in(_environment(self._catalog(), target), cursor, store)
+
+
+def _environment(catalog: Catalog, target: Relation) -> Environment:
+    """What expressions of a table's columns are evaluated in where there is no session: that of its owner."""
+    settings = {variable.name: variable.default for variable in SESSION.values()}
+    return Environment(catalog, scope_of(target), settings, is_system, catalog.users[target.owner])

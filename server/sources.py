@@ -1,0 +1,128 @@
+"""What connectors add to tables: CREATE … WITH (connector = …), and their rate limits."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Column
+from catalog.source_store import set_rate_limit as store_rate_limit
+from catalog.sources import Source
+from executor.sources.reader import open_connector
+from planner.connectors import include_columns, known_columns, read_source, settled_options
+from planner.privileges import check_owner, permission_denied
+from planner.statements import AlterSourceRateLimit, ColumnDefinition, Connector, CreateTable, Name
+from server.kinds import find_of_kind
+from server.result import Result
+from server.session import Session
+
+# Connectors that read what the user of the operating system may, whoever asks.
+_FOR_SUPERUSERS = ("posix_fs",)
+
+
+def with_source(session: Session, statement: CreateTable, clause: Connector) -> tuple[CreateTable, Source]:
+    """The statement with all columns, and the source that is to fill its table, which can be read now.
+
+    Raises Error 22023 for options, 42701 for a column that is there twice, 42501, 58P01 or 0A000.
+    """
+    if statement.is_temporary or statement.name.schema == "pg_temp":
+        message = "a temporary table cannot have a connector"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
+    limit = int(session.get("source_rate_limit"))
+    default_limit = limit if limit >= 0 else None
+    own = tuple(Column(c.name, c.type) for c in statement.columns) or known_columns(clause)
+    if clause.shared is not None:
+        source = replace(_shared(session, clause, clause.shared), rate_limit=default_limit)
+    else:
+        source = settled_options(read_source(clause, own, default_limit), time.time_ns() // 1_000_000)
+    if source.connector == "postgres-cdc":
+        source = _of_table(source, statement, clause)
+    if source.connector in _FOR_SUPERUSERS and not session.user.is_super:
+        message = (
+            f"must be superuser to use the connector {source.connector}, which reads files of the server's machine"
+        )
+        raise permission_denied(message, clause.position)
+    columns = (*own, *include_columns(clause))
+    names = [column.name for column in columns]
+    repeated = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if repeated is not None:
+        message = f'column "{repeated}" specified more than once'
+        raise Error(message, errors.DUPLICATE_COLUMN, position=clause.position)
+    try:
+        open_connector(source, columns).check()
+    except Error as error:
+        error.position = clause.position
+        raise
+    written = {column.name: column for column in statement.columns}
+    made = tuple(written.get(column.name, ColumnDefinition(column.name, column.type)) for column in columns)
+    return replace(statement, columns=made), source
+
+
+def _shared(session: Session, clause: Connector, name: Name) -> Source:
+    """What a table of a shared source is read from. Raises Error 42704, 42809 or 42501."""
+    catalog = session.context.store.catalog
+    relation = find_of_kind(session, name, "source")
+    check_owner(session.user, relation.securable, name.position)
+    shared = catalog.sources[relation.id]
+    if shared.connector != "postgres-cdc":
+        message = f'source "{name}" is not one of connector postgres-cdc'
+        raise Error(message, errors.WRONG_OBJECT_TYPE, position=name.position)
+    return replace(shared, options={**shared.options, "table.name": clause.table})
+
+
+def _of_table(source: Source, statement: CreateTable, clause: Connector) -> Source:
+    """The source with the key and a replication slot for the one table it reads, if it reads one."""
+    options = {"slot.name": "rw_cdc", **source.options}
+    if "table.name" not in options:
+        return replace(source, options=options)
+    if not statement.primary_key:
+        message = "a table of connector postgres-cdc needs a primary key, that of the table upstream"
+        raise Error(message, errors.INVALID_TABLE_DEFINITION, position=clause.position)
+    slot = f"{options['slot.name'][:50]}_{secrets.token_hex(4)}"
+    return replace(source, options={**options, "table.key": "\0".join(statement.primary_key), "table.slot": slot})
+
+
+def upstreams(session: Session, statement: CreateTable) -> tuple[int, ...]:
+    """The shared source that a table is read from."""
+    if statement.connector is None or statement.connector.shared is None:
+        return ()
+    return (find_of_kind(session, statement.connector.shared, "source").id,)
+
+
+def refuse_constraints(statement: CreateTable) -> None:
+    """Raise Error 0A000 for what a source cannot promise of the rows that it is given."""
+    position = statement.name.position
+    if statement.primary_key:
+        raise Error(
+            "a source cannot have a primary key",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="CREATE TABLE … WITH (connector = …) keeps the last row of each key.",
+            position=position,
+        )
+    required = next((column.name for column in statement.columns if column.not_null), None)
+    if required is not None:
+        message = f'column "{required}" of a source cannot be NOT NULL'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+
+
+def set_rate_limit(session: Session, statement: AlterSourceRateLimit) -> Result:
+    """Rows a second that a source delivers; it heeds a new limit with the next batch.
+
+    Raises Error 42704, 42809, 42501, or 55000 for a table without a connector.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_of_kind(session, statement.name, statement.kind)
+        check_owner(session.user, relation.securable, statement.name.position)
+        if relation.id not in store.catalog.sources:
+            raise Error(
+                f'table "{statement.name}" has no connector',
+                errors.NOT_IN_PREREQUISITE_STATE,
+                position=statement.name.position,
+            )
+        store_rate_limit(cursor, relation.id, statement.limit)
+    session.context.sources.changed()
+    return Result(f"ALTER_{statement.kind.upper()}")

@@ -1,0 +1,220 @@
+"""CREATE MATERIALIZED VIEW, INDEX and SINK: each starts a streaming job, which fills it and keeps it up to date."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.kinds import Details, Sink, with_article
+from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
+from catalog.names import quote_if_needed
+from planner.batch.query import Environment, check_reads, relations_read
+from planner.bind import resolve
+from planner.definitions import settled
+from planner.explain.explain import notices
+from planner.options import JobOptions, read_options
+from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
+from planner.privileges import check_relation, permission_denied
+from planner.sinks import check_no_circle, check_target, target_of
+from planner.statements import CreateIndex, CreateSink, CreateStreaming
+from planner.stream import StreamPlan, plan_view
+from planner.streaming import KINDS, Streaming, streaming_of
+from server.placing import existing_notice, refuse_temporary, target_schema
+from server.result import Notice, Result
+from server.session import Session
+from server.slow import watch
+
+DISABLED = (
+    "Serverless Backfill is disabled. "
+    "Use RisingWave cloud at https://cloud.risingwave.com/auth/signup to try this feature"
+)
+
+
+def create_streaming(session: Session, statement: CreateStreaming) -> Result:
+    """Plan it, start its job, and wait for it unless `background_ddl` is on.
+
+    A plan error, a wrong option or a disabled feature is found before anything is reserved or provisioned.
+    """
+    kind = KINDS[type(statement)]
+    what = f"CREATE {kind.upper()}"
+    tag = what.replace(" ", "_")
+    environment = session.environment
+    catalog, scope = environment.catalog, environment.scope
+    statement = _placed(statement, environment)
+    existing = existing_notice(session, statement)
+    if existing is not None:
+        if not session.flag("background_ddl"):
+            found = resolve(session.context.store.catalog, scope, statement.name)
+            session.context.jobs.wait(found.id, watch(session, what))
+        return Result(tag, notices=[existing])
+    streaming = streaming_of(statement, catalog, scope)
+    options = read_options(streaming.options)
+    parallelism, backfill_parallelism = _parallelism(session, kind), _backfill_parallelism(session)
+    settings = options.applied(session.backfill_settings)
+    check_reads(streaming.query, environment)
+    plan = plan_view(statement, catalog, scope, settings)
+    upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
+    if isinstance(statement, CreateSink):
+        _check_sink(session, statement, plan, upstreams)
+    is_serverless, group = _resource_type(session, options)
+    is_background = session.flag("background_ddl")
+    refuse_temporary(session, upstreams)
+    relation = _relation(session, environment, statement, plan, upstreams)
+    job = Job(
+        0,
+        INITIAL,
+        is_background,
+        is_serverless,
+        group or session.context.store.catalog.databases[session.database],
+        plan.strategy,
+        rate_limit=settings.rate_limit,
+        parallelism=parallelism,
+        backfill_parallelism=backfill_parallelism,
+        order=plan.order,
+        specific_group=group,
+    )
+    backfill = session.context.jobs.create(relation, plan, job, catalog)
+    check = session.check_cancelled if is_background else watch(session, what)
+    try:
+        session.context.jobs.wait_for(backfill, check, is_background)
+    except Error:
+        session.context.jobs.cancel((backfill.id,))
+        raise
+    return Result(tag, notices=[Notice(text) for text in _notices(streaming, plan, kind, is_serverless)])
+
+
+def _placed(statement: CreateStreaming, environment: Environment) -> CreateStreaming:
+    """An index goes to the schema of what it indexes. Raises Error 42601 when its name has another one."""
+    if not isinstance(statement, CreateIndex):
+        return statement
+    table = resolve(environment.catalog, environment.scope, statement.table)
+    name = statement.name
+    if name.schema not in (None, table.schema):
+        message = f'an index is in the schema of its table: "{table.schema}"'
+        raise Error(message, errors.SYNTAX_ERROR, position=name.position)
+    return replace(statement, name=replace(name, schema=table.schema))
+
+
+def _relation(
+    session: Session,
+    environment: Environment,
+    statement: CreateStreaming,
+    plan: StreamPlan,
+    upstreams: Iterable[int],
+) -> Relation:
+    schema = target_schema(session, statement)
+    return Relation(
+        id=0,
+        database=session.database,
+        schema=schema,
+        name=statement.name.name,
+        kind=KINDS[type(statement)],
+        columns=plan.columns,
+        key=plan.key,
+        definition=settled(statement.definition, schema, environment),
+        created=False,
+        owner=session.user.name,
+        upstreams=tuple(sorted(upstreams)),
+        details=_details(plan.details),
+    )
+
+
+def _details(details: Details | None) -> Details | None:
+    """Those of a sink that writes files, with what makes their names its own."""
+    if isinstance(details, Sink) and details.path is not None:
+        return replace(details, token=secrets.token_hex(8))
+    return details
+
+
+def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstreams: frozenset[int]) -> None:
+    """Whether the user may write where the sink does, and the rows fit. Raises Error 42501, 0A000, 22023 or 58030."""
+    catalog, sink = session.environment.catalog, plan.details
+    assert isinstance(sink, Sink)
+    target = target_of(statement, catalog, session.scope)
+    if target is not None:
+        assert statement.target is not None
+        for privilege in ("INSERT",) if target.append_only else ("INSERT", "UPDATE", "DELETE"):
+            check_relation(catalog, session.user, target, privilege, statement.target.position)
+        refuse_temporary(session, (target.id,))
+        check_no_circle(statement, upstreams, target, catalog)
+        unsafe = session.flag("streaming_unsafe_allow_upsert_sink_pk_mismatch")
+        check_target(statement, sink, plan.root, plan.columns, target, unsafe)
+    if sink.path is not None:
+        if not session.user.is_super:
+            raise permission_denied("must be superuser to write files of the server", statement.name.position)
+        _check_directory(session, Path(sink.path), statement.name.position)
+
+
+def _check_directory(session: Session, path: Path, position: int) -> None:
+    """Make the directory if it is not there. Raises Error 22023 for one of the lake's, which deletes what it does not
+    know, or 58030."""
+    data = session.context.lake.directory
+    if path.resolve().is_relative_to(data.resolve()):
+        message = f"the directory of a sink is not in the data directory: {path}"
+        raise Error(message, errors.INVALID_PARAMETER_VALUE, position=position)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f'could not create directory "{path}": {error.strerror}'
+        raise Error(message, errors.IO_ERROR, position=position) from error
+
+
+def _notices(streaming: Streaming, plan: StreamPlan, kind: str, is_serverless: bool) -> list[str]:
+    texts = notices(streaming.query, plan, kind)
+    if is_serverless and plan.duckdb_only:
+        texts = [*texts, f"Serverless backfill has no effect on {with_article(kind)} that is filled in the server."]
+    return texts
+
+
+def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | None]:
+    """Whether the backfill is serverless, and the resource group that is named: an option beats the session variable.
+
+    (RisingWave: src/frontend/src/handler/create_mv.rs, resolve_streaming_job_resource_type.) Raises Error 22023 when
+    serverless backfill is not enabled, 0A000 where it is not possible, 42704 for an unknown group.
+    """
+    option = options.resource_group
+    if option is not None:
+        session.context.groups.check_exists(option.value, option.value_position)
+        return False, None if option.value == DEFAULT_GROUP else option.value
+    wanted = session.flag("enable_serverless_backfill") if options.is_serverless is None else options.is_serverless
+    if wanted and session.get("serverless_backfill_enabled") != "true":
+        raise Error(
+            DISABLED,
+            errors.INVALID_PARAMETER_VALUE,
+            hint="An administrator can enable it here: ALTER SYSTEM SET serverless_backfill_enabled = true",
+        )
+    group = session.context.store.catalog.databases[session.database]
+    if wanted and group != DEFAULT_GROUP:
+        raise Error(
+            "Serverless Backfill is not supported for databases in non-default resource groups: "
+            f'database "{session.database}" is in "{group}"',
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=f"ALTER DATABASE {quote_if_needed(session.database)} RESET RESOURCE_GROUP",
+        )
+    return wanted, None
+
+
+def _parallelism(session: Session, kind: str) -> str:
+    """That of its kind if set, else that of all jobs (src/frontend/src/stream_fragmenter/parallelism.rs of v2.8)."""
+    names = (f"streaming_parallelism_for_{kind.replace(' ', '_')}", "streaming_parallelism")
+    found = next((value for name in names if (value := session.get(name)) != DEFAULT), ADAPTIVE)
+    return _within_maximum(session, found, "parallelism")
+
+
+def _backfill_parallelism(session: Session) -> int | None:
+    found = session.get("streaming_parallelism_for_backfill")
+    return None if found == DEFAULT else int(_within_maximum(session, found, "backfill parallelism"))
+
+
+def _within_maximum(session: Session, parallelism: str, what: str) -> str:
+    try:
+        check_maximum(parallelism, int(session.get("streaming_max_parallelism")), what)
+    except ValueError as error:
+        raise Error(
+            str(error), errors.INVALID_PARAMETER_VALUE, hint="SET streaming_max_parallelism raises the maximum."
+        ) from error
+    return parallelism

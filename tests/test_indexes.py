@@ -1,0 +1,292 @@
+"""CREATE INDEX: what it keeps, what the catalogs say of it, and queries that read it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers import Server, refused, rows
+from test_law import as_bag, opened, run
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def session(in_process_server: Server) -> Iterator[Connection]:
+    """A session in a schema of its own, with a table t."""
+    with in_process_server.connect() as own:
+        own.execute("CREATE SCHEMA app")
+        own.execute("SET search_path = app")
+        own.execute("CREATE TABLE t (k int PRIMARY KEY, a int, b varchar)")
+        own.execute("INSERT INTO t VALUES (1, 10, 'X'), (2, 20, 'y'), (3, 10, NULL), (4, NULL, 'z')")
+        yield own
+        own.execute("RESET ALL")
+        own.execute("DROP SCHEMA app CASCADE")
+
+
+def plan(connection: Connection, query: str) -> str:
+    return "\n".join(line for (line,) in rows(connection, f"EXPLAIN {query}"))
+
+
+def test_an_index_has_its_columns_and_follows(session: Connection) -> None:
+    assert session.execute("CREATE INDEX i ON t (a DESC, lower(b)) INCLUDE (k)").statusmessage == "CREATE_INDEX"
+    session.execute("CREATE INDEX whole ON t (b)")
+    session.execute("UPDATE t SET b = 'W' WHERE k = 3")
+    session.execute("DELETE FROM t WHERE k = 1")
+    session.execute("FLUSH")
+    assert [c.name for c in session.execute("SELECT * FROM i").description or ()] == ["a", "lower", "k"]
+    assert sorted(rows(session, "SELECT k, a, lower FROM i")) == [(2, 20, "y"), (3, 10, "w"), (4, None, "z")]
+    assert [c.name for c in session.execute("SELECT * FROM whole").description or ()] == ["b", "k", "a"]
+    assert sorted(rows(session, "SELECT b, k, a FROM whole")) == [("W", 3, 10), ("y", 2, 20), ("z", 4, None)]
+    assert refused(session, "INSERT INTO i VALUES (1, 'x', 2)").sqlstate == "42809"
+    assert refused(session, "DELETE FROM i").diag.message_primary == 'cannot change index "i"'
+
+
+def test_catalogs(session: Connection) -> None:
+    session.execute("CREATE INDEX i ON t (a DESC, lower(b), k) INCLUDE (b) DISTRIBUTED BY (a)")
+    assert rows(session, "SHOW INDEXES FROM t") == [("i", "t", "a DESC, lower(b) ASC, k ASC", "b", "a")]
+    shown = rows(session, "SHOW CREATE INDEX i")
+    assert shown == [("app.i", "CREATE INDEX i ON t (a DESC, lower(b), k) INCLUDE (b) DISTRIBUTED BY (a)")]
+    [(table, keys, included)] = rows(
+        session, "SELECT primary_table_id, key_columns, include_columns FROM rw_indexes WHERE name = 'i'"
+    )
+    assert (table, keys, included) == (rows(session, "SELECT id FROM rw_tables WHERE name = 't'")[0][0], [2, 0, 1], [3])
+    assert rows(session, "SELECT relation_type FROM rw_relations WHERE name = 'i'") == [("index",)]
+    assert rows(session, "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 't' ORDER BY 1") == [
+        ("i", "CREATE INDEX i ON app.t USING btree (a DESC, lower(b), k) INCLUDE (b)"),
+        ("t_pkey", "CREATE UNIQUE INDEX t_pkey ON app.t USING btree (k)"),
+    ]
+    assert rows(
+        session,
+        "SELECT indkey, indnkeyatts, indisunique, indoption FROM pg_index WHERE indexrelid = 'app.i'::regclass",
+    ) == [("2 0 1 3", 3, False, "3 0 0")]
+    assert rows(session, "SELECT relkind FROM pg_class WHERE relname = 'i'") == [("i",)]
+    described = {name: type_ for name, type_, *_ in rows(session, "DESCRIBE t")}
+    assert described["i"] == "index(a DESC, lower(b) ASC, k ASC) include(b) distributed by(a)"
+    columns = "SELECT c.name, c.is_hidden FROM rw_columns c JOIN rw_indexes i ON i.id = c.relation_id ORDER BY position"
+    assert rows(session, columns) == [("a", False), ("lower", False), ("k", False), ("b", False)]
+    kinds = "SELECT relation_type FROM rw_catalog.rw_streaming_parallelism WHERE name = 'i'"
+    assert rows(session, kinds) == [("index",)]
+
+
+def test_psql(session: Connection, in_process_server: Server) -> None:
+    session.execute("CREATE INDEX by_a ON t (a) INCLUDE (b)")
+    shown = in_process_server.psql("-c", "\\d app.t", "-c", "\\d app.by_a", "-c", "\\di app.*").stdout
+    assert '"by_a" btree (a) INCLUDE (b)' in shown and 'Index "app.by_a"' in shown
+    assert "app    | by_a   | index | root  | t" in shown
+
+
+REFUSED = [
+    ("CREATE INDEX i ON nope (a)", "42P01", "table or source not found: nope"),
+    ("CREATE INDEX i ON t (nope)", "42703", 'column "nope" does not exist'),
+    ("CREATE INDEX i ON t (a) INCLUDE (nope)", "42703", 'column "nope" does not exist'),
+    ("CREATE INDEX i ON v (a)", "42809", '"v" is a view'),
+    ("CREATE INDEX i ON old (a)", "42809", '"old" is an index'),
+    ("CREATE INDEX old ON t (a)", "42710", "index named old already exists"),
+    ("CREATE INDEX public.i ON t (a)", "42601", "an index is in the schema of its table"),
+    ("CREATE INDEX i ON t (a, b) DISTRIBUTED BY (b)", "42P17", "Distributed by columns should be a prefix"),
+    ("CREATE INDEX i ON t (1 + 1)", "0A000", "index columns should be columns or expressions"),
+    ("CREATE INDEX i ON t (a) WHERE a > 1", "0A000", "partial indexes are not supported"),
+    ("CREATE INDEX i ON t USING hnsw (a)", "0A000", "index method hnsw is not supported"),
+    ("CREATE UNIQUE INDEX i ON t (a)", "0A000", "CREATE UNIQUE is not supported"),
+    ("CREATE INDEX i ON t (random() + a)", "0A000", "not supported in a materialized view"),
+    ("CREATE INDEX i ON t (a) WITH (nope = 1)", "22023", "unexpected options in WITH clause"),
+    ("CREATE INDEX i ON t ()", "42601", "syntax error"),
+    ("CREATE INDEX i ON t (a LIMIT 1)", "42601", "syntax error"),
+    ("DROP TABLE old", "42809", "Use `DROP INDEX` to drop an index."),
+    ("DROP INDEX t", "42809", "Use `DROP TABLE` to drop a table."),
+    ("DROP INDEX nope", "42704", "index not found: nope"),
+    ("ALTER INDEX old SET nope = 1", "0A000", "this ALTER INDEX is not supported"),
+]
+
+
+def test_refused(session: Connection) -> None:
+    session.execute("CREATE VIEW v AS SELECT * FROM t")
+    session.execute("CREATE INDEX old ON t (a)")
+    for sql, sqlstate, message in REFUSED:
+        error = refused(session, sql)
+        assert (error.sqlstate, message in (error.diag.message_primary or "")) == (sqlstate, True), (sql, error)
+    assert rows(session, "SHOW JOBS") == []
+
+
+def test_if_not_exists_and_drop(session: Connection) -> None:
+    session.execute("CREATE INDEX i ON t (a)")
+    session.execute("CREATE INDEX IF NOT EXISTS i ON t (b)")
+    assert [column for _, _, column, *_ in rows(session, "SHOW INDEXES FROM t")] == ["a ASC"]
+    session.execute("CREATE MATERIALIZED VIEW reads AS SELECT count(*) AS n FROM i")
+    assert refused(session, "DROP TABLE t").sqlstate == "2BP01"
+    session.execute("DROP MATERIALIZED VIEW reads")
+    assert session.execute("DROP INDEX i").statusmessage == "DROP_INDEX"
+    session.execute("DROP INDEX IF EXISTS i")
+    session.execute("CREATE INDEX j ON t (b)")
+    session.execute("DROP TABLE t")
+    assert rows(session, "SELECT name FROM rw_relations WHERE relation_type = 'index'") == []
+
+
+def test_an_index_goes_where_its_table_goes(session: Connection) -> None:
+    session.execute("CREATE SCHEMA other")
+    session.execute('CREATE INDEX "__dbt_index_t_a" ON t (a)')
+    session.execute('ALTER INDEX "dev"."app"."__dbt_index_t_a" RENAME TO "of a"')
+    session.execute("ALTER TABLE t RENAME TO renamed")
+    assert rows(session, 'SHOW CREATE INDEX "of a"') == [("app.of a", 'CREATE INDEX "of a" ON renamed (a)')]
+    session.execute("ALTER TABLE renamed SET SCHEMA other")
+    session.execute("INSERT INTO other.renamed VALUES (9, 90, 'n')")
+    session.execute("FLUSH")
+    assert rows(session, 'SELECT k FROM other."of a" WHERE a = 90') == [(9,)]
+    session.execute("CREATE USER somebody")
+    session.execute("GRANT ALL ON SCHEMA other TO somebody")
+    session.execute("ALTER TABLE other.renamed OWNER TO somebody")
+    owners = rows(session, "SELECT u.name FROM rw_indexes i JOIN rw_users u ON u.id = i.owner")
+    assert owners == [("somebody",)]
+    session.execute("DROP SCHEMA other CASCADE")
+    session.execute("DROP USER somebody")
+
+
+def test_a_creating_index(session: Connection) -> None:
+    session.execute("SET background_ddl = true")
+    session.execute("CREATE INDEX slow ON t (a) WITH (backfill_rate_limit = 0)")
+    [(job, statement, kind, _)] = rows(session, "SHOW JOBS")
+    assert (statement, kind) == ("CREATE INDEX slow ON t (a) WITH (backfill_rate_limit = 0)", "BACKGROUND")
+    assert "slow" not in plan(session, "SELECT k FROM t WHERE a = 10")
+    assert refused(session, "SELECT * FROM slow").diag.message_primary == 'index "slow" is still being created'
+    session.execute("ALTER INDEX slow SET BACKFILL_RATE_LIMIT = DEFAULT")
+    session.execute("WAIT INDEX slow")
+    assert "slow" in plan(session, "SELECT k FROM t WHERE a = 10")
+    session.execute("CREATE INDEX gone ON t (b) WITH (backfill_rate_limit = 0)")
+    session.execute("DROP INDEX gone")
+    assert rows(session, "SHOW JOBS") == []
+    assert rows(session, "SHOW INDEXES FROM t LIKE 'gone'") == []
+    assert job
+
+
+# Queries, and whether they read an index.
+QUERIES = [
+    ("SELECT k FROM t WHERE a = 10", True),
+    ("SELECT * FROM t WHERE a = 10 AND b = 'X'", True),
+    ("SELECT * FROM t x WHERE 10 = x.a ORDER BY x.k", True),
+    ("SELECT k FROM t WHERE a IN (10, 20)", True),
+    ("SELECT k FROM t WHERE a > 10", True),
+    ("SELECT k FROM t WHERE a BETWEEN 5 AND 15", True),
+    ("SELECT count(*) FROM app.t WHERE app.t.a = 10", True),
+    ("SELECT t.k, o.v FROM t JOIN o ON o.k = t.k WHERE t.a = 10", True),
+    ("SELECT (SELECT max(k) FROM t WHERE a = 10)", True),
+    ("WITH w AS (SELECT * FROM t WHERE a = 10) SELECT * FROM w", True),
+    ("SELECT k FROM t WHERE lower(b) = 'x'", True),
+    ("SELECT k, b FROM t WHERE lower(b) > 'x'", True),
+    ("SELECT k FROM t WHERE k = 1", False),
+    ("SELECT k FROM t WHERE a = 10 OR b = 'X'", False),
+    ("SELECT k FROM t WHERE a = k", False),
+    ("SELECT k FROM t WHERE b = 'X'", False),
+    ("SELECT k FROM t", False),
+    ("SELECT t FROM t WHERE a = 10", False),
+    ("SELECT k FROM t WHERE a <> 10", False),
+    ("WITH t AS (SELECT 1 AS a, 2 AS k) SELECT k FROM t WHERE a = 1", False),
+    ("SELECT c FROM wide WHERE a = 1", False),
+]
+
+
+def test_queries_read_it(session: Connection) -> None:
+    """The rows are the same with and without, and EXPLAIN tells which."""
+    session.execute("CREATE TABLE o (k int, v int)")
+    session.execute("INSERT INTO o VALUES (1, 7), (3, 8)")
+    session.execute("CREATE TABLE wide (a int, c int)")
+    for index in ("i ON t (a, b)", "of_lower ON t (lower(b))", "few ON wide (a) INCLUDE (a)"):
+        session.execute(f"CREATE INDEX {index}")
+    session.execute("FLUSH")
+    for query, is_read in QUERIES:
+        found = []
+        for choice in ("true", "false"):
+            session.execute(f"SET enable_index_selection = {choice}")
+            result = session.execute(query)
+            found.append(([c.name for c in result.description or ()], sorted(result.fetchall(), key=str)))
+            if query != "SELECT t FROM t WHERE a = 10":  # the planner has no row as a value
+                shown = plan(session, query)
+                expected = is_read and choice == "true"
+                assert any(f"table: {name}," in shown for name in ("i", "of_lower", "few")) == expected, shown
+        assert found[0] == found[1], query
+
+
+def test_what_is_written_is_read(session: Connection) -> None:
+    """An index is behind its table until a barrier comes; nobody may see that, with parameters either."""
+    session.execute("CREATE INDEX i ON t (a)")
+    session.execute("CREATE MATERIALIZED VIEW m AS SELECT a, count(*) AS n FROM t GROUP BY a")
+    session.execute("CREATE INDEX im ON m (n)")
+    assert "table: im," in plan(session, "SELECT a FROM m WHERE n = 2")
+    for number in range(100, 115):
+        session.execute(f"INSERT INTO t VALUES ({number}, {number}, 'n')")
+        assert rows(session, "SELECT k FROM t WHERE a = %s", (number,)) == [(number,)]
+        session.execute(f"DELETE FROM t WHERE k = {number}")
+        assert rows(session, "SELECT k FROM t WHERE a = %s", (number,)) == []
+    session.execute("FLUSH")
+    assert sorted(rows(session, "SELECT a FROM m WHERE n = 2")) == [(10,)]
+
+
+def test_rows_lie_in_the_order_of_the_key(tmp_path: Path) -> None:
+    with opened(tmp_path / "lake", backfill_engine="auto") as (context, client):
+        run(client, "CREATE TABLE t (k int, v int)")
+        run(client, "INSERT INTO t SELECT (i * 7919) % 10007, i FROM range(10007) AS r(i)")
+        run(client, "CREATE INDEX i ON t (k DESC) INCLUDE (v)")
+        [index] = [relation for relation in context.store.catalog.relations if relation.name == "i"]
+        stored = context.lake.cursor().execute(f"SELECT k FROM {index.lake_name} ORDER BY rowid").fetchall()
+        assert stored == [(k,) for k in reversed(range(10007))]
+
+
+INDEXES = {
+    "i1": ("(a, b DESC)", "SELECT a, b, k, s FROM t"),
+    "i2": ("(a + b) INCLUDE (k)", "SELECT a + b, k FROM t"),
+    "i3": ("(lower(s), a)", "SELECT lower(s), a, k, b, s FROM t"),
+}
+
+
+def test_law(tmp_path: Path) -> None:
+    """After any changes an index has the rows of its table, and queries over it theirs, also before it has followed."""
+    number = random.Random(5)
+    queries = [
+        "SELECT k FROM t WHERE a = {}", "SELECT * FROM t WHERE a = {} AND b > 1", "SELECT b, s FROM t WHERE a <= {}",
+        "SELECT k FROM t WHERE a + b = {}", "SELECT count(*) FROM t WHERE lower(s) = 'x' AND a = {}",
+    ]  # fmt: skip
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, a int, b int, s varchar)")
+        run(client, "INSERT INTO t SELECT i, i % 5, i % 3, if(i % 2 = 0, 'X', 'y') FROM range(40) AS r(i)")
+        for name, (columns, _) in INDEXES.items():
+            run(client, f"CREATE INDEX {name} ON t {columns}")
+        for _ in range(4):
+            for _ in range(number.randint(1, 4)):
+                k, a = number.randrange(60), number.choice([*range(5), "NULL"])
+                run(
+                    client,
+                    number.choice(
+                        (
+                            f"INSERT INTO t VALUES ({k}, {a}, {k % 3}, 'X')",
+                            f"UPDATE t SET a = {a} WHERE k % 7 = {k % 7}",
+                            f"DELETE FROM t WHERE k = {k} OR (k % 5 = 0 AND a IS NULL)",
+                        )
+                    ),
+                )
+                for query in queries:
+                    text = query.format(number.randrange(5))
+                    run(client, "SET enable_index_selection = true")
+                    indexed = as_bag(run(client, text))
+                    run(client, "SET enable_index_selection = false")
+                    assert indexed == as_bag(run(client, text)), text
+            context.coordinator.flush(lambda: False)
+            for name, (_, query) in INDEXES.items():
+                assert as_bag(run(client, f"SELECT * FROM {name}")) == as_bag(run(client, query)), name
+
+
+@pytest.mark.spark
+def test_on_spark(shared_server: Server) -> None:
+    """Filled by slices on Spark, each in the order of the key."""
+    with shared_server.connect() as own:
+        own.execute("CREATE TABLE spark_t (k int, v varchar)")
+        own.execute("INSERT INTO spark_t SELECT (i * 7919) % 1009, i::varchar FROM range(1009) AS r(i)")
+        own.execute("ALTER SYSTEM SET backfill_slice_rows = 500")
+        own.execute("CREATE INDEX spark_i ON spark_t (k DESC)")
+        own.execute("ALTER SYSTEM SET backfill_slice_rows = DEFAULT")
+        assert rows(own, "SELECT count(*), sum(k), count(DISTINCT v) FROM spark_i") == [(1009, 1009 * 504, 1009)]
+        assert rows(own, "SELECT v FROM spark_t WHERE k = 0") == [("0",)]
+        own.execute("DROP TABLE spark_t")
