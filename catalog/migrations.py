@@ -161,4 +161,10 @@ MIGRATIONS: tuple[str, ...] = (
         relation_id BIGINT, split VARCHAR, reason VARCHAR, failed_at TIMESTAMPTZ
     )
     """,
+    # Members of roles, privileges on single columns, and passwords that expire.
+    """
+    CREATE TABLE lake.sparkwave.memberships (role VARCHAR, member VARCHAR, grantor VARCHAR, is_admin BOOLEAN);
+    ALTER TABLE lake.sparkwave.grants ADD COLUMN column_name VARCHAR;
+    ALTER TABLE lake.sparkwave.users ADD COLUMN valid_until TIMESTAMPTZ
+    """,
 )

@@ -11,9 +11,11 @@ from catalog.kinds import INDEX, SINK, STREAMING, Details, Index, Sink
 from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema
 from catalog.sources import Source
 from catalog.types import BIGINT, Type
-from catalog.users import ROOT, Grant, Securable, User
+from catalog.users import ROOT, Grant, Membership, Securable, User
 
 ROW_ID = "_row_id"
+# From the id of a table to that of its primary key's index (catalog/system/copies.sql).
+KEY_INDEX_IDS = 1_000_000_000
 # Names that no column of a user's table may have.
 RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
 
@@ -196,6 +198,15 @@ class Relation:
         """Whether a new row may be a part of the stored one with its key."""
         return bool(self.primary_key) and self.conflict.action == UPDATE_IF_NOT_NULL
 
+    @property
+    def key_index(self) -> str | None:
+        """What the index of the primary key is called, as which clients see it."""
+        return f"{self.name}_pkey" if self.primary_key else None
+
+    @property
+    def key_index_id(self) -> int:
+        return self.id + KEY_INDEX_IDS
+
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
@@ -337,6 +348,7 @@ class Catalog:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by id
     functions: tuple[Function, ...] = ()
     sources: dict[int, Source] = field(default_factory=dict)
+    memberships: frozenset[Membership] = frozenset()
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:

@@ -39,6 +39,13 @@ def rename_schema(cursor: Cursor, schema: Securable, name: str) -> None:
     cursor.execute(f"UPDATE {system_table('schemas')} SET name = ? WHERE id = ?", [name, schema.id])
 
 
+def rename_database(cursor: Cursor, database: Securable, name: str) -> None:
+    """Rename a database with what is in it; the definitions that name it are to be placed."""
+    cursor.execute(f"UPDATE {system_table('databases')} SET name = ? WHERE id = ?", [name, database.id])
+    for table in ("schemas", "relations", "functions"):
+        cursor.execute(f"UPDATE {system_table(table)} SET database = ? WHERE database = ?", [name, database.name])
+
+
 def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
     """Store the names, schemas and definitions of relations."""
     for relation in relations:

@@ -38,7 +38,7 @@ from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quo
 from catalog.positions import Positions, Vnode
 from catalog.source_store import load_sources
 from catalog.subscription_store import load_subscriptions
-from catalog.user_store import forget_grants, load_grants, load_users, put_grants
+from catalog.user_store import forget_grants, load_grants, load_memberships, load_users, put_grants
 from catalog.users import PUBLIC, ROOT, Grant, Securable
 
 
@@ -79,8 +79,8 @@ _PROGRESS = {
 }  # fmt: skip
 # Those that `Store.catalog` is read from.
 _LOADED = {
-    "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "grants", "subscriptions",
-    "functions", "sources",
+    "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
+    "subscriptions", "functions", "sources",
 }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ class Store:
             ({"relations", "columns"}, self._load_relations),
             ({"schemas", "databases"}, self._load_databases),
             ({"parameters"}, self._load_parameters),
-            ({"users"}, lambda: {"users": load_users(self._cursor)}),
+            ({"users", "memberships"}, self._load_users),
             ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
             ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
             ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
@@ -160,6 +160,10 @@ class Store:
             "databases": {name: group for name, group, *_ in databases},
             "securables": securables,
         }
+
+    def _load_users(self) -> dict[str, Any]:
+        memberships = load_memberships(self._cursor)
+        return {"memberships": memberships, "users": load_users(self._cursor, memberships)}
 
     def _load_parameters(self) -> dict[str, Any]:
         rows = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
@@ -347,6 +351,7 @@ class Store:
             ("source_failures", "relation_id"),
         ):
             cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
+        forget_comments(cursor, (relation.key_index_id,))
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(

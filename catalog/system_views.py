@@ -27,8 +27,8 @@ SCALAR_SCHEMA = "pg"
 
 # Run in this order: a file uses what those before it define.
 _FILES = (
-    "scalar", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "live", "information_schema_empty",
-    "information_schema", "rw_catalog", "system_columns",
+    "scalar", "pg_proc", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "live",
+    "information_schema_empty", "information_schema", "rw_catalog", "system_columns",
 )  # fmt: skip
 _SCRIPTS: dict[str, str] = {
     name: resources.files("catalog").joinpath("system", f"{name}.sql").read_text() for name in _FILES

@@ -1,4 +1,4 @@
-"""The only reader and writer of the relations `users` and `grants`.
+"""The only reader and writer of the relations `users`, `memberships` and `grants`.
 
 What writes takes the cursor of an open lake transaction, as the methods of `catalog.store` do. Owners and grantees are
 names, so renaming a user renames them there too.
@@ -7,25 +7,35 @@ names, so renaming a user renames them there too.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from catalog.lake import Cursor
 from catalog.names import system_table
-from catalog.users import Grant, Securable, User
+from catalog.users import Grant, Membership, Securable, User, roles_of
 
 _OWNED = ("databases", "schemas", "relations", "functions")
+_NAMED = (
+    ("grants", "grantee"), ("grants", "grantor"),
+    ("memberships", "role"), ("memberships", "member"), ("memberships", "grantor"),
+)  # fmt: skip
 
 
-def load_users(cursor: Cursor) -> dict[str, User]:
+def load_users(cursor: Cursor, memberships: frozenset[Membership]) -> dict[str, User]:
     rows = cursor.execute(
-        "SELECT id, name, is_super, create_db, create_user, can_login, verifier "
+        "SELECT id, name, is_super, create_db, create_user, can_login, verifier, valid_until "
         f"FROM {system_table('users')} ORDER BY id"
     ).fetchall()
-    return {row[1]: User(*row) for row in rows}
+    return {row[1]: replace(User(*row), roles=roles_of(row[1], memberships)) for row in rows}
+
+
+def load_memberships(cursor: Cursor) -> frozenset[Membership]:
+    rows = cursor.execute(f"SELECT role, member, grantor, is_admin FROM {system_table('memberships')}").fetchall()
+    return frozenset(Membership(*row) for row in rows)
 
 
 def load_grants(cursor: Cursor) -> frozenset[Grant]:
     rows = cursor.execute(
-        f"SELECT object_id, grantee, privilege, grantor, is_grantable FROM {system_table('grants')}"
+        f"SELECT object_id, grantee, privilege, grantor, is_grantable, column_name FROM {system_table('grants')}"
     ).fetchall()
     return frozenset(Grant(*row) for row in rows)
 
@@ -37,20 +47,32 @@ def put_user(cursor: Cursor, user: User) -> None:
         _rename(cursor, row[0], user.name)
     cursor.execute(f"DELETE FROM {system_table('users')} WHERE id = ?", [user.id])
     cursor.execute(
-        f"INSERT INTO {system_table('users')} VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [user.id, user.name, user.is_super, user.create_db, user.create_user, user.can_login, user.verifier],
-    )
+        f"INSERT INTO {system_table('users')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [user.id, user.name, user.is_super, user.create_db, user.create_user, user.can_login, user.verifier,
+         user.valid_until],
+    )  # fmt: skip
 
 
 def _rename(cursor: Cursor, old: str, new: str) -> None:
-    columns = [*((table, "owner") for table in _OWNED), ("grants", "grantee"), ("grants", "grantor")]
-    for table, column in columns:
+    for table, column in [*((table, "owner") for table in _OWNED), *_NAMED]:
         cursor.execute(f"UPDATE {system_table(table)} SET {column} = ? WHERE {column} = ?", [new, old])
 
 
 def drop_user(cursor: Cursor, user: User) -> None:
-    """Remove a user, who owns nothing and holds no grants."""
+    """Remove a user, who owns nothing and holds no grants, and all that made it a member or others its members."""
     cursor.execute(f"DELETE FROM {system_table('users')} WHERE id = ?", [user.id])
+    cursor.execute(f"DELETE FROM {system_table('memberships')} WHERE ? IN (role, member)", [user.name])
+
+
+def put_memberships(cursor: Cursor, removed: Iterable[Membership], added: Iterable[Membership]) -> None:
+    """Take memberships away, then add others."""
+    for each in removed:
+        cursor.execute(
+            f"DELETE FROM {system_table('memberships')} WHERE role = ? AND member = ?", [each.role, each.member]
+        )
+    for each in added:
+        values = [each.role, each.member, each.grantor, each.is_admin]
+        cursor.execute(f"INSERT INTO {system_table('memberships')} VALUES (?, ?, ?, ?)", values)
 
 
 def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant]) -> None:
@@ -58,13 +80,14 @@ def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant])
     for grant in removed:
         cursor.execute(
             f"DELETE FROM {system_table('grants')} "
-            "WHERE object_id = ? AND grantee = ? AND privilege = ? AND grantor = ?",
-            [grant.object_id, grant.grantee, grant.privilege, grant.grantor],
+            "WHERE object_id = ? AND grantee = ? AND privilege = ? AND grantor = ? "
+            "AND column_name IS NOT DISTINCT FROM ?",
+            [grant.object_id, grant.grantee, grant.privilege, grant.grantor, grant.column],
         )
     for grant in added:
         cursor.execute(
-            f"INSERT INTO {system_table('grants')} VALUES (?, ?, ?, ?, ?)",
-            [grant.object_id, grant.grantee, grant.privilege, grant.grantor, grant.is_grantable],
+            f"INSERT INTO {system_table('grants')} VALUES (?, ?, ?, ?, ?, ?)",
+            [grant.object_id, grant.grantee, grant.privilege, grant.grantor, grant.is_grantable, grant.column],
         )
 
 
@@ -77,7 +100,8 @@ def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
     )
     # Of what both had granted alike there would be two rows.
     kept = cursor.execute(
-        f"SELECT grantee, privilege, grantor, bool_or(is_grantable) FROM {grants} WHERE object_id = ? GROUP BY ALL",
+        "SELECT grantee, privilege, grantor, bool_or(is_grantable), column_name "
+        f"FROM {grants} WHERE object_id = ? GROUP BY ALL",
         [thing.id],
     ).fetchall()
     cursor.execute(f"DELETE FROM {grants} WHERE object_id = ?", [thing.id])

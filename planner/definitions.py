@@ -99,6 +99,28 @@ def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
     return found
 
 
+def in_database(catalog: Catalog, database: str, name: str) -> list[Relation]:
+    """The relations of a database that gets another name, with definitions that name that."""
+    inside = (relation for relation in catalog.relations if relation.database == database)
+    return [replace(r, database=name, definition=_with_database(r, name)) for r in inside]
+
+
+def _with_database(relation: Relation, database: str) -> str:
+    """A definition in which names that have a database in front have another."""
+    definition, edits = relation.definition, list[tuple[int, int, str]]()
+    tokens = tokenize(definition)
+    if not relation.is_table:
+        statement = parse_statement(definition)
+        assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
+        for reference in _references(statement):
+            if reference.name.database:
+                renamed = replace(reference.name, database=database)
+                edits.append((reference.start, _end_of_name(tokens, reference.start), renamed.sql))
+        columns = (_query(statement) or exp.select()).find_all(exp.Column)
+        edits += [_bare(column) for column in columns if column.args.get("catalog")]
+    return _with_head(_edited(definition, edits), relation.schema, relation.name, database)
+
+
 def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -> Relation:
     schema, name = places.get(relation.id, (relation.schema, relation.name))
 
@@ -144,8 +166,8 @@ def _as(name: str, alias: str) -> str:
     return quote_if_needed(name) + ("" if name == alias else f" AS {quote_if_needed(alias)}")
 
 
-def _with_head(definition: str, schema: str, name: str) -> str:
-    """The definition under another name, which has a schema if it had one."""
+def _with_head(definition: str, schema: str, name: str, database: str | None = None) -> str:
+    """The definition under another name, which has a schema if it had one, and another database if that is given."""
     reader = TokenReader(definition)
     reader.expect("CREATE")
     reader.accept("MATERIALIZED")
@@ -155,7 +177,8 @@ def _with_head(definition: str, schema: str, name: str) -> str:
     written = reader.name()
     stop = _end_of_name(tokenize(definition), start)
     schema_ = schema if written.schema else None
-    return definition[:start] + Name(written.database, schema_, name, 0).sql + definition[stop:]
+    database_ = database if written.database and database else written.database
+    return definition[:start] + Name(database_, schema_, name, 0).sql + definition[stop:]
 
 
 def _rewritten(definition: str, schema: str, target: Target) -> str:

@@ -428,6 +428,14 @@ class AlterDatabase:
 
 
 @dataclass(frozen=True)
+class RenameDatabase:
+    name: str
+    new_name: str
+    position: int
+    new_position: int
+
+
+@dataclass(frozen=True)
 class CreateSchema:
     """The name may have the schema's database in front, which is then `name.schema`. `owner` is with its position."""
 
@@ -483,7 +491,7 @@ class SwapRelations:
 
 @dataclass(frozen=True)
 class AlterOwner:
-    """ALTER … OWNER TO of a schema or a relation."""
+    """ALTER … OWNER TO of a database, a schema or a relation."""
 
     kind: str
     name: Name
@@ -571,10 +579,13 @@ class Password(str):
 
 @dataclass(frozen=True)
 class UserOption:
-    """One option of CREATE or ALTER USER: a field of `catalog.users.User` and its value, or `password` (None: NULL)."""
+    """One option of CREATE or ALTER USER: a field of `catalog.users.User` and its value, or `password` (None: NULL).
+
+    The value of `valid_until` is the text of a time.
+    """
 
     field: str
-    value: bool | Password | None
+    value: bool | str | Password | None
     position: int
 
 
@@ -608,16 +619,36 @@ class DropUser:
 
 
 @dataclass(frozen=True)
+class Privilege:
+    """What GRANT and REVOKE name: upper case, on single columns if there are some, with their positions."""
+
+    name: str
+    position: int
+    columns: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ChangeMembership:
+    """GRANT of roles, or REVOKE if `is_revoke`; all with their positions. `admin_option` is that of either."""
+
+    is_revoke: bool
+    roles: tuple[tuple[str, int], ...]
+    members: tuple[tuple[str, int], ...]
+    admin_option: bool = False
+    granted_by: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
 class ChangePrivileges:
     """GRANT, or REVOKE if `is_revoke`.
 
-    `privileges` are upper case with their positions, none for ALL. `kind` is "schema", "database", or as in
+    `privileges` are none for ALL. `kind` is "schema", "database", or as in
     `Relation.kind`; None for a relation of any kind. With `all_in`, `names` are the schemas that hold the relations.
     `grant_option` is WITH GRANT OPTION or GRANT OPTION FOR.
     """
 
     is_revoke: bool
-    privileges: tuple[tuple[str, int], ...]
+    privileges: tuple[Privilege, ...]
     kind: str | None
     names: tuple[Name, ...]
     users: tuple[tuple[str, int], ...]
@@ -795,6 +826,7 @@ Statement = (
     | CreateDatabase
     | DropDatabase
     | AlterDatabase
+    | RenameDatabase
     | CreateSchema
     | DropSchema
     | RenameSchema
@@ -808,6 +840,7 @@ Statement = (
     | AlterUser
     | RenameUser
     | DropUser
+    | ChangeMembership
     | ChangePrivileges
     | Flush
     | Recover

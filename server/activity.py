@@ -77,7 +77,8 @@ class Activity:
     def signal(self, user: str, process_id: int, how: str) -> bool:
         """Cancel the statement of a session, or terminate it; False when there is none of that number.
 
-        Raises Error 42501 unless the session is the user's own or the user a superuser.
+        Raises Error 42501 unless the session is the user's own, or that of a role it is a member of, or the user a
+        superuser.
         """
         with self._lock:
             backend = self._backends.get(process_id)
@@ -94,6 +95,8 @@ class Activity:
         users = backend.session.context.store.catalog.users
         target = backend.session.user
         if users[user].is_super or user == target.name:
+            return
+        if users[user].acts_as(target.name) and not target.is_super:
             return
         what, done = _SIGNALLED[how]
         if target.is_super:
@@ -136,7 +139,7 @@ def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
         "usename": session.user.name,
         "application_name": session.get("application_name"),
     }
-    if not reader.is_super and reader.name != session.user.name:
+    if not reader.is_super and not reader.acts_as(session.user.name):
         return {**row, "query": "<insufficient privilege>"}
     return {
         **row,

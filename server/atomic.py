@@ -39,10 +39,35 @@ _ALLOWED = (
     statements.CloseCursor,
 )
 
+_BEGINS_PIPELINE = (
+    statements.Query,
+    statements.Insert,
+    statements.Update,
+    statements.Delete,
+    statements.Merge,
+    statements.Truncate,
+    statements.Copy,
+    statements.SetVariable,
+    statements.Execute,
+)
+
 
 def applies(session: Session) -> bool:
     """Whether transaction statements mean atomic transactions: in a block, if it was begun as one."""
     return session.block is not None or (session.flag(VARIABLE) and not session.names.in_block)
+
+
+def begins_pipeline(session: Session, statement: Statement) -> bool:
+    """Whether the messages up to Sync are a transaction from this statement on.
+
+    As PostgreSQL does with what cannot be in a block, any other statement in front is run and committed by itself.
+    """
+    if session.block is not None or not applies(session):
+        return False
+    match statement:
+        case statements.SetVariable(name=name, system=system):
+            return not system and name != VARIABLE
+    return isinstance(statement, _BEGINS_PIPELINE)
 
 
 def check(session: Session, statement: Statement) -> None:

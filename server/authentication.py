@@ -1,8 +1,9 @@
 """Who a client is: SCRAM-SHA-256 (RFC 5802, RFC 7677), as PostgreSQL's docs lay it over messages ("SASL
 Authentication"), and who may do without.
 
-A user with a password proves that it knows it. One without may connect from this machine only, and as long as nobody
-has a password, nobody may from elsewhere. An unknown user goes through the same messages as a known one.
+A user with a password proves that it knows it; one that has expired is as good as a wrong one. A user without may
+connect from this machine only, and as long as nobody has a password, nobody may from elsewhere. An unknown user goes
+through the same messages as a known one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import struct
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from catalog.errors import FEATURE_NOT_SUPPORTED, INVALID_AUTHORIZATION, INVALID_PASSWORD, PROTOCOL_VIOLATION, Error
 from catalog.users import User
@@ -154,10 +156,14 @@ def authenticate(channel: Channel, name: str, users: Mapping[str, User], is_loca
         if user is None:
             raise Error(f'role "{name}" does not exist', INVALID_AUTHORIZATION)
     elif user is None or user.verifier or not is_local:
-        _exchange(channel, name, user.verifier if user else None)
+        _exchange(channel, name, user.verifier if user and not _has_expired(user) else None)
     assert user is not None
     if not user.can_login:
         raise Error(f'role "{name}" is not permitted to log in', INVALID_AUTHORIZATION)
+
+
+def _has_expired(user: User) -> bool:
+    return user.valid_until is not None and user.valid_until < datetime.now(UTC)
 
 
 def _exchange(channel: Channel, name: str, stored: str | None) -> None:

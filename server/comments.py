@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from catalog import errors
 from catalog.comments import put_comment
-from catalog.errors import Error
+from catalog.errors import Error, not_found
 from catalog.users import Securable
 from planner.privileges import check_owner
-from planner.statements import Comment
+from planner.statements import Comment, Name
 from server.kinds import find_to_alter
 from server.result import Result
 from server.schemas import find_schema
@@ -24,6 +24,17 @@ def comment(session: Session, statement: Comment) -> Result:
     return Result("COMMENT")
 
 
+def _index(session: Session, name: Name) -> Securable:
+    """The index of a primary key, which is its table's owner's. Raises Error 42704."""
+    catalog = session.context.store.catalog
+    path = (name.schema,) if name.schema else session.scope.path
+    for schema in path:
+        for relation in catalog.relations:
+            if (relation.database, relation.schema, relation.key_index) == (session.database, schema, name.name):
+                return Securable("index", relation.key_index_id, name.name, relation.owner)
+    raise not_found("index", str(name), position=name.position)
+
+
 def _thing(session: Session, statement: Comment) -> Securable:
     name = statement.name
     if statement.kind == "schema":
@@ -33,6 +44,8 @@ def _thing(session: Session, statement: Comment) -> Securable:
         if found is None or name.schema:
             message = f'database "{name}" does not exist'
             raise Error(message, errors.INVALID_CATALOG_NAME, position=name.position)
+    elif statement.kind == "index":
+        found = _index(session, name)
     else:
         relation = find_to_alter(session, name, "table" if statement.column else statement.kind)
         if statement.column and statement.column[0] not in [column.name for column in relation.visible]:

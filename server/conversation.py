@@ -46,6 +46,9 @@ class Channel(Protocol):
     def read_message(self) -> tuple[bytes, bytes]:
         """Code and body of the next message. Raises Fatal for an impossible length."""
 
+    def next_is(self, code: bytes) -> bool:
+        """Whether a message with this code has arrived and is the next."""
+
     def write(self, data: bytes | memoryview) -> None:
         """Whole messages; they may wait for `flush`."""
 
@@ -146,7 +149,6 @@ class Conversation:
                 raise
         if not statements:
             self._send(m.EMPTY_QUERY_RESPONSE)
-        self._session.end_implicit()
 
     def _run_statement(self, sql: str) -> None:
         prepared = self._session.prepare(sql, ())
@@ -199,6 +201,8 @@ class Conversation:
         if portal.finished and portal.rows is None:
             raise Error(f'portal "{name}" cannot be run', NOT_IN_PREREQUISITE_STATE)
         try:
+            if self._session.begins_pipeline(portal.statement.prepared) and not self._channel.next_is(m.SYNC):
+                self._session.begin_implicit()
             self._execute(portal, limit)
         except BaseException:
             self._names.close_portal(name)
@@ -213,7 +217,14 @@ class Conversation:
         self._send(m.CLOSE_COMPLETE)
 
     def _on_sync(self, _body: bytes) -> None:
+        """End the transaction of the messages before. An error in that comes behind their answers."""
         self._skipping = False
+        try:
+            self._session.end_implicit()
+        except (Disconnected, Fatal):
+            raise
+        except Exception as error:
+            self._report(error)
         self._names.sync()
         self.ready()
 

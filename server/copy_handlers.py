@@ -36,7 +36,7 @@ def copy(session: Session, statement: Copy) -> Result:
         result.copy_out = options
         return result
     assert statement.table is not None
-    target = resolve_target(statement.table, "INSERT", session.environment)
+    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
     columns = target_columns(target, statement.columns)
     for column in columns:
         if column.generated is not None:

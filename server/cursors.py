@@ -30,7 +30,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     names = session.names
     names.free_portal(statement.name)
     query = Prepared(session, Query(statement.query), oids, session.running_text)
-    planned = queries.plan(session, statement, oids)
+    planned = queries.plan(session, statement, oids, values)
     with told(session, planned.environment.versions):
         result = session.run(planned, values, keeps=True)
     result.is_binary = statement.is_binary
@@ -68,6 +68,7 @@ def fetch(session: Session, statement: Fetch) -> Result:
     portal = session.names.portal(statement.cursor, "cursor")
     if portal.feed is not None:
         return subscription_cursors.fetch(portal.feed, statement)
+    _start(session, portal)
     result, rows = portal.result, portal.rows
     if result is None or rows is None or result.columns is None or portal.finished:
         raise Error(f'portal "{statement.cursor}" cannot be run', errors.NOT_IN_PREREQUISITE_STATE)
@@ -81,6 +82,15 @@ def fetch(session: Session, statement: Fetch) -> Result:
     if statement.moves:
         return Result(f"MOVE {sum(batch.num_rows for batch in batches)}")
     return Result("FETCH", result.columns, batches, counts_rows=True, is_binary=result.is_binary)
+
+
+def _start(session: Session, portal: Portal) -> None:
+    """Run the query of a portal that the protocol has bound and nobody has executed yet."""
+    prepared = portal.statement.prepared
+    if portal.result is None and isinstance(prepared, Prepared) and isinstance(prepared.statement, Query):
+        portal.result = queries.select(session, prepared.statement, prepared.oids, portal.values)
+    if portal.result is not None and portal.rows is None and portal.result.columns is not None:
+        portal.rows = Rows(portal.result.batches)
 
 
 def _forward(statement: Fetch, rows: Rows) -> tuple[int, int | None]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import DEFAULT_GROUP
+from catalog.model import DEFAULT_GROUP, Relation
+from catalog.names import DEFAULT_DATABASE
+from catalog.placing import place
+from catalog.placing import rename_database as put_database_name
+from catalog.users import Securable
+from planner.definitions import in_database
 from planner.privileges import check_owner, find_user, permission_denied
-from planner.statements import AlterDatabase, CreateDatabase, DropDatabase
+from planner.statements import AlterDatabase, CreateDatabase, DropDatabase, RenameDatabase
 from server.result import Notice, Result
 from server.session import Session
 
@@ -66,6 +71,66 @@ def alter_database(session: Session, statement: AlterDatabase) -> Result:
         check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
         store.set_database_group(cursor, statement.name, group)
     return Result("ALTER_DATABASE")
+
+
+def rename_database(session: Session, statement: RenameDatabase) -> Result:
+    """Rename a database, also in the definitions that name it. Nobody may be connected to it.
+
+    Raises Error 3D000, 42501, 42P04, 55006, or 0A000 for the session's own and the one that clients get by default.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        catalog = store.catalog
+        thing = find_database(session, statement.name, statement.position)
+        me = session.user
+        if not (me.is_super or me.create_db):
+            raise permission_denied("permission denied to rename database")
+        if statement.new_name in catalog.databases:
+            message = f'database "{statement.new_name}" already exists'
+            raise Error(message, errors.DUPLICATE_DATABASE, position=statement.new_position)
+        if thing.name in (session.database, DEFAULT_DATABASE):
+            which = "current" if thing.name == session.database else "default"
+            message = f"{which} database cannot be renamed"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.position)
+        _refuse_in_use(session, thing.name, statement.position)
+        inside = in_database(catalog, thing.name, statement.new_name)
+        _refuse_creating(inside, statement.position)
+        put_database_name(cursor, thing, statement.new_name)
+        place(cursor, inside)
+    return Result("ALTER_DATABASE")
+
+
+def _refuse_creating(relations: list[Relation], position: int) -> None:
+    creating = [relation for relation in relations if not relation.created]
+    if creating:
+        raise Error(
+            "a database with streaming jobs that are still being created cannot be renamed",
+            errors.OBJECT_IN_USE,
+            detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
+            hint=f"WAIT for them, or CANCEL JOBS {', '.join(str(r.id) for r in creating)}",
+            position=position,
+        )
+
+
+def _refuse_in_use(session: Session, name: str, position: int) -> None:
+    others = [backend for backend in session.context.activity.backends() if backend.session.database == name]
+    if others:
+        raise Error(
+            f'database "{name}" is being accessed by other users',
+            errors.OBJECT_IN_USE,
+            detail=f"There {'is 1 other session' if len(others) == 1 else f'are {len(others)} other sessions'} "
+            "using the database.",
+            position=position,
+        )
+
+
+def find_database(session: Session, name: str, position: int) -> Securable:
+    """The database of this name, which is the user's to change. Raises Error 3D000 or 42501."""
+    found = session.context.store.catalog.securables.get((name,))
+    if found is None:
+        raise _unknown(name, position)
+    check_owner(session.user, found, position)
+    return found
 
 
 def _owner(session: Session, name: str | None) -> str:

@@ -23,6 +23,7 @@ from server import (
     dml,
     functions,
     grants,
+    memberships,
     naming,
     owners,
     prepared,
@@ -101,6 +102,7 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateDatabase: _plain(databases.create_database),
     statements.DropDatabase: _plain(databases.drop_database),
     statements.AlterDatabase: _plain(databases.alter_database),
+    statements.RenameDatabase: _plain(databases.rename_database),
     statements.CreateSchema: _plain(schemas.create_schema),
     statements.DropSchema: _plain(schemas.drop_schema),
     statements.RenameSchema: _plain(schemas.rename_schema),
@@ -114,6 +116,7 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterUser: _plain(users.alter_user),
     statements.RenameUser: _plain(users.rename_user),
     statements.DropUser: _plain(users.drop_user),
+    statements.ChangeMembership: _plain(memberships.change_membership),
     statements.ChangePrivileges: _plain(grants.change_privileges),
     statements.Flush: _plain(control.flush),
     statements.Refresh: _plain(control.refresh),
@@ -176,6 +179,10 @@ class Client:
     def begin_implicit(self) -> None:
         if self._session.block is None and atomic.applies(self._session):
             atomic.begin(self._session, implicit=True)
+
+    def begins_pipeline(self, prepared: result.Prepared) -> bool:
+        assert isinstance(prepared, Prepared)
+        return atomic.begins_pipeline(self._session, prepared.statement)
 
     def end_implicit(self) -> None:
         if self._session.block is not None and self._session.block.is_implicit:

@@ -26,6 +26,7 @@ from planner.batch.write import (
     plan_returning,
     refuse_append_only,
     resolve_target,
+    written_columns,
 )
 from planner.statements import Delete, Insert, Merge, Truncate, Update
 from server.conflicts import meets_stored
@@ -62,13 +63,15 @@ def returned_columns(
     if not statement.returning:
         return None
     parameters = plan(session, statement, oids).parameters
-    target = resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
+    target = resolve_target(
+        statement.table, _PRIVILEGES[type(statement)], session.environment, written_columns(statement)
+    )
     return session.describe_batch(plan_returning(statement, target, session.environment, parameters, is_staged=False))
 
 
 def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> Batch:
     def make(environment: Environment) -> Batch:
-        target = resolve_target(statement.table, "INSERT", environment)
+        target = resolve_target(statement.table, "INSERT", environment, statement.columns)
         others = []
         if statement.upsert is not None:
             check_upsert(statement, target, environment)
@@ -91,7 +94,8 @@ def _plan_change(
 def _target_of(session: Session, statement: Update | Delete | Merge) -> Relation:
     if isinstance(statement, Merge):
         return resolve_merged(statement, session.environment)
-    return resolve_target(statement.table, _PRIVILEGES[type(statement)], session.environment)
+    privilege, columns = _PRIVILEGES[type(statement)], written_columns(statement)
+    return resolve_target(statement.table, privilege, session.environment, columns)
 
 
 _PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DELETE"}
@@ -103,7 +107,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     RETURNING gives the rows as they came. With PostgreSQL's ON CONFLICT the statement says what becomes of them, and
     RETURNING gives them as they are stored.
     """
-    target = resolve_target(statement.table, "INSERT", session.environment)
+    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
     columns = target_columns(target, statement.columns)
     batch = plan(session, statement, oids)
     cursor = session.cursor()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog
 from catalog.user_store import put_grants
-from catalog.users import PRIVILEGES, PUBLIC, Grant, Securable, User
+from catalog.users import COLUMN_PRIVILEGES, PRIVILEGES, PUBLIC, Grant, Securable, User
 from planner.bind import resolve
 from planner.privileges import find_user, holds, permission_denied
-from planner.statements import ChangePrivileges, Name
+from planner.statements import ChangePrivileges, Name, Privilege
 from server.kinds import find_of_kind
 from server.result import Notice, Result
 from server.session import Session
+
+# A privilege, and the column that it is on alone.
+_Held = tuple[str, str | None]
 
 
 def change_privileges(session: Session, statement: ChangePrivileges) -> Result:
@@ -80,15 +84,25 @@ def _find(catalog: Catalog, key: tuple[str, ...], name: Name, sqlstate: str) -> 
 
 def _grantable(
     catalog: Catalog, user: User, thing: Securable, statement: ChangePrivileges
-) -> tuple[tuple[str, ...], list[Notice]]:
-    """Those of the privileges that the user may grant; a warning when that is not all. Raises Error 42501 or 0LP01."""
+) -> tuple[tuple[_Held, ...], list[Notice]]:
+    """Those of the privileges that the user may grant; a warning when that is not all.
+
+    Raises Error 42501, 0LP01, or 42703 for an unknown column.
+    """
     allowed = PRIVILEGES[thing.kind]
-    for privilege, position in statement.privileges:
-        if privilege not in allowed:
-            message = f"invalid privilege type {privilege} for {thing.kind}"
-            raise Error(message, errors.INVALID_GRANT_OPERATION, position=position)
-    wanted = tuple(privilege for privilege, _ in statement.privileges) or allowed
-    found = tuple(privilege for privilege in wanted if holds(catalog, user, thing, privilege, to_grant=True))
+    for privilege in statement.privileges:
+        name = privilege.name.upper()
+        kind = "column" if privilege.columns else thing.kind
+        if name not in (COLUMN_PRIVILEGES if privilege.columns else allowed):
+            message = f"invalid privilege type {name} for {kind}"
+            raise Error(message, errors.INVALID_GRANT_OPERATION, position=privilege.position)
+        _check_columns(catalog, thing, privilege)
+    wanted: tuple[_Held, ...] = tuple(
+        (privilege.name.upper(), column)
+        for privilege in statement.privileges
+        for column in (*(name for name, _ in privilege.columns), *(() if privilege.columns else (None,)))
+    ) or tuple((name, None) for name in allowed)
+    found = tuple(held for held in wanted if holds(catalog, user, thing, held[0], to_grant=True, column=held[1]))
     if not found:
         raise permission_denied(f"permission denied for {thing.kind} {thing.name}")
     if found != wanted and statement.privileges:
@@ -97,9 +111,40 @@ def _grantable(
     return found, []
 
 
-def _grantor(user: User, thing: Securable, statement: ChangePrivileges) -> str:
-    """Superusers act for the owner, as in Postgres. Raises Error 0LP01 for another grantor."""
-    grantor = thing.owner if user.is_super else user.name
+def _check_columns(catalog: Catalog, thing: Securable, privilege: Privilege) -> None:
+    """Raise Error 0LP01 for columns of what has none, 42703 for one that there is not."""
+    if not privilege.columns:
+        return
+    relation = catalog.by_id.get(thing.id)
+    if relation is None or thing.kind not in _WITH_COLUMNS:
+        message = "column privileges are only valid for relations"
+        raise Error(message, errors.INVALID_GRANT_OPERATION, position=privilege.position)
+    for name, position in privilege.columns:
+        if name not in [column.name for column in relation.visible]:
+            message = f'column "{name}" of relation "{relation.name}" does not exist'
+            raise Error(message, errors.UNDEFINED_COLUMN, position=position)
+
+
+_WITH_COLUMNS = ("table", "view", "materialized view")
+
+
+def _grantor(
+    catalog: Catalog, user: User, thing: Securable, privileges: Iterable[_Held], statement: ChangePrivileges
+) -> str:
+    """Superusers and members of the owner act for it, and whoever may not grant by itself for a role that may.
+
+    Raises Error 0LP01 for another grantor.
+    """
+    grantor = thing.owner
+    if not user.is_super and not user.acts_as(thing.owner):
+        own = (user, *(catalog.users[role] for role in sorted(user.roles)))
+        alone = (replace(each, roles=frozenset()) for each in own)
+        may = (
+            each.name
+            for each in alone
+            if any(holds(catalog, each, thing, name, to_grant=True, column=column) for name, column in privileges)
+        )
+        grantor = next(may, user.name)
     if statement.granted_by is not None and statement.granted_by[0] not in (grantor, user.name):
         message = "grantor must be current user"
         raise Error(message, errors.INVALID_GRANT_OPERATION, position=statement.granted_by[1])
@@ -107,33 +152,33 @@ def _grantor(user: User, thing: Securable, statement: ChangePrivileges) -> str:
 
 
 def _granted(
-    catalog: Catalog, user: User, thing: Securable, privileges: Iterable[str], statement: ChangePrivileges
+    catalog: Catalog, user: User, thing: Securable, privileges: tuple[_Held, ...], statement: ChangePrivileges
 ) -> tuple[set[Grant], set[Grant]]:
     """The grants that go and come: a privilege granted again keeps the right to grant it."""
-    grantor = _grantor(user, thing, statement)
+    grantor = _grantor(catalog, user, thing, privileges, statement)
     removed, added = set(), set()
     for name, _ in statement.users:
         for privilege in privileges:
-            old = _held(catalog, thing, name, privilege, grantor)
+            old = {grant for grant in _held(catalog, thing, name, privilege, grantor) if grant.column == privilege[1]}
             is_grantable = statement.grant_option or any(grant.is_grantable for grant in old)
             removed |= old
             if name != thing.owner:
-                added.add(Grant(thing.id, name, privilege, grantor, is_grantable))
+                added.add(Grant(thing.id, name, privilege[0], grantor, is_grantable, privilege[1]))
     return removed, added
 
 
 def _revoked(
-    catalog: Catalog, user: User, thing: Securable, privileges: Iterable[str], statement: ChangePrivileges
+    catalog: Catalog, user: User, thing: Securable, privileges: tuple[_Held, ...], statement: ChangePrivileges
 ) -> tuple[set[Grant], set[Grant]]:
     """The grants that go, and those that stay without the right to grant. Raises Error 2BP01 without CASCADE."""
-    grantor = _grantor(user, thing, statement)
+    grantor = _grantor(catalog, user, thing, privileges, statement)
     removed, kept = set(), set()
     for name, _ in statement.users:
         for privilege in privileges:
             old = _held(catalog, thing, name, privilege, grantor)
             removed |= old
             if statement.grant_option:
-                kept |= {Grant(thing.id, name, privilege, grantor) for _ in old}
+                kept |= {replace(grant, is_grantable=False) for grant in old}
     pending = set(removed)
     while pending:
         gone = pending.pop()
@@ -149,19 +194,23 @@ def _revoked(
     return removed, kept
 
 
-def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: str, grantor: str) -> set[Grant]:
-    wanted = (grantee, privilege, grantor)
+def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: _Held, grantor: str) -> set[Grant]:
+    """The grants of a privilege on a column; of one on the whole thing those on its columns too."""
+    name, column = privilege
     on = catalog.grants_on.get(thing.id, frozenset())
-    return {grant for grant in on if (grant.grantee, grant.privilege, grant.grantor) == wanted}
+    held = {grant for grant in on if (grant.grantee, grant.privilege, grant.grantor) == (grantee, name, grantor)}
+    return {grant for grant in held if column in (None, grant.column)}
 
 
 def _given_by(catalog: Catalog, thing: Securable, gone: Grant) -> set[Grant]:
     """What the holder of a privilege has granted of it."""
     on = catalog.grants_on.get(thing.id, frozenset())
-    return {grant for grant in on if (grant.grantor, grant.privilege) == (gone.grantee, gone.privilege)}
+    given = {grant for grant in on if (grant.grantor, grant.privilege) == (gone.grantee, gone.privilege)}
+    return {grant for grant in given if gone.column in (None, grant.column)}
 
 
 def _may_still_grant(catalog: Catalog, thing: Securable, gone: Grant, removed: set[Grant]) -> bool:
     others = catalog.grants_on.get(thing.id, frozenset()) - removed
     holder = (gone.grantee, gone.privilege)
-    return any((grant.grantee, grant.privilege) == holder and grant.is_grantable for grant in others)
+    still = (grant for grant in others if (grant.grantee, grant.privilege) == holder and grant.is_grantable)
+    return any(grant.column in (None, gone.column) for grant in still)

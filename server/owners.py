@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from catalog.placing import set_owner
-from planner.privileges import check, find_owner
+from planner.privileges import check, find_owner, permission_denied
 from planner.statements import AlterOwner
+from server.databases import find_database
 from server.naming import altered, find_altered
 from server.result import Notice, Result
 from server.schemas import find_schema
@@ -12,11 +13,20 @@ from server.session import Session
 
 
 def alter_owner(session: Session, statement: AlterOwner) -> Result:
-    """Raises Error 42704, 42809, 42501 or 3F000. As in Postgres the new owner must be allowed to create it
-    there, and indexes are whose their table is."""
+    """The new owner must be allowed to create it there, as in Postgres, and indexes are whose their table is.
+
+    Raises Error 42704, 42809, 42501, 3F000 or 3D000.
+    """
     store = session.context.store
     with store.change() as cursor:
         catalog, me = store.catalog, session.user
+        if statement.kind == "database":
+            thing = find_database(session, statement.name.name, statement.name.position)
+            if not (me.is_super or me.create_db):
+                raise permission_denied("permission denied to change owner of database")
+            owner = find_owner(catalog, me, statement.owner, statement.owner_position)
+            set_owner(cursor, thing, owner.name)
+            return altered(statement.kind)
         if statement.kind == "schema":
             thing, holder = find_schema(session, statement.name), catalog.securables[session.database,]
         else:

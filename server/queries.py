@@ -31,11 +31,16 @@ from server.variables import SESSION
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a query on DuckDB over the lake; the rows are those of one snapshot. `set_config` in it takes effect."""
-    planned = plan(session, statement, oids)
+    planned = plan(session, statement, oids, values)
     versions = planned.environment.versions
-    for name, value in planned.batch.sets:
-        if name.lower() in SESSION:
+    for name, value, is_local in planned.batch.sets:
+        if name.lower() not in SESSION:
+            continue
+        if not is_local:
             session.set(name, value)
+        elif session.names.in_block or session.block is not None:
+            # Else it lasts for this statement, in which nothing looks at it.
+            session.set_local(name, value)
     on_spark = distributed.distributed(session, statement, planned.environment, lambda: len(session.describe(planned)))
     if on_spark is not None:
         return distributed.run(session, on_spark, planned)
@@ -45,13 +50,20 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
         return session.run(planned, values)
 
 
-def plan(session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...]) -> Plan:
-    """The plan of a query, also a cursor's."""
+def plan(
+    session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...] | None = None
+) -> Plan:
+    """The plan of a query, also a cursor's: one that can be run where `values` are given."""
     tree = statement.tree if isinstance(statement, Query) else statement.query
     environment = environment_at(session, points(tree)) if statement.reads_past else session.environment
     if session.get("query_epoch") != "0":
         environment = at_epoch(session, environment, int(session.get("query_epoch")))
-    return session.plan(statement, oids, lambda each: plan_query(tree, each, oids), environment)
+    planned = session.plan(statement, oids, lambda each: plan_query(tree, each, oids), environment)
+    if values is None or not planned.batch.constants:
+        return planned
+    given = {number: values[number - 1] for number in planned.batch.constants}
+    batch = plan_query(tree, planned.environment, oids, planned.batch.parameters, given)
+    return Plan(statement, planned.environment, batch, {}, planned.columns)
 
 
 def explain(session: Session, statement: Explain) -> Result:

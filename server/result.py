@@ -137,10 +137,13 @@ class ClientSession(Protocol):
         """Run with Python values (None for NULL) for the parameters."""
 
     def begin_implicit(self) -> None:
-        """Another of several statements of a simple query follows: they are one transaction where those are atomic."""
+        """Another of several statements that belong together follows: one transaction where those are atomic."""
+
+    def begins_pipeline(self, prepared: Prepared) -> bool:
+        """Whether this one and all that follow up to Sync belong together."""
 
     def end_implicit(self) -> None:
-        """They are over. Raises Error when they cannot be committed."""
+        """They are over, if there were any. Raises Error when they cannot be committed."""
 
     def fail(self) -> None:
         """The client has been told of an error; a transaction that is atomic has failed."""

@@ -16,6 +16,7 @@ from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, is_passing, restored, rollback, translate
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
+from catalog.sizes import reads_sizes, set_sizes
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
 from catalog.types import DEFAULT_NUMERIC, TEXT, Type, duckdb_type
@@ -364,7 +365,7 @@ class Session:
             with self.running(cursor):
                 if batch.reads_system:
                     self._set_variables(cursor, batch.sql)
-                given = list(values) if batch.parameters else None
+                given = _given(cursor, batch, values)
                 if not self._run_indexed(cursor, batch, given):
                     _execute(cursor, batch.sql, given)
                 columns = columns or result_columns(cursor, batch.origins)
@@ -373,7 +374,7 @@ class Session:
             self.context.lake.unpin(kept)
             raise
 
-    def _run_indexed(self, cursor: Cursor, batch: Batch, values: list[object] | None) -> bool:
+    def _run_indexed(self, cursor: Cursor, batch: Batch, values: list[object] | dict[str, object] | None) -> bool:
         """Run a query over indexes, if some serve it and have all rows of their tables. Returns whether it ran.
 
         It is in a transaction, which ends with the cursor: in its snapshot they have them.
@@ -410,6 +411,8 @@ class Session:
         """What the system catalogs show of this session, and of the others."""
         if self.database != DEFAULT_DATABASE:
             cursor.execute(f"SET VARIABLE database = {literal(self.database)}")
+        if reads_sizes(sql):
+            set_sizes(cursor)
         for name, value in variables(self, sql):
             cursor.execute(f"SET VARIABLE {name} = {literal(value)}")
 
@@ -427,7 +430,14 @@ class Session:
         return _columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 
 
-def _execute(cursor: Cursor, sql: str, values: list[object] | None) -> None:
+def _given(cursor: Cursor, batch: Batch, values: tuple[object, ...]) -> list[object] | dict[str, object] | None:
+    """The values of a query's parameters: by name if some have become constants."""
+    if batch.constants:
+        return bindings(cursor, batch.sql, values)
+    return list(values) if batch.parameters else None
+
+
+def _execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> None:
     """Run a query, again when it failed for a reason that passes."""
     for last in (False, False, True):
         try:

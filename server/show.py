@@ -15,7 +15,7 @@ from catalog.types import BIGINT, BOOLEAN, INTEGER, TIMESTAMPTZ, VARCHAR, Type
 from planner.batch.pg_names import IMPLICIT_SCHEMAS
 from planner.batch.query import Batch
 from planner.bind import resolve
-from planner.privileges import holds, permission_denied
+from planner.privileges import holds_any, permission_denied
 from planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from server.activity import Backend
 from server.functions import find_functions
@@ -129,7 +129,7 @@ def _relations(session: Session, statement: Show) -> _Rows:
         and relation.created
         and relation.database == session.database
         and relation.schema in path
-        and any(holds(catalog, user, relation.securable, privilege) for privilege in _ANY_PRIVILEGE)
+        and any(holds_any(catalog, user, relation, privilege) for privilege in _ANY_PRIVILEGE)
     ]
     return [(r.qualified_name,) for r in sorted(found, key=lambda r: (path.index(r.schema), r.name))]
 

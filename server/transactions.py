@@ -34,6 +34,7 @@ _WRITES: dict[type, str] = {
     statements.CreateDatabase: "CREATE DATABASE",
     statements.DropDatabase: "DROP DATABASE",
     statements.AlterDatabase: "ALTER DATABASE",
+    statements.RenameDatabase: "ALTER DATABASE",
     statements.AlterRateLimit: "ALTER MATERIALIZED VIEW",
     statements.AlterSourceRateLimit: "ALTER SOURCE",
     statements.AlterParallelism: "ALTER MATERIALIZED VIEW",
@@ -103,6 +104,8 @@ def check_writable(session: Session, statement: Statement) -> None:
             command = "ALTER SYSTEM"
         case statements.ChangePrivileges(is_revoke=is_revoke):
             command = "REVOKE" if is_revoke else "GRANT"
+        case statements.ChangeMembership(is_revoke=is_revoke):
+            command = "REVOKE ROLE" if is_revoke else "GRANT ROLE"
         case _ if type(statement) in _WRITES:
             command = _WRITES[type(statement)]
         case _:

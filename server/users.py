@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog
+from catalog.types import TIMESTAMPTZ
 from catalog.user_store import drop_user as forget_user
 from catalog.user_store import put_user
 from catalog.users import PUBLIC, ROOT, User
 from planner.privileges import find_user, permission_denied
 from planner.statements import AlterUser, CreateUser, DropUser, RenameUser, UserOption
 from server.authentication import make_verifier, read_verifier
+from server.parameters import decode_parameter
 from server.result import Notice, Result
 from server.session import Session
 
@@ -37,7 +41,7 @@ def create_user(session: Session, statement: CreateUser) -> Result:
                 raise permission_denied("must have CREATEDB to give it to others")
         _refuse_duplicate(store.catalog, statement.name, statement.position)
         user = User(store.next_id(cursor), statement.name, can_login=not statement.is_role)
-        put_user(cursor, _changed(user, statement.options))
+        put_user(cursor, _changed(session, user, statement.options))
     return Result("CREATE_USER", notices=_notices(statement.options))
 
 
@@ -54,7 +58,7 @@ def alter_user(session: Session, statement: AlterUser) -> Result:
                 raise permission_denied("permission denied to alter user")
             if not me.create_db and "create_db" in fields:
                 raise permission_denied("must have CREATEDB to give it to others")
-        changed = _changed(user, statement.options)
+        changed = _changed(session, user, statement.options)
         if user.name == ROOT and not (changed.is_super and changed.can_login):
             raise permission_denied(f"{ROOT} must stay a superuser who can log in")
         put_user(cursor, changed)
@@ -100,13 +104,31 @@ def drop_user(session: Session, statement: DropUser) -> Result:
     return Result("DROP_USER", notices=notices)
 
 
-def _changed(user: User, options: tuple[UserOption, ...]) -> User:
-    """The user with its options; a password becomes its verifier unless it is one."""
+def _changed(session: Session, user: User, options: tuple[UserOption, ...]) -> User:
+    """The user with its options; a password becomes its verifier unless it is one. Raises Error 22007 for no time."""
     fields: dict[str, Any] = {option.field: option.value for option in options}
     if "password" in fields:
         password = fields.pop("password")
         fields["verifier"] = str(read_verifier(password) or make_verifier(password)) if password else None
+    for option in options:
+        if option.field == "valid_until":
+            fields["valid_until"] = _moment(session, str(option.value), option.position)
     return replace(user, **fields)
+
+
+def _moment(session: Session, text: str, position: int) -> datetime | None:
+    """The time, in the session's time zone where it names none; None for infinity. Raises Error 22007."""
+    if text.strip().lower() == "infinity":
+        return None
+    try:
+        value = decode_parameter(text.encode(), 0, TIMESTAMPTZ)
+    except Error as error:
+        error.position = position
+        raise
+    if not isinstance(value, datetime):
+        message = f'invalid input syntax for type timestamp with time zone: "{text}"'
+        raise Error(message, errors.INVALID_DATETIME_FORMAT, position=position)
+    return value if value.tzinfo is not None else value.replace(tzinfo=ZoneInfo(session.get("timezone")))
 
 
 def _notices(options: tuple[UserOption, ...]) -> list[Notice]:

@@ -7,6 +7,7 @@ and misreads NULL parameters. Only a client's own thread writes to its socket.
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import itertools
 import logging
@@ -257,6 +258,17 @@ class WireHandler(BuenaVistaHandler):
             message = f"message length {length} exceeds the limit of {self.message_limit} bytes"
             raise Fatal(Error(message, PROTOCOL_VIOLATION))
         return code, self._read(length - 4)
+
+    def next_is(self, code: bytes) -> bool:
+        try:
+            self.connection.settimeout(0)
+            assert isinstance(self.rfile, io.BufferedReader)
+            return self.rfile.peek(1)[:1] == code
+        except OSError:  # nothing has arrived
+            return False
+        finally:
+            with suppress(OSError):
+                self.connection.settimeout(None)
 
     def write(self, data: bytes | memoryview) -> None:
         self.wfile.write(data)

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.pq import TransactionStatus
+from psycopg.pq import DiagnosticField, ExecStatus, TransactionStatus
 from servers import Server, refused
 
 Connection = psycopg.Connection[Any]
@@ -180,6 +180,110 @@ def test_several_statements_of_a_simple_query_are_one_transaction(atomic: Connec
     with pytest.raises(psycopg.errors.DivisionByZero):
         atomic.execute("BEGIN; DELETE FROM kept WHERE k = 4; COMMIT; DELETE FROM kept; SELECT 1 / 0")
     assert rows(other) == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_messages_up_to_a_sync_are_one_transaction(atomic: Connection, other: Connection) -> None:
+    with pytest.raises(psycopg.errors.DivisionByZero), atomic.pipeline():
+        atomic.execute("SET application_name = 'within'")
+        atomic.execute("INSERT INTO kept VALUES (4, 40)")
+        atomic.execute("SELECT 1 / 0")
+        atomic.execute("INSERT INTO kept VALUES (5, 50)")
+    assert status(atomic) == TransactionStatus.IDLE
+    assert rows(other) == [(1, 10), (2, 20), (3, 30)]
+    assert atomic.execute("SHOW application_name").fetchone() == ("",)
+    with atomic.pipeline() as pipeline:
+        atomic.execute("INSERT INTO kept VALUES (4, 40)")
+        changed = atomic.execute("UPDATE kept SET v = v + 1 WHERE k >= 3")
+        pipeline.sync()
+        atomic.execute("DELETE FROM kept WHERE k = 1")
+    assert changed.statusmessage == "UPDATE 2"
+    assert rows(other) == [(2, 20), (3, 31), (4, 41)]
+
+
+def test_a_sync_commits(atomic: Connection, other: Connection) -> None:
+    raw = Pipeline(atomic)
+    assert raw.run("INSERT INTO kept VALUES (4, 40)") == "INSERT 0 1"
+    assert raw.run("SELECT v FROM kept WHERE k = 4") == "SELECT 1"
+    assert rows(other) == [(1, 10), (2, 20), (3, 30)]
+    assert raw.sync() is None
+    assert (4, 40) in rows(other)
+    # Who commits second finds out there.
+    assert raw.run("UPDATE kept SET v = 0 WHERE k = 4") == "UPDATE 1"
+    other.execute("UPDATE kept SET v = 1 WHERE k = 4")
+    assert raw.sync() == "40001"
+    assert raw.run("SELECT v FROM kept WHERE k = 4 AND v = 1") == "SELECT 1"
+    assert raw.sync() is None
+    raw.leave()
+    assert status(atomic) == TransactionStatus.IDLE
+
+
+def test_blocks_that_begin_and_end_between_syncs(atomic: Connection, other: Connection) -> None:
+    raw = Pipeline(atomic)
+    raw.run("INSERT INTO kept VALUES (4, 40)")
+    assert raw.run("BEGIN") == "BEGIN"  # the block has what came before too
+    assert raw.sync() is None
+    assert (4, 40) not in rows(other)
+    assert raw.run("ROLLBACK") == "ROLLBACK"
+    raw.run("INSERT INTO kept VALUES (5, 50)")
+    assert raw.run("COMMIT") == "COMMIT"
+    assert (5, 50) in rows(other)
+    raw.run("DELETE FROM kept")
+    assert raw.run("SELECT 1 / 0") == "22012"
+    assert raw.sync() is None
+    raw.leave()
+    assert rows(other) == [(1, 10), (2, 20), (3, 30), (5, 50)]
+
+
+def test_definitions_in_a_pipeline_stand_in_front(atomic: Connection, other: Connection) -> None:
+    """As what PostgreSQL cannot have in a block: it is committed by itself, or refused behind others."""
+    with atomic.pipeline():
+        atomic.execute("CREATE TABLE front (k int)")
+        atomic.execute("CREATE TABLE front_2 (k int)")
+        atomic.execute("INSERT INTO front VALUES (1)")
+    with pytest.raises(psycopg.errors.FeatureNotSupported), atomic.pipeline():
+        atomic.execute("INSERT INTO front VALUES (2)")
+        atomic.execute("DROP TABLE front_2")
+    assert other.execute("SELECT * FROM front").fetchall() == [(1,)]
+    atomic.execute("DROP TABLE front")
+    atomic.execute("DROP TABLE front_2")
+
+
+def test_without_the_variable_messages_commit_one_by_one(atomic: Connection, other: Connection) -> None:
+    with pytest.raises(psycopg.errors.DivisionByZero), other.pipeline():
+        other.execute("INSERT INTO kept VALUES (4, 40)")
+        other.execute("SELECT 1 / 0")
+        other.execute("INSERT INTO kept VALUES (5, 50)")
+    assert rows(atomic) == [(1, 10), (2, 20), (3, 30), (4, 40)]
+
+
+class Pipeline:
+    """A connection's messages one at a time, each with Flush behind it; Sync only where `sync` is called."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._raw = connection.pgconn
+        self._raw.enter_pipeline_mode()
+
+    def run(self, sql: str) -> str:
+        """The tag, or the SQLSTATE of an error."""
+        self._raw.send_query_params(sql.encode(), None)
+        self._raw.send_flush_request()
+        self._raw.flush()
+        result = self._raw.get_result()
+        assert result is not None and self._raw.get_result() is None
+        return ((result.error_field(DiagnosticField.SQLSTATE) or result.command_status) or b"").decode()
+
+    def sync(self) -> str | None:
+        """The SQLSTATE of an error of the commit."""
+        self._raw.pipeline_sync()
+        self._raw.flush()
+        found = None
+        while (result := self._raw.get_result()) is None or result.status != ExecStatus.PIPELINE_SYNC:
+            if result is not None:
+                found = (result.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+        return found
+
+    def leave(self) -> None:
+        self._raw.exit_pipeline_mode()
 
 
 def test_copy_returning_and_cursors_see_the_block(atomic: Connection, other: Connection) -> None:

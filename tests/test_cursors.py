@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
+from raw_client import SYNC, Raw, bind, execute, message, parse, query, row
 from servers import Server, refused
 
 Connection = psycopg.Connection[Any]
@@ -313,3 +314,20 @@ def test_notifications_are_refused(connection: Connection) -> None:
         assert error.sqlstate == "0A000"
         assert error.diag.message_hint
     assert connection.execute("UNLISTEN *").statusmessage == "UNLISTEN"
+
+
+def test_fetch_and_move_of_a_portal_that_was_only_bound(module_server: Server) -> None:
+    raw = Raw(module_server.port)
+    bound = [parse(COUNTED.format("$1"), "s"), bind("p", "s", (b"9",))]
+
+    def ask(sql: str, *before: bytes) -> list[tuple[str, bytes | str]]:
+        answers = raw.ask(*before, parse(sql), bind(), execute(), SYNC)
+        return [answer for answer in answers if answer[0] not in "12"]
+
+    raw.ask(query("BEGIN"))
+    assert ask("MOVE 2 FROM p", *bound) == [("C", b"MOVE 2\0")]
+    assert ask("FETCH 2 FROM p") == [row(b"3"), row(b"4"), ("C", b"FETCH 2\0")]
+    assert raw.ask(execute("p", 1), SYNC) == [row(b"5"), ("s", b"")]
+    assert raw.ask(execute("p"), SYNC)[-1] == ("C", b"SELECT 4\0")
+    raw.ask(query("ROLLBACK"))
+    raw.send(message(b"X"))

@@ -56,6 +56,16 @@ CASES = [
         "int4 text int4",
     ),
     ("SELECT * FROM generate_series(1, $1) AS g", "int4"),
+    ("SELECT n FROM generate_series(1, 3) AS s(n) WHERE n = $1", "int4"),
+    ("SELECT s FROM generate_series(1, 3::bigint) AS s WHERE s < $1", "int8"),
+    ("SELECT n FROM pt, LATERAL generate_series(1, pt.id) AS s(n) WHERE n <> $1 AND pt.i8 = $2", "int4 int8"),
+    ("SELECT o FROM generate_series(1, 3) WITH ORDINALITY AS s(n, o) WHERE o > $1", "int8"),
+    (
+        "SELECT day FROM generate_series(timestamp '2020-01-01', $1, '1 day') AS day WHERE day > $2",
+        "timestamp timestamp",
+    ),
+    ("SELECT to_char(ts, $1), to_char(amt, $2::text), to_date($3, $4) FROM pt", "text text text text"),
+    ("SELECT set_config($1, $2, false)", "text text"),
     ("INSERT INTO pt (id, name, d) VALUES ($1, $2, $3)", "int4 text date"),
     ("INSERT INTO pt (id, i8) VALUES ($1, $2), ($3, $4 + 1)", "int4 int8 int4 int4"),
     ("INSERT INTO pt (id, amt) SELECT $1, $2", "int4 numeric"),
@@ -131,9 +141,17 @@ def test_types(tables: Connection, sql: str, types: str) -> None:
         ("SELECT DATE '2024-02-28' + $1", [b"1"], [b"2024-02-29"]),
         ("SELECT $1::int4, now(), current_timestamp, current_date", [b"5"], [b"5"]),
         ("SELECT typname FROM pg_type WHERE oid = $1", [b"23"], [b"int4"]),
+        ("SELECT to_char(timestamp '2024-02-09 13:04:05', $1)", [b"DD.MM.YYYY HH24:MI"], [b"09.02.2024 13:04"]),
+        ("SELECT to_char(1234.5::numeric, $1::varchar)", [b"FM9,990.00"], [b"1,234.50"]),
+        ("SELECT to_date($1, $2)", [b"09/02/2024", b"DD/MM/YYYY"], [b"2024-02-09"]),
+        ("SELECT to_timestamp($1, $2) AT TIME ZONE 'UTC'", [b"2024 02", b"YYYY MM"], [b"2024-02-01 00:00:00"]),
+        ("SELECT to_date('2024', $1) IS NULL", [None], [b"t"]),
+        ("SELECT id FROM pt WHERE to_char(id, $1) = $2", [b"FM00", b"02"], [b"2"]),
+        ("SELECT n FROM generate_series(1, 3) AS s(n) WHERE n >= $1", [b"2"], [b"2", b"3"]),
+        ("SELECT x || y FROM unnest($1::int[], $2::text[]) AS u(x, y)", [b"{1,2}", b"{a,b}"], [b"1a", b"2b"]),
     ],
 )
-def test_values(tables: Connection, sql: str, values: list[bytes], rows: list[bytes]) -> None:
+def test_values(tables: Connection, sql: str, values: list[bytes | None], rows: list[bytes]) -> None:
     found = tables.pgconn.exec_params(sql.encode(), values)
     assert not found.error_message, found.error_message
     assert [found.get_value(row, 0) for row in range(found.ntuples)] == rows
@@ -152,3 +170,11 @@ def test_bad_values(tables: Connection) -> None:
     assert b'invalid input syntax for type integer: "x"' in found.error_message
     found = tables.pgconn.exec_params(b"SELECT id FROM pt WHERE d < $1", [b"soon"])
     assert b'invalid input syntax for type date: "soon"' in found.error_message
+
+
+def test_patterns_of_one_statement_are_those_of_each_execution(tables: Connection) -> None:
+    query = "SELECT to_char(d, %s), extract(year FROM d)::int FROM (SELECT date '2024-02-09' AS d) AS s"
+    for pattern, text in (("YYYY", "2024"), ("MM/DD", "02/09"), ("YYYY", "2024")):
+        assert tables.execute(query, (pattern,), prepare=True).fetchall() == [(text, 2024)]
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match='date pattern "Q" is not supported'):
+        tables.execute(query, ("Q",), prepare=True)

@@ -157,6 +157,26 @@ def test_set_config_takes_effect(session: Connection) -> None:
     assert session.execute("SHOW application_name").fetchall() == [("renamed",)]
 
 
+def test_set_config_counts_in_its_own_statement_from_its_place_on(session: Connection) -> None:
+    session.execute("SET application_name = 'old'")
+    query = """SELECT current_setting('application_name'), set_config('application_name', %s, false),
+               current_setting('Application_Name')"""
+    assert session.execute(query, ("new",)).fetchall() == [("old", "new", "new")]
+    assert session.execute("SHOW application_name").fetchall() == [("new",)]
+
+
+def test_set_config_for_a_block(session: Connection) -> None:
+    query = "SELECT set_config('application_name', 'inside', true)"
+    session.execute("SET application_name = 'outside'")
+    session.execute(query)
+    assert session.execute("SHOW application_name").fetchall() == [("outside",)]
+    session.execute("BEGIN")
+    session.execute(query)
+    assert session.execute("SHOW application_name").fetchall() == [("inside",)]
+    session.execute("COMMIT")
+    assert session.execute("SHOW application_name").fetchall() == [("outside",)]
+
+
 def test_another_database_has_catalogs_of_its_own(module_server: Server, session: Connection) -> None:
     session.execute("CREATE DATABASE apart")
     with module_server.connect(dbname="apart") as apart:

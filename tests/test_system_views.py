@@ -12,6 +12,7 @@ from recorded import recorded
 
 from catalog import system_views
 from catalog.lake import Cursor, DuckDBError, Lake
+from catalog.sizes import reads_sizes, set_sizes
 from planner.batch import pg_compat
 from planner.batch.output_names import output_name
 from planner.batch.pg_names import FUNCTIONS, SCHEMAS
@@ -111,6 +112,8 @@ def rewritten(sql: str, session: dict[str, str] = SESSION) -> str:
 def ask(cursor: Cursor, sql: str) -> list[tuple]:
     statement = rewritten(sql)
     count = max((int(number) for number in re.findall(r"\$(\d+)", statement)), default=0)
+    if reads_sizes(statement):
+        set_sizes(cursor)
     return cursor.execute(statement, [None] * count).fetchall()
 
 
@@ -338,7 +341,7 @@ def test_prepare_text_keeps_positions_and_strings() -> None:
 
 def test_set_config_calls() -> None:
     tree = sqlglot.parse_one("SELECT pg_catalog.set_config('search_path', 's2', false)", read="postgres")
-    assert pg_compat.set_config_calls(tree) == (("search_path", "s2"),)
+    assert pg_compat.set_config_calls(tree) == (("search_path", "s2", False),)
 
 
 @pytest.mark.parametrize("schema", sorted(system_views.SYSTEM_RELATIONS))

@@ -16,6 +16,25 @@ import psycopg
 import pyarrow as pa
 import pytest
 from psycopg.types.json import Jsonb
+from raw_client import (
+    CANCEL,
+    COPY_DONE,
+    FLUSH,
+    GSSENC,
+    PROTOCOL_3,
+    SSL,
+    SYNC,
+    Raw,
+    bind,
+    close,
+    describe,
+    execute,
+    message,
+    parse,
+    query,
+    row,
+    startup,
+)  # fmt: skip
 
 from catalog.errors import INVALID_CATALOG_NAME, QUERY_CANCELED, SYNTAX_ERROR, Error
 from catalog.types import INTEGER, TEXT, Type, type_of_oid
@@ -110,6 +129,9 @@ class FakeSession:
 
     def begin_implicit(self) -> None:
         """Each statement is its own transaction."""
+
+    def begins_pipeline(self, prepared: Prepared) -> bool:
+        return False
 
     def end_implicit(self) -> None:
         """As there is none."""
@@ -234,110 +256,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-# Bytes by hand
-
-PROTOCOL_3, SSL, GSSENC, CANCEL = 196608, 80877103, 80877104, 80877102
-
-
-def message(code: bytes, body: bytes = b"") -> bytes:
-    return code + struct.pack("!i", len(body) + 4) + body
-
-
-def shorts(*values: int) -> bytes:
-    return struct.pack(f"!h{len(values)}h", len(values), *values)
-
-
-def query(sql: str) -> bytes:
-    return message(b"Q", sql.encode() + b"\0")
-
-
-def parse(sql: str, name: str = "", oids: tuple[int, ...] = ()) -> bytes:
-    return message(b"P", f"{name}\0{sql}\0".encode() + struct.pack(f"!h{len(oids)}i", len(oids), *oids))
-
-
-def bind(
-    portal: str = "", name: str = "", values: tuple = (), formats: tuple[int, ...] = (), results: tuple[int, ...] = ()
-) -> bytes:
-    fields = [struct.pack("!i", -1) if v is None else struct.pack("!i", len(v)) + v for v in values]
-    body = f"{portal}\0{name}\0".encode() + shorts(*formats) + struct.pack("!h", len(values)) + b"".join(fields)
-    return message(b"B", body + shorts(*results))
-
-
-def describe(kind: str, name: str = "") -> bytes:
-    return message(b"D", f"{kind}{name}\0".encode())
-
-
-def close(kind: str, name: str = "") -> bytes:
-    return message(b"C", f"{kind}{name}\0".encode())
-
-
-def execute(portal: str = "", limit: int = 0) -> bytes:
-    return message(b"E", portal.encode() + b"\0" + struct.pack("!i", limit))
-
-
-def startup(version: int = PROTOCOL_3, **parameters: str) -> bytes:
-    pairs = "".join(f"{name}\0{value}\0" for name, value in parameters.items()).encode() + b"\0"
-    return struct.pack("!ii", len(pairs) + 8, version) + pairs
-
-
-SYNC, FLUSH, COPY_DONE = message(b"S"), message(b"H"), message(b"c")
-
-
-class Raw:
-    """A client that shows messages as `(code, body)`, errors as `("E", "SEVERITY SQLSTATE message")`."""
-
-    def __init__(self, server: WireServer, start: bool = True) -> None:
-        self.socket = socket.create_connection(server.server_address[:2], timeout=5)
-        self.file = self.socket.makefile("rb")
-        self.key = b""
-        if start:
-            self.send(startup(user="me", database="dev"))
-            self.key = next(body for code, body in self.until("Z") if code == "K")
-
-    def send(self, *messages: bytes) -> None:
-        self.socket.sendall(b"".join(messages))
-
-    def read(self) -> tuple[str, bytes | str]:
-        code, length = struct.unpack("!ci", self.file.read(5))
-        body = self.file.read(length - 4)
-        if code not in b"EN":
-            return code.decode(), body
-        fields = {field[:1].decode(): field[1:].decode() for field in body.split(b"\0") if field}
-        return code.decode(), " ".join(fields[key] for key in "SCM")
-
-    def until(self, last: str) -> list[tuple[str, bytes | str]]:
-        got = [self.read()]
-        while got[-1][0] != last:
-            got.append(self.read())
-        return got
-
-    def until_text(self, start: str) -> str:
-        """The first error or notice that starts so."""
-        while True:
-            _, body = self.read()
-            if isinstance(body, str) and body.startswith(start):
-                return body
-
-    def ask(self, *messages: bytes) -> list[tuple[str, bytes | str]]:
-        """What is answered up to ReadyForQuery, without that."""
-        self.send(*messages)
-        return self.until("Z")[:-1]
-
-    def codes(self, *messages: bytes) -> str:
-        return "".join(code for code, _ in self.ask(*messages))
-
-    def is_closed(self) -> bool:
-        return self.file.read() == b""
-
-
 @pytest.fixture
 def raw(server: WireServer) -> Raw:
-    return Raw(server)
-
-
-def row(*values: bytes | None) -> tuple[str, bytes]:
-    cells = [struct.pack("!i", -1) if v is None else struct.pack("!i", len(v)) + v for v in values]
-    return "D", struct.pack("!h", len(values)) + b"".join(cells)
+    return Raw(server.server_address[1])
 
 
 # Connecting
@@ -345,7 +266,7 @@ def row(*values: bytes | None) -> tuple[str, bytes]:
 
 @pytest.mark.parametrize("code", [SSL, GSSENC])
 def test_encryption_is_declined_and_the_connection_goes_on(server: WireServer, code: int) -> None:
-    raw = Raw(server, start=False)
+    raw = Raw(server.server_address[1], start=False)
     raw.send(struct.pack("!ii", 8, code))
     assert raw.file.read(1) == b"N"
     raw.send(startup(user="me"))
@@ -354,7 +275,7 @@ def test_encryption_is_declined_and_the_connection_goes_on(server: WireServer, c
 
 def test_startup_parameters_and_options(server: WireServer, sessions: list[FakeSession]) -> None:
     options = r"-c search_path=a\ b --statement-timeout=5 -cTimeZone=UTC -c user=you"
-    Raw(server, start=False).send(startup(user="me", options=options, application_name="x"))
+    Raw(server.server_address[1], start=False).send(startup(user="me", options=options, application_name="x"))
     wait_for(lambda: bool(sessions))
     assert sessions[0].startup == {
         "search_path": "a b",
@@ -371,24 +292,24 @@ def test_a_refused_session_is_fatal(server: WireServer) -> None:
 
 
 def test_newer_minor_versions_are_negotiated(server: WireServer) -> None:
-    raw = Raw(server, start=False)
+    raw = Raw(server.server_address[1], start=False)
     raw.send(startup(PROTOCOL_3 + 2, user="me", **{"_pq_.x": "1"}))
     assert raw.until("Z")[0] == ("v", struct.pack("!ii", PROTOCOL_3, 1) + b"_pq_.x\0")
 
 
 def test_older_protocols_are_refused(server: WireServer) -> None:
-    raw = Raw(server, start=False)
+    raw = Raw(server.server_address[1], start=False)
     raw.send(startup(2 << 16, user="me"))
     assert raw.read() == ("E", "FATAL 0A000 unsupported frontend protocol 2.0: server supports 3.0 to 3.0")
 
 
 @pytest.mark.parametrize("first", [b"", b"\0", b"GET / HTTP/1.1\r\n\r\n"])
 def test_probes_do_no_harm(server: WireServer, first: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    probe = Raw(server, start=False)
+    probe = Raw(server.server_address[1], start=False)
     probe.send(first)
     probe.socket.shutdown(socket.SHUT_WR)
     assert probe.is_closed()
-    assert Raw(server).codes(query("rows 2")) == "TDDC"
+    assert Raw(server.server_address[1]).codes(query("rows 2")) == "TDDC"
     assert not caplog.records
 
 
@@ -398,7 +319,7 @@ def test_a_port_in_use_is_an_error(server: WireServer) -> None:
 
 
 def test_byte_by_byte(server: WireServer) -> None:
-    raw = Raw(server, start=False)
+    raw = Raw(server.server_address[1], start=False)
     sent = startup(user="me") + query("rows 2") + parse("echo") + bind(values=(b"1",)) + execute() + SYNC
     for position in range(len(sent)):
         raw.send(sent[position : position + 1])
@@ -425,9 +346,9 @@ def test_broken_framing_is_fatal(raw: Raw, sessions: list[FakeSession], sent: by
 
 
 def test_terminate_and_disconnect_close_the_session(server: WireServer, sessions: list[FakeSession]) -> None:
-    Raw(server).send(message(b"X"))
+    Raw(server.server_address[1]).send(message(b"X"))
     assert sessions[0].closed.wait(5)
-    gone = Raw(server)
+    gone = Raw(server.server_address[1])
     gone.file.close()
     gone.socket.close()
     assert sessions[1].closed.wait(5)
@@ -435,10 +356,10 @@ def test_terminate_and_disconnect_close_the_session(server: WireServer, sessions
 
 
 def test_cancel(server: WireServer, sessions: list[FakeSession]) -> None:
-    raw = Raw(server)
+    raw = Raw(server.server_address[1])
     raw.send(query("wait"))
     assert sessions[0].running.wait(5)
-    wrong, right = Raw(server, start=False), Raw(server, start=False)
+    wrong, right = Raw(server.server_address[1], start=False), Raw(server.server_address[1], start=False)
     wrong.send(struct.pack("!ii", 16, CANCEL) + raw.key[:4] + bytes(4))
     assert wrong.is_closed()
     assert sessions[0].cancels == 0
@@ -450,7 +371,7 @@ def test_cancel(server: WireServer, sessions: list[FakeSession]) -> None:
 
 @pytest.mark.parametrize("statement", [None, "wait", "copy in text"])
 def test_close_sessions(server: WireServer, sessions: list[FakeSession], statement: str | None) -> None:
-    raw = Raw(server)
+    raw = Raw(server.server_address[1])
     if statement:
         raw.send(query(statement))
         wait_for(lambda: statement != "wait" or sessions[0].running.is_set())

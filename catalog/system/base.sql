@@ -55,7 +55,10 @@ FROM (VALUES
     ('anyarray',     'anyarray',     2277, 0,    -1, 'p', 'P', 'anyarray_in',    'anyarray_recv',    2502),
     ('void',         'void',         2278, 0,    4,  'p', 'P', 'void_in',        'void_recv',        3120),
     ('trigger',      'trigger',      2279, 0,    4,  'p', 'P', 'trigger_in',     '-',                0),
-    ('anyelement',   'anyelement',   2283, 0,    4,  'p', 'P', 'anyelement_in',  '-',                0)
+    ('anyelement',   'anyelement',   2283, 0,    4,  'p', 'P', 'anyelement_in',  '-',                0),
+    ('anynonarray',  'anynonarray',  2776, 0,    4,  'p', 'P', 'anynonarray_in', '-',                0),
+    ('anycompatible', 'anycompatible', 5077, 0,  4,  'p', 'P', 'anycompatible_in', '-',              0),
+    ('anycompatiblearray', 'anycompatiblearray', 5078, 0, -1, 'p', 'P', 'anycompatiblearray_in', 'anycompatiblearray_recv', 5090)
 ) AS foreign_type(name, typname, oid, array_oid, length, kind, category, input, receive, receive_oid);
 
 -- Every type and array type, in the columns that the views and functions below need.
@@ -81,15 +84,33 @@ FROM element WHERE array_oid <> 0;
 -- Lookup tables of the functions. Their columns have names that no caller's column has, because a macro's argument
 -- is pasted into its subquery and would be taken for a column of that name.
 CREATE OR REPLACE TABLE pgf._type AS SELECT oid AS __oid, name AS __name, typname AS __typname FROM pgc._all_types;
--- Only functions that pg_type names; their OIDs are PostgreSQL's where a driver looks for one.
-CREATE OR REPLACE TABLE pgf._function AS
-SELECT 750::UINTEGER AS __oid, 'array_in' AS __name
-UNION SELECT receive_oid, receive FROM pgc._all_types WHERE receive_oid <> 0
+-- The functions that statements call (pg_proc.sql), and those that pg_type names: input, output and the like. The OIDs of
+-- these are PostgreSQL's where a driver looks for one.
+CREATE OR REPLACE TABLE pgc._functions AS
+WITH argument AS (
+    SELECT p.oid, list(t.oid ORDER BY place) AS oids, string_agg(t.name, ', ' ORDER BY place) AS names,
+           last(t.element_oid ORDER BY place) AS last_element
+    FROM (SELECT oid, unnest(string_split(arguments, ' ')) AS typname, generate_subscripts(string_split(arguments, ' '), 1) AS place
+          FROM pgc._procedures WHERE arguments <> '') p
+    JOIN pgc._all_types t USING (typname) GROUP BY p.oid
+)
+SELECT p.oid::UINTEGER AS oid, p.name, p.kind, p.volatility, p.is_strict, p.returns_set, t.oid AS result_oid,
+       if(p.returns_set, 'SETOF ', '') || t.name AS result, coalesce(a.oids, []) AS argument_oids,
+       coalesce(a.names, '') AS arguments, if(p.is_variadic, coalesce(nullif(a.last_element, 0), 2276), 0)::UINTEGER AS variadic_oid
+FROM pgc._procedures p JOIN pgc._all_types t ON t.typname = p.result LEFT JOIN argument a ON a.oid = p.oid
 UNION ALL
-SELECT (15000 + row_number() OVER (ORDER BY name))::UINTEGER, name
-FROM (SELECT DISTINCT unnest([input, regexp_replace(input, 'in$', 'out'), regexp_replace(receive, 'recv$', 'send')]) AS name
-      FROM pgc._all_types)
-WHERE name NOT IN ('array_in', '-');
+SELECT oid, name, 'f', 's', true, false, 2276::UINTEGER, 'any', [2281::UINTEGER], 'internal', 0::UINTEGER
+FROM (SELECT 750::UINTEGER AS oid, 'array_in' AS name
+      UNION SELECT receive_oid, receive FROM pgc._all_types WHERE receive_oid <> 0
+      UNION ALL
+      SELECT (15000 + row_number() OVER (ORDER BY name))::UINTEGER, name
+      FROM (SELECT DISTINCT unnest([input, regexp_replace(input, 'in$', 'out'), regexp_replace(receive, 'recv$', 'send')]) AS name
+            FROM pgc._all_types)
+      WHERE name NOT IN ('array_in', '-'));
+CREATE OR REPLACE TABLE pgf._function AS
+SELECT oid AS __oid, name AS __name, result AS __result, if(variadic_oid = 0, '', 'VARIADIC ') || arguments AS __arguments,
+       kind AS __kind
+FROM pgc._functions;
 
 -- Functions that the copies and views use as well.
 CREATE OR REPLACE MACRO pgf.quote_ident(s) AS

@@ -3,9 +3,22 @@
 
 CREATE OR REPLACE TABLE pgc._roles AS
 SELECT id::UINTEGER AS id, name, is_super, is_super OR create_db AS create_db, is_super OR create_user AS create_user,
-       can_login, verifier IS NOT NULL AS has_password
+       can_login, verifier IS NOT NULL AS has_password, valid_until
 FROM lake.sparkwave.users;
-CREATE OR REPLACE TABLE pgf._role AS SELECT id AS __oid, name AS __name, is_super AS __is_super FROM pgc._roles;
+CREATE OR REPLACE TABLE pgc._memberships AS
+SELECT r.id AS role_id, m.id AS member_id, coalesce(g.id, 0)::UINTEGER AS grantor_id, s.role, s.member, s.is_admin
+FROM lake.sparkwave.memberships s JOIN pgc._roles r ON r.name = s.role JOIN pgc._roles m ON m.name = s.member
+LEFT JOIN pgc._roles g ON g.name = s.grantor;
+
+-- `__roles` are itself and those it is a member of, by way of others too.
+CREATE OR REPLACE TABLE pgf._role AS
+WITH RECURSIVE reached AS (
+    SELECT name AS who, name AS role FROM pgc._roles
+    UNION
+    SELECT who, m.role FROM reached JOIN pgc._memberships m ON m.member = reached.role
+)
+SELECT id AS __oid, name AS __name, is_super AS __is_super, list(role ORDER BY role) AS __roles
+FROM pgc._roles JOIN reached ON who = name GROUP BY ALL;
 
 CREATE OR REPLACE TABLE pgc._namespaces AS
 SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
@@ -36,26 +49,24 @@ CREATE OR REPLACE TABLE pgf._owner AS
 SELECT id AS __object, owner AS __owner, if(kind = 'table', 'arwd', 'r') AS __letters FROM pgc._all_relations
 UNION ALL SELECT id, owner, 'UC' FROM pgc._namespaces
 UNION ALL SELECT id, owner, 'Cc' FROM pgc._databases;
-CREATE OR REPLACE TABLE pgf._privilege AS
-SELECT object_id::UINTEGER AS __object, grantee AS __grantee, privilege AS __privilege, grantor AS __grantor,
-       is_grantable AS __is_grantable
-FROM lake.sparkwave.grants;
-CREATE OR REPLACE TABLE pgf._acls AS
+CREATE OR REPLACE TABLE pgc._grants AS
+SELECT object_id::UINTEGER AS object_id, grantee, privilege, grantor, is_grantable, column_name FROM lake.sparkwave.grants;
+CREATE OR REPLACE TABLE pgc._acl_entries AS
 WITH letter AS (
     FROM (VALUES ('INSERT', 'a', 1), ('SELECT', 'r', 2), ('UPDATE', 'w', 3), ('DELETE', 'd', 4), ('USAGE', 'U', 1),
-                 ('CREATE', 'C', 2), ('CONNECT', 'c', 3)) AS fixed(__privilege, letter, place)
-), entry AS (
-    SELECT __object, __grantee, __grantor,
-           string_agg(letter || if(__is_grantable, '*', ''), '' ORDER BY place) AS letters
-    FROM pgf._privilege JOIN letter USING (__privilege) GROUP BY ALL
+                 ('CREATE', 'C', 2), ('CONNECT', 'c', 3)) AS fixed(privilege, letter, place)
 )
+SELECT object_id, column_name, grantee, grantor,
+       if(grantee = 'public', '', grantee) || '=' || string_agg(letter || if(is_grantable, '*', ''), '' ORDER BY place)
+           || '/' || grantor AS entry
+FROM pgc._grants JOIN letter USING (privilege) GROUP BY object_id, column_name, grantee, grantor;
+CREATE OR REPLACE TABLE pgf._acls AS
 SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) AS __owners,
-       list(if(__grantee = 'public', '', __grantee) || '=' || letters || '/' || __grantor ORDER BY __grantee, __grantor)
-           FILTER (letters IS NOT NULL) AS __granted
-FROM pgf._owner o LEFT JOIN entry USING (__object) GROUP BY ALL;
+       list(entry ORDER BY grantee, grantor) FILTER (entry IS NOT NULL) AS __granted
+FROM pgf._owner o LEFT JOIN pgc._acl_entries e ON e.object_id = __object AND column_name IS NULL GROUP BY ALL;
 
 -- SQL functions, with the OIDs of their types.
-CREATE OR REPLACE TABLE pgc._functions AS
+CREATE OR REPLACE TABLE pgc._sql_functions AS
 WITH type AS (
     SELECT name, oid FROM pgc._types UNION ALL SELECT name || '[]', array_oid FROM pgc._types
 ), bare AS (
@@ -86,7 +97,7 @@ CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name, c.type, c.is_hidden,
        r.kind = 'table' AND (c.not_null OR list_contains(r.key, c.name)) AS not_null,
        list_contains(r.key, c.name) AS is_key,
-       c.column_default, c.generated,
+       c.generated,
        if(c.is_hidden, NULL,
           row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,
        if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,
@@ -94,11 +105,22 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
        (length(regexp_extract(c.type, '(\[\])*$')) // 2)::SMALLINT AS dimensions,
        coalesce((try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
                 | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,
-                s.__typmod, -1)::INTEGER AS typmod
+                s.__typmod, -1)::INTEGER AS typmod,
+       -- As PostgreSQL shows a literal of text, with its type.
+       if(regexp_full_match(c.column_default, '''([^'']|'''')*'''),
+          c.column_default || '::' || regexp_replace(c.type, '\(.*\)', ''), c.column_default) AS default_text,
+       a.acl
 FROM lake.sparkwave.columns c
 JOIN pgc._created_relations r ON r.id = c.relation_id
+LEFT JOIN (SELECT object_id, column_name, list(entry ORDER BY grantee, grantor) AS acl FROM pgc._acl_entries GROUP BY ALL) a
+    ON a.object_id = c.relation_id AND a.column_name = c.name
 LEFT JOIN pgf._struct s ON s.__name = c.type
 LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '');
+
+CREATE OR REPLACE TABLE pgf._privilege AS
+SELECT object_id AS __object, grantee AS __grantee, privilege AS __privilege, is_grantable AS __is_grantable,
+       column_name AS __column, attnum AS __attnum
+FROM pgc._grants LEFT JOIN pgc._columns c ON c.relation_id = object_id AND c.name = column_name;
 
 -- Indexes that were created: `keys` with the numbers of their columns, 0 of expressions, and how PostgreSQL writes them.
 CREATE OR REPLACE TABLE pgc._created_indexes AS
@@ -155,6 +177,7 @@ SELECT o.id AS __oid, o.class AS __class, coalesce(k.attnum, 0)::INTEGER AS __co
        c.text AS __text
 FROM lake.sparkwave.comments c
 JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._created_relations
+      UNION ALL SELECT id, 1259, database FROM pgc._indexes WHERE is_primary
       UNION ALL SELECT id, 2615, database FROM pgc._namespaces
       UNION ALL SELECT id, 1262, NULL FROM pgc._databases) o ON o.id = c.object_id
 LEFT JOIN pgc._columns k ON k.relation_id = c.object_id AND k.name = c.column_name
@@ -165,10 +188,12 @@ CREATE OR REPLACE TABLE pgf._namespace AS
 SELECT id AS __oid, name AS __name, database AS __database FROM pgc._namespaces
 UNION ALL SELECT id, name, NULL FROM pgc._system_namespaces;
 
+-- `__schemas` are all that have something of this name.
 CREATE OR REPLACE TABLE pgf._class AS
-SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name FROM pgc._relations
-UNION ALL SELECT id, database, schema, name FROM pgc._indexes
-UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations;
+SELECT *, list(__schema) OVER (PARTITION BY __database, __name) AS __schemas
+FROM (SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name FROM pgc._relations
+      UNION ALL SELECT id, database, schema, name FROM pgc._indexes
+      UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations);
 
 CREATE OR REPLACE TABLE pgf._view_query AS
 SELECT id AS __oid,

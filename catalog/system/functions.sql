@@ -16,7 +16,9 @@ CREATE OR REPLACE MACRO pgf.to_regclass(s, path) AS coalesce(
 CREATE OR REPLACE MACRO pgf.regclass_in(s, path) AS
     coalesce(pgf.to_regclass(s, path), error('relation "' || s || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regclass_out(o, path) AS CASE WHEN o = 0 THEN '-' ELSE coalesce(
-    (SELECT if(list_contains(path, __schema), '', pgf.quote_ident(__schema) || '.') || pgf.quote_ident(__name)
+    (SELECT if(coalesce(list_position(path, __schema) = list_min(list_transform(
+                   __schemas, lambda __s: nullif(list_position(path, __s), 0))), false),
+               '', pgf.quote_ident(__schema) || '.') || pgf.quote_ident(__name)
      FROM pgf._class WHERE __oid = o), o::VARCHAR) END;
 
 CREATE OR REPLACE MACRO pgf.to_regtype(s) AS
@@ -43,7 +45,8 @@ CREATE OR REPLACE MACRO pgf.regrole_out(o) AS
     coalesce((SELECT pgf.quote_ident(__name) FROM pgf._role WHERE __oid = o), o::VARCHAR);
 
 -- Columns of type regproc hold names; '-' is OID 0.
-CREATE OR REPLACE MACRO pgf.to_regproc(s) AS (SELECT __oid FROM pgf._function WHERE __name = pgf.name_part(s, 1));
+CREATE OR REPLACE MACRO pgf.to_regproc(s) AS
+    (SELECT if(count(*) = 1, min(__oid), NULL) FROM pgf._function WHERE __name = pgf.name_part(s, 1));
 CREATE OR REPLACE MACRO pgf.regproc_in(s) AS CASE WHEN s = '-' THEN 0 ELSE coalesce(
     try_cast(s AS UINTEGER), pgf.to_regproc(s), error('function "' || s || '" does not exist')::UINTEGER) END;
 CREATE OR REPLACE MACRO pgf.regproc_out(o) AS
@@ -81,11 +84,16 @@ CREATE OR REPLACE MACRO pgf.shobj_description(o, c) AS
 CREATE OR REPLACE MACRO pgf.col_description(o, n) AS
     (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __class = 1259 AND n <> 0 AND __column = n);
 
--- There are no functions, rules, triggers, partitions, sequences or extended statistics to describe.
+-- Functions, all of them built in.
+CREATE OR REPLACE MACRO pgf.pg_get_function_result(o) AS
+    (SELECT any_value(__result) FROM pgf._function WHERE __oid = o);
+CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS
+    (SELECT any_value(__arguments) FROM pgf._function WHERE __oid = o);
+CREATE OR REPLACE MACRO pgf.pg_get_function_identity_arguments(o) AS
+    (SELECT any_value(__arguments) FROM pgf._function WHERE __oid = o);
+
+-- There are no definitions of functions, rules, triggers, partitions, sequences or extended statistics to describe.
 CREATE OR REPLACE MACRO pgf.pg_get_functiondef(o) AS NULL::VARCHAR;
-CREATE OR REPLACE MACRO pgf.pg_get_function_result(o) AS NULL::VARCHAR;
-CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS NULL::VARCHAR;
-CREATE OR REPLACE MACRO pgf.pg_get_function_identity_arguments(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_function_sqlbody(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_ruledef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_triggerdef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
@@ -105,9 +113,11 @@ CREATE OR REPLACE MACRO pgf.pg_get_keywords() AS TABLE
            'can be bare label' AS baredesc
     FROM duckdb_keywords();
 
--- Visibility: what another of its name hides, in a schema earlier on the path, counts as visible too.
+-- Visibility: in a schema that is searched, and none before it has something of that name.
+CREATE OR REPLACE MACRO pgf._is_found(path, place, places) AS
+    coalesce(list_position(path, place) = list_min(list_transform(places, lambda __s: nullif(list_position(path, __s), 0))), false);
 CREATE OR REPLACE MACRO pgf.pg_table_is_visible(o, path) AS
-    coalesce((SELECT list_contains(path, __schema) FROM pgf._class WHERE __oid = o), false);
+    coalesce((SELECT pgf._is_found(path, __schema, __schemas) FROM pgf._class WHERE __oid = o), false);
 CREATE OR REPLACE MACRO pgf.pg_type_is_visible(o) AS o IS NOT NULL;
 CREATE OR REPLACE MACRO pgf.pg_function_is_visible(o) AS o IS NOT NULL;
 CREATE OR REPLACE MACRO pgf.pg_operator_is_visible(o) AS o IS NOT NULL;
@@ -128,57 +138,67 @@ CREATE OR REPLACE MACRO pgf._acl(thing) AS
     (SELECT list_prepend(__owners, coalesce(__granted, [])) FROM pgf._acls WHERE __object = thing);
 
 -- Privileges. pg_compat puts the session's user in front where the call has none. What the system owns all may read.
+-- Members of a role hold what it holds, and are who it is; on a column what is held on all of a relation counts.
 CREATE OR REPLACE MACRO pgf._role_name(who) AS
     (SELECT any_value(__name) FROM pgf._role WHERE who::VARCHAR IN (__name, __oid::VARCHAR));
-CREATE OR REPLACE MACRO pgf._holds(who, thing, privileges) AS CASE
+CREATE OR REPLACE MACRO pgf._roles_of(who) AS (SELECT any_value(__roles) FROM pgf._role WHERE __name = who);
+CREATE OR REPLACE MACRO pgf._is_super(who) AS (SELECT bool_or(__is_super) FROM pgf._role WHERE __name = who);
+CREATE OR REPLACE MACRO pgf._was_granted(who, thing, privileges, columns) AS
+    (SELECT count(*) > 0 FROM pgf._privilege
+     WHERE __object = thing AND (__grantee = 'public' OR list_contains(pgf._roles_of(who), __grantee))
+       AND (__column IS NULL OR columns = '*' OR columns IN (__column, __attnum::VARCHAR))
+       AND regexp_matches(upper(privileges), '\b' || __privilege || '\b')
+       AND (__is_grantable OR NOT contains(upper(privileges), 'GRANT OPTION')));
+CREATE OR REPLACE MACRO pgf._holds(who, thing, privileges, columns) AS CASE
     WHEN thing IS NULL THEN NULL
-    WHEN (SELECT bool_or(__is_super) FROM pgf._role WHERE __name = who) THEN true
-    ELSE coalesce((SELECT any_value(__owner) FROM pgf._owner WHERE __object = thing) = who,
+    WHEN pgf._is_super(who) THEN true
+    ELSE coalesce(list_contains(pgf._roles_of(who), (SELECT any_value(__owner) FROM pgf._owner WHERE __object = thing)),
                   regexp_matches(upper(privileges), 'SELECT|USAGE'))
-      OR (SELECT count(*) > 0 FROM pgf._privilege
-          WHERE __object = thing AND __grantee IN (who, 'public')
-            AND regexp_matches(upper(privileges), '\b' || __privilege || '\b')
-            AND (__is_grantable OR NOT contains(upper(privileges), 'GRANT OPTION'))) END;
+      OR pgf._was_granted(who, thing, privileges, columns) END;
 CREATE OR REPLACE MACRO pgf.has_database_privilege(who, thing, privileges) AS
     pgf._holds(pgf._role_name(who), (SELECT any_value(__oid) FROM pgf._database
-                                     WHERE thing::VARCHAR IN (__name, __oid::VARCHAR)), privileges);
+                                     WHERE thing::VARCHAR IN (__name, __oid::VARCHAR)), privileges, '');
 CREATE OR REPLACE MACRO pgf.has_schema_privilege(who, thing, privileges) AS
-    pgf._holds(pgf._role_name(who), pgf.regnamespace_in(thing::VARCHAR), privileges);
+    pgf._holds(pgf._role_name(who), pgf.regnamespace_in(thing::VARCHAR), privileges, '');
 CREATE OR REPLACE MACRO pgf.has_table_privilege(who, thing, privileges, path) AS
-    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges);
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges, '');
 CREATE OR REPLACE MACRO pgf.has_column_privilege(who, thing, col, privileges, path) AS
-    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges);
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges, col::VARCHAR);
 CREATE OR REPLACE MACRO pgf.has_any_column_privilege(who, thing, privileges, path) AS
-    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges);
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges, '*');
+CREATE OR REPLACE MACRO pgf.pg_has_role(who, role, privileges) AS
+    coalesce(pgf._is_super(pgf._role_name(who)), false)
+    OR coalesce(list_contains(pgf._roles_of(pgf._role_name(who)), pgf._role_name(role)), false);
 CREATE OR REPLACE MACRO pgf.has_function_privilege(a, b) AS true, (a, b, c) AS true;
 CREATE OR REPLACE MACRO pgf.has_sequence_privilege(a, b) AS true, (a, b, c) AS true;
 CREATE OR REPLACE MACRO pgf.has_tablespace_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE OR REPLACE MACRO pgf.pg_has_role(a, b) AS true, (a, b, c) AS true;
 
--- Sizes: rows and bytes of each relation, from DuckLake's statistics.
+-- Sizes, from a variable that the server sets for a statement that may look at them (catalog/sizes.py). Indexes have none.
+CREATE OR REPLACE MACRO pgf._sizes() AS
+    getvariable('relation_sizes')::MAP(UINTEGER, STRUCT("rows" BIGINT, bytes BIGINT, total BIGINT));
 CREATE OR REPLACE VIEW pgf._size AS
-SELECT r.id AS __oid, s.record_count AS __rows, s.file_size_bytes AS __bytes
-FROM pgc._created_relations r
-JOIN __ducklake_metadata_lake.ducklake_schema n
-    ON n.schema_name = r.lake_schema AND n.end_snapshot IS NULL
-JOIN __ducklake_metadata_lake.ducklake_table t
-    ON t.schema_id = n.schema_id AND t.table_name = r.lake_name AND t.end_snapshot IS NULL
-JOIN __ducklake_metadata_lake.ducklake_table_stats s ON s.table_id = t.table_id;
-CREATE OR REPLACE MACRO pgf.pg_table_size(o) AS
-    coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT;
-CREATE OR REPLACE MACRO pgf.pg_relation_size(o) AS coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT,
-    (o, fork) AS coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT;
-CREATE OR REPLACE MACRO pgf.pg_total_relation_size(o) AS
-    coalesce((SELECT __bytes FROM pgf._size WHERE __oid = o), 0)::BIGINT;
+SELECT e.key AS __oid, e.value."rows" AS __rows, e.value.bytes AS __bytes
+FROM (SELECT unnest(map_entries(pgf._sizes())) AS e);
+CREATE OR REPLACE MACRO pgf.pg_table_size(o) AS if(o IS NULL, NULL, coalesce(pgf._sizes()[o].bytes, 0));
+CREATE OR REPLACE MACRO pgf.pg_relation_size(o) AS if(o IS NULL, NULL, coalesce(pgf._sizes()[o].bytes, 0)),
+    (o, fork) AS if(o IS NULL, NULL, if(fork = 'main', coalesce(pgf._sizes()[o].bytes, 0), 0));
+CREATE OR REPLACE MACRO pgf.pg_total_relation_size(o) AS if(o IS NULL, NULL, coalesce(pgf._sizes()[o].total, 0));
 CREATE OR REPLACE MACRO pgf.pg_indexes_size(o) AS 0::BIGINT;
-CREATE OR REPLACE MACRO pgf.pg_database_size(d) AS coalesce((SELECT sum(__bytes) FROM pgf._size), 0)::BIGINT;
-CREATE OR REPLACE MACRO pgf.pg_tablespace_size(t) AS coalesce((SELECT sum(__bytes) FROM pgf._size), 0)::BIGINT;
+CREATE OR REPLACE MACRO pgf.pg_database_size(d) AS
+    (SELECT coalesce(sum(pgf._sizes()[c.__oid].total), 0)::BIGINT FROM pgf._class c
+     WHERE c.__database = (SELECT any_value(__name) FROM pgf._database WHERE d::VARCHAR IN (__name, __oid::VARCHAR)));
+CREATE OR REPLACE MACRO pgf.pg_tablespace_size(t) AS
+    (SELECT coalesce(sum(pgf._sizes()[c.__oid].total), 0)::BIGINT FROM pgf._class c);
+-- PostgreSQL's rounding (src/backend/utils/adt/dbsize.c): of every unit but bytes by half ones.
+CREATE OR REPLACE MACRO pgf._size_pretty(n) AS
+    CASE WHEN n < 10240 THEN n || ' bytes'
+         WHEN n // 512 < 20479 THEN (n // 512 + 1) // 2 || ' kB'
+         WHEN n // 524288 < 20479 THEN (n // 524288 + 1) // 2 || ' MB'
+         WHEN n // 536870912 < 20479 THEN (n // 536870912 + 1) // 2 || ' GB'
+         WHEN n // 549755813888 < 20479 THEN (n // 549755813888 + 1) // 2 || ' TB'
+         ELSE (n // 562949953421312 + 1) // 2 || ' PB' END;
 CREATE OR REPLACE MACRO pgf.pg_size_pretty(n) AS
-    CASE WHEN n < 10240 THEN n::BIGINT || ' bytes'
-         WHEN n < 10240 * 1024::BIGINT THEN round(n / 1024)::BIGINT || ' kB'
-         WHEN n < 10240 * 1048576::BIGINT THEN round(n / 1048576)::BIGINT || ' MB'
-         WHEN n < 10240 * 1073741824::BIGINT THEN round(n / 1073741824)::BIGINT || ' GB'
-         ELSE round(n / 1099511627776)::BIGINT || ' TB' END;
+    if(n < 0, '-', '') || pgf._size_pretty(abs(n::HUGEINT));
 CREATE OR REPLACE MACRO pgf.pg_relation_filenode(o) AS o;
 CREATE OR REPLACE MACRO pgf.pg_tablespace_location(o) AS '';
 

@@ -24,7 +24,7 @@ WHERE c.relkind <> 'i';
 
 CREATE OR REPLACE VIEW infs.columns AS
 SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name AS table_name, c.name AS column_name,
-       c.attnum::INTEGER AS ordinal_position, c.column_default,
+       c.attnum::INTEGER AS ordinal_position, c.default_text AS column_default,
        if(c.not_null, 'NO', 'YES') AS is_nullable,
        CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type ELSE t.name END AS data_type,
        NULL::INTEGER AS character_maximum_length,
@@ -70,8 +70,11 @@ SELECT database AS constraint_catalog, schema AS constraint_schema, name AS cons
        generate_subscripts(columns, 1)::INTEGER AS ordinal_position, NULL::INTEGER AS position_in_unique_constraint
 FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
 
+-- Of all users: whose session it is is not known here.
 CREATE OR REPLACE VIEW infs.applicable_roles AS
-SELECT name AS grantee, name AS role_name, 'NO' AS is_grantable FROM pgc._roles WHERE false;
+SELECT member AS grantee, role AS role_name, if(is_admin, 'YES', 'NO') AS is_grantable FROM pgc._memberships;
+
+CREATE OR REPLACE VIEW infs.administrable_role_authorizations AS FROM infs.applicable_roles WHERE is_grantable = 'YES';
 
 CREATE OR REPLACE VIEW infs.collations AS
 SELECT pgf.session_database() AS collation_catalog, 'pg_catalog' AS collation_schema, collname AS collation_name,
@@ -120,7 +123,8 @@ WITH own AS (
     SELECT r.id, r.owner AS grantor, r.owner AS grantee, o.privilege, true AS is_grantable
     FROM pgc._relations r JOIN own o ON o.kind = r.kind
     UNION ALL
-    SELECT __object, __grantor, if(__grantee = 'public', 'PUBLIC', __grantee), __privilege, __is_grantable FROM pgf._privilege
+    SELECT object_id, grantor, if(grantee = 'public', 'PUBLIC', grantee), privilege, is_grantable
+    FROM pgc._grants WHERE column_name IS NULL
 )
 SELECT h.grantor, h.grantee, r.database AS table_catalog, r.schema AS table_schema, r.name AS table_name,
        h.privilege AS privilege_type, if(h.is_grantable, 'YES', 'NO') AS is_grantable,
@@ -136,4 +140,25 @@ SELECT p.grantor, p.grantee, p.table_catalog, p.table_schema, p.table_name, c.co
        p.is_grantable
 FROM infs.table_privileges p
 JOIN infs.columns c USING (table_schema, table_name)
-WHERE p.privilege_type <> 'DELETE';
+WHERE p.privilege_type <> 'DELETE'
+UNION
+SELECT g.grantor, if(g.grantee = 'public', 'PUBLIC', g.grantee), r.database, r.schema, r.name, g.column_name, g.privilege,
+       if(g.is_grantable, 'YES', 'NO')
+FROM pgc._grants g JOIN pgc._relations r ON r.id = g.object_id
+WHERE g.column_name IS NOT NULL AND r.kind <> 'materialized view' AND r.database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.role_column_grants AS FROM infs.column_privileges WHERE grantee <> 'PUBLIC';
+
+-- Functions, all of them built in; aggregates and window functions are none, as in PostgreSQL.
+CREATE OR REPLACE VIEW infs.routines AS
+FROM infs._routines
+UNION ALL BY NAME
+SELECT pgf.session_database() AS specific_catalog, 'pg_catalog' AS specific_schema, p.proname || '_' || p.oid AS specific_name,
+       pgf.session_database() AS routine_catalog, 'pg_catalog' AS routine_schema, p.proname AS routine_name,
+       if(p.prokind = 'f', 'FUNCTION', NULL) AS routine_type, if(t.element_oid <> 0, 'ARRAY', t.name) AS data_type,
+       pgf.session_database() AS type_udt_catalog, 'pg_catalog' AS type_udt_schema, t.typname AS type_udt_name,
+       '0' AS dtd_identifier, 'EXTERNAL' AS routine_body, p.proname AS external_name, 'INTERNAL' AS external_language,
+       'GENERAL' AS parameter_style, if(p.provolatile = 'i', 'YES', 'NO') AS is_deterministic, 'MODIFIES' AS sql_data_access,
+       if(p.proisstrict, 'YES', 'NO') AS is_null_call, 'YES' AS schema_level_routine, 0 AS max_dynamic_result_sets,
+       'INVOKER' AS security_type, 'NO' AS as_locator, 'NO' AS is_udt_dependent
+FROM pgc.pg_proc p JOIN pgc._all_types t ON t.oid = p.prorettype;

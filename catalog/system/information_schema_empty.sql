@@ -1,8 +1,5 @@
 -- information_schema: relations about things that do not exist here.
 
-CREATE OR REPLACE TABLE infs.administrable_role_authorizations (
-    grantee VARCHAR, role_name VARCHAR, is_grantable VARCHAR
-);
 CREATE OR REPLACE TABLE infs.attributes (
     udt_catalog VARCHAR, udt_schema VARCHAR, udt_name VARCHAR, attribute_name VARCHAR, ordinal_position INTEGER,
     attribute_default VARCHAR, is_nullable VARCHAR, data_type VARCHAR, character_maximum_length INTEGER,
@@ -116,10 +113,6 @@ CREATE OR REPLACE TABLE infs.referential_constraints (
     VARCHAR, unique_constraint_schema VARCHAR, unique_constraint_name VARCHAR, match_option VARCHAR, update_rule
     VARCHAR, delete_rule VARCHAR
 );
-CREATE OR REPLACE TABLE infs.role_column_grants (
-    grantor VARCHAR, grantee VARCHAR, table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR,
-    column_name VARCHAR, privilege_type VARCHAR, is_grantable VARCHAR
-);
 CREATE OR REPLACE TABLE infs.role_routine_grants (
     grantor VARCHAR, grantee VARCHAR, specific_catalog VARCHAR, specific_schema VARCHAR, specific_name VARCHAR,
     routine_catalog VARCHAR, routine_schema VARCHAR, routine_name VARCHAR, privilege_type VARCHAR, is_grantable
@@ -157,7 +150,8 @@ CREATE OR REPLACE TABLE infs.routine_table_usage (
     routine_schema VARCHAR, routine_name VARCHAR, table_catalog VARCHAR, table_schema VARCHAR, table_name
     VARCHAR
 );
-CREATE OR REPLACE TABLE infs.routines (
+-- The view `routines` has more.
+CREATE OR REPLACE TABLE infs._routines (
     specific_catalog VARCHAR, specific_schema VARCHAR, specific_name VARCHAR, routine_catalog VARCHAR,
     routine_schema VARCHAR, routine_name VARCHAR, routine_type VARCHAR, module_catalog VARCHAR, module_schema
     VARCHAR, module_name VARCHAR, udt_catalog VARCHAR, udt_schema VARCHAR, udt_name VARCHAR, data_type VARCHAR,

@@ -16,20 +16,23 @@ WITH class AS (
            if(kind = 'view', 0, 2) AS access_method,
            (SELECT count(*) FROM pgc._columns c WHERE c.relation_id = r.id AND NOT c.is_hidden) AS columns,
            EXISTS (FROM pgc._indexes i WHERE i.relation_id = r.id) AS has_index,
-           if(kind = 'view', 'n', 'd') AS identity
+           if(kind = 'view', 'n', 'd') AS identity, NULL::UINTEGER AS table_id
     FROM pgc._relations r WHERE database = pgf.session_database()
     UNION ALL
-    SELECT id, name, schema_id, owner_id, 'i', 403, len(attnums), false, 'n'
+    SELECT id, name, schema_id, owner_id, 'i', 403, len(attnums), false, 'n', relation_id
     FROM pgc._indexes WHERE database = pgf.session_database()
     UNION ALL
     SELECT id, name, schema_id, 1, kind, if(kind = 'r', 2, 0),
-           (SELECT count(*) FROM pgc._system_columns c WHERE c.relation_id = r.id), false, 'n'
+           (SELECT count(*) FROM pgc._system_columns c WHERE c.relation_id = r.id), false, 'n', NULL
     FROM pgc._system_relations r
 )
 SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace, 0::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
        owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam,
        id::UINTEGER AS relfilenode,
-       0::UINTEGER AS reltablespace, 0::INTEGER AS relpages, (-1)::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
+       0::UINTEGER AS reltablespace,
+       -- Those of an index are its table's.
+       coalesce(ceil(pgf._sizes()[coalesce(table_id, id)].bytes / 8192), 0)::INTEGER AS relpages,
+       if(kind = 'v', 0, coalesce(pgf._sizes()[coalesce(table_id, id)]."rows", -1))::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
        0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared, 'p' AS relpersistence,
        kind AS relkind, columns::SMALLINT AS relnatts, 0::SMALLINT AS relchecks,
        kind IN ('v', 'm') AS relhasrules,
@@ -46,30 +49,30 @@ FROM class;
 CREATE OR REPLACE VIEW pgc.pg_attribute AS
 WITH attribute AS (
     SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null,
-           coalesce(column_default, generated) IS NOT NULL AS has_default, generated IS NOT NULL AS is_generated
+           coalesce(default_text, generated) IS NOT NULL AS has_default, generated IS NOT NULL AS is_generated, acl
     FROM pgc._columns WHERE NOT is_hidden AND relation_kind <> 'sink'
     UNION ALL
-    SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false, false, false
+    SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false, false, false, NULL
     FROM pgc._indexes i
     JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
     WHERE i.is_primary  -- of others the first part has them
     UNION ALL
-    SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false FROM pgc._system_columns
+    SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false, NULL FROM pgc._system_columns
 )
 SELECT a.relation_id AS attrelid, a.name AS attname, a.type_oid AS atttypid, (-1)::INTEGER AS attstattarget,
        a.length AS attlen, a.attnum::SMALLINT AS attnum, a.dimensions::INTEGER AS attndims, (-1)::INTEGER AS attcacheoff,
        a.typmod AS atttypmod, t.by_value AS attbyval, t.align AS attalign, CASE WHEN a.length >= 0 THEN 'p' WHEN t.typname = 'numeric' THEN 'm' ELSE 'x' END AS attstorage,
        '' AS attcompression, a.not_null AS attnotnull, a.has_default AS atthasdef, false AS atthasmissing, '' AS attidentity,
        if(a.is_generated, 's', '') AS attgenerated, false AS attisdropped, true AS attislocal, 0::INTEGER AS attinhcount,
-       if(t.category = 'S', 100, 0)::UINTEGER AS attcollation, NULL::VARCHAR[] AS attacl, NULL::VARCHAR[] AS attoptions,
+       if(t.category = 'S', 100, 0)::UINTEGER AS attcollation, a.acl AS attacl, NULL::VARCHAR[] AS attoptions,
        NULL::VARCHAR[] AS attfdwoptions, NULL::VARCHAR AS attmissingval
 FROM attribute a LEFT JOIN pgc._all_types t ON t.oid = a.type_oid;
 
--- Defaults, and the expressions of generated columns.
+-- Defaults, and the expressions of generated columns, as the text that pg_get_expr returns.
 CREATE OR REPLACE VIEW pgc.pg_attrdef AS
 SELECT (3000000000 + row_number() OVER (ORDER BY relation_id, attnum))::UINTEGER AS oid, relation_id AS adrelid,
-       attnum AS adnum, coalesce(column_default, generated) AS adbin
-FROM pgc._columns WHERE coalesce(column_default, generated) IS NOT NULL;
+       attnum AS adnum, coalesce(default_text, generated) AS adbin
+FROM pgc._columns WHERE coalesce(default_text, generated) IS NOT NULL;
 
 -- Types and array types.
 CREATE OR REPLACE VIEW pgc.pg_type AS
@@ -138,7 +141,7 @@ FROM pgc._databases;
 CREATE OR REPLACE VIEW pgc.pg_roles AS
 SELECT name AS rolname, is_super AS rolsuper, true AS rolinherit, create_user AS rolcreaterole,
        create_db AS rolcreatedb, can_login AS rolcanlogin, false AS rolreplication, (-1)::INTEGER AS rolconnlimit, '********' AS rolpassword,
-       NULL::TIMESTAMPTZ AS rolvaliduntil, is_super AS rolbypassrls, NULL::VARCHAR[] AS rolconfig, id AS oid
+       valid_until AS rolvaliduntil, is_super AS rolbypassrls, NULL::VARCHAR[] AS rolconfig, id AS oid
 FROM pgc._roles;
 
 CREATE OR REPLACE VIEW pgc.pg_authid AS
@@ -148,12 +151,20 @@ FROM pgc.pg_roles JOIN pgc._roles ON id = oid;
 
 CREATE OR REPLACE VIEW pgc.pg_user AS
 SELECT name AS usename, id AS usesysid, create_db AS usecreatedb, is_super AS usesuper, false AS userepl,
-       is_super AS usebypassrls, '********' AS passwd, NULL::TIMESTAMPTZ AS valuntil, NULL::VARCHAR[] AS useconfig
+       is_super AS usebypassrls, '********' AS passwd, valid_until AS valuntil, NULL::VARCHAR[] AS useconfig
 FROM pgc._roles WHERE can_login;
 
 CREATE OR REPLACE VIEW pgc.pg_shadow AS
 SELECT * EXCLUDE (has_password) REPLACE (if(has_password, passwd, NULL) AS passwd)
 FROM (SELECT u.*, has_password FROM pgc.pg_user u JOIN pgc._roles ON id = usesysid);
+
+CREATE OR REPLACE VIEW pgc.pg_auth_members AS
+SELECT role_id AS roleid, member_id AS member, grantor_id AS grantor, is_admin AS admin_option FROM pgc._memberships;
+
+CREATE OR REPLACE VIEW pgc.pg_group AS
+SELECT r.name AS groname, r.id AS grosysid,
+       coalesce((SELECT list(m.member_id ORDER BY m.member_id) FROM pgc._memberships m WHERE m.role_id = r.id), []) AS grolist
+FROM pgc._roles r WHERE NOT r.can_login;
 
 CREATE OR REPLACE VIEW pgc.pg_am AS
 SELECT oid::UINTEGER AS oid, amname, amhandler, amtype
@@ -176,23 +187,23 @@ CREATE OR REPLACE VIEW pgc.pg_tablespace AS
 SELECT 1663::UINTEGER AS oid, 'pg_default' AS spcname, 1::UINTEGER AS spcowner, NULL::VARCHAR[] AS spcacl,
        NULL::VARCHAR[] AS spcoptions;
 
--- The functions that pg_type names; the others are built in and need no row to be called.
+-- The functions that statements call, without those of grammar such as coalesce, and those that pg_type names.
 CREATE OR REPLACE VIEW pgc.pg_proc AS
-SELECT __oid::UINTEGER AS oid, __name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
-       1::FLOAT AS procost, 0::FLOAT AS prorows, 0::UINTEGER AS provariadic, '-' AS prosupport, 'f' AS prokind,
-       false AS prosecdef, false AS proleakproof, true AS proisstrict, false AS proretset, 's' AS provolatile,
-       's' AS proparallel, 1::SMALLINT AS pronargs, 0::SMALLINT AS pronargdefaults, 2276::UINTEGER AS prorettype,
-       [2281]::UINTEGER[] AS proargtypes, NULL::UINTEGER[] AS proallargtypes, NULL::VARCHAR[] AS proargmodes,
+SELECT oid, name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
+       1::FLOAT AS procost, if(returns_set, 1000, 0)::FLOAT AS prorows, variadic_oid AS provariadic, '-' AS prosupport, kind AS prokind,
+       false AS prosecdef, false AS proleakproof, is_strict AS proisstrict, returns_set AS proretset, volatility AS provolatile,
+       's' AS proparallel, len(argument_oids)::SMALLINT AS pronargs, 0::SMALLINT AS pronargdefaults, result_oid AS prorettype,
+       argument_oids::UINTEGER[] AS proargtypes, NULL::UINTEGER[] AS proallargtypes, NULL::VARCHAR[] AS proargmodes,
        NULL::VARCHAR[] AS proargnames, NULL::VARCHAR AS proargdefaults, NULL::UINTEGER[] AS protrftypes,
-       __name AS prosrc, NULL::VARCHAR AS probin, NULL::VARCHAR AS prosqlbody, NULL::VARCHAR[] AS proconfig,
+       name AS prosrc, NULL::VARCHAR AS probin, NULL::VARCHAR AS prosqlbody, NULL::VARCHAR[] AS proconfig,
        NULL::VARCHAR[] AS proacl
-FROM pgf._function
+FROM pgc._functions
 UNION ALL
 SELECT id, name, schema_id, owner_id, 14, 100, 0, 0, '-', 'f', false, false, false, false, 'v', 'u',
        len(argument_oids)::SMALLINT, 0, result_oid, argument_oids, NULL, NULL,
        if(len(list_filter(argument_names, lambda __n: __n <> '')) > 0, argument_names, NULL), NULL, NULL,
        body, NULL, NULL, NULL, NULL
-FROM pgc._functions WHERE database = pgf.session_database();
+FROM pgc._sql_functions WHERE database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_tables AS
 SELECT schema AS schemaname, name AS tablename, owner AS tableowner, NULL::VARCHAR AS tablespace,

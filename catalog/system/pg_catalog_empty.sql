@@ -149,12 +149,6 @@ CREATE OR REPLACE TABLE pgc.pg_transform (
 );
 
 -- Roles, servers, replication.
-CREATE OR REPLACE TABLE pgc.pg_auth_members (
-    roleid UINTEGER, member UINTEGER, grantor UINTEGER, admin_option BOOLEAN
-);
-CREATE OR REPLACE TABLE pgc.pg_group (
-    groname VARCHAR, grosysid UINTEGER, grolist UINTEGER[]
-);
 CREATE OR REPLACE TABLE pgc.pg_default_acl (
     oid UINTEGER, defaclrole UINTEGER, defaclnamespace UINTEGER, defaclobjtype VARCHAR, defaclacl VARCHAR[]
 );

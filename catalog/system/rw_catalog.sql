@@ -285,7 +285,7 @@ CREATE OR REPLACE VIEW rwc.rw_functions AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, 'scalar' AS type,
        argument_oids::INTEGER[] AS arg_type_ids, result_oid::INTEGER AS return_type_id, 'sql' AS language,
        NULL::VARCHAR AS link, []::VARCHAR[] AS acl, false AS always_retry_on_network_error
-FROM pgc._functions WHERE database = pgf.session_database();
+FROM pgc._sql_functions WHERE database = pgf.session_database();
 CREATE OR REPLACE VIEW rwc.rw_indexes AS
 SELECT i.id::INTEGER AS id, i.name, i.relation_id::INTEGER AS primary_table_id, i.key_numbers AS key_columns,
        i.included_numbers AS include_columns, i.schema_id::INTEGER AS schema_id, i.owner_id::INTEGER AS owner,

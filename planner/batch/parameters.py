@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
@@ -30,6 +30,7 @@ from catalog.types import (
     type_of_oid,
 )
 from planner.batch.arguments import argument_type
+from planner.batch.row_functions import expand_series
 from planner.batch.structs import as_query
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, as_call, type_of_part
@@ -118,7 +119,7 @@ def _unconstrained(type_: Type) -> Type:
 def _typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
     """A query with the same expressions, with their types as far as they can be told."""
     try:
-        query = prepare_from(as_query(tree))
+        query = expand_series(prepare_from(as_query(tree)))
         tables: dict[str, Columns] = {}
         name_tables(query, tables)
         types: dict[str, object] = {
@@ -126,9 +127,18 @@ def _typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
         }
         schema = MappingSchema(types, dialect="postgres", normalize=False)
         query = qualify(query, schema=schema, dialect="postgres", validate_qualify_columns=False)
-        return annotate_types(query, schema=schema, expression_metadata=METADATA, dialect="postgres")
+        return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
     except (SqlglotError, Error):
         return tree  # what is wrong with it is told when it is planned
+
+
+def _series(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+    found = common(tuple(_type_of(part) for part in (node.args["start"], node.args["end"])))
+    annotator._set_type(node, _data_type(TIMESTAMPTZ if found == DATE else found) if found is not None else None)
+    return node
+
+
+_METADATA: dict[type[exp.Expr], Any] = {**METADATA, exp.ExplodingGenerateSeries: {"annotator": _series}}
 
 
 def _data_type(type_: Type) -> exp.DataType:

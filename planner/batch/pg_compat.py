@@ -300,14 +300,33 @@ def _function(node: exp.Func, context: Context) -> exp.Expr | None:
     return call(name, *args)
 
 
-def set_config_calls(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
-    """The (setting, value) of each `set_config` with literal arguments, for the server to carry out."""
-    calls = [node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "set_config"]
-    return tuple(
-        (call.expressions[0].name, call.expressions[1].name)
-        for call in calls
-        if len(call.expressions) == 3 and all(argument.is_string for argument in call.expressions[:2])
-    )
+def set_config_calls(tree: exp.Expr) -> tuple[tuple[str, str, bool], ...]:
+    """The setting, value and whether it is local of each `set_config` of constants, for the server to carry out."""
+    found = (_set_config(node) for node in tree.find_all(exp.Anonymous))
+    return tuple(call for call in found if call is not None)
+
+
+def _set_config(node: exp.Expr) -> tuple[str, str, bool] | None:
+    """What a call of `set_config` sets; None for anything else."""
+    if not (isinstance(node, exp.Anonymous) and node.name.lower() == "set_config" and len(node.expressions) == 3):
+        return None
+    name, value, is_local = node.expressions
+    return (name.name, value.name, is_local == exp.true()) if name.is_string and value.is_string else None
+
+
+def with_settings(tree: exp.Expr) -> exp.Expr:
+    """The tree, which is changed, with `current_setting` as what a `set_config` before it in a select list sets."""
+    for select in list(tree.find_all(exp.Select)):
+        known: dict[str, str] = {}
+        for node in [node for item in select.expressions for node in item.walk(bfs=False)]:
+            call = _set_config(node)
+            if call is not None:
+                known[call[0].lower()] = call[1]
+            elif isinstance(node, exp.Anonymous) and node.name.lower() == "current_setting" and node.expressions:
+                name = node.expressions[0].name.lower() if node.expressions[0].is_string else ""
+                if name in known:
+                    node.replace(exp.Literal.string(known[name]))
+    return tree
 
 
 def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:

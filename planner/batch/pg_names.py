@@ -79,6 +79,7 @@ TAKE_USER = {
     "has_table_privilege": 3,
     "has_any_column_privilege": 3,
     "has_column_privilege": 4,
+    "pg_has_role": 3,
 }
 # Functions whose first argument is a regclass, so that text there is a name.
 TAKE_REGCLASS = frozenset({"pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size"})

@@ -14,11 +14,14 @@ from catalog.names import LakeTable
 from catalog.types import TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
+from planner.batch.column_privileges import columns_read
+from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.index_selection import select_indexes
 from planner.batch.origins import Origin, origins
 from planner.batch.output_names import output_name
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
 from planner.batch.pg_names import system_schema
+from planner.batch.row_functions import expand_unnests
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
 from planner.batch.time_travel import SNAPSHOT, at_versions
@@ -27,7 +30,7 @@ from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.parse.trees import folded, is_cte, name_of
-from planner.privileges import check_relation, permission_denied
+from planner.privileges import check_relation, holds, holds_any, permission_denied
 from planner.sql_functions import with_functions
 from planner.statements import Name
 from planner.views import keep_arguments, reference
@@ -56,14 +59,17 @@ class Batch:
 
     `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
     gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive. `sets` are the
-    settings and values of its calls of `set_config`. `indexed` is the same query over indexes, if some serve it.
+    settings and values of its calls of `set_config`, and whether they are local. `constants` are the numbers of the
+    parameters that have to be constants: a batch that is run has been planned with their values. `indexed` is the same
+    query over indexes, if some serve it.
     """
 
     sql: str
     parameters: tuple[Type, ...]
     origins: tuple[Origin | None, ...] = ()
     is_constant: bool = False
-    sets: tuple[tuple[str, str], ...] = ()
+    sets: tuple[tuple[str, str, bool], ...] = ()
+    constants: frozenset[int] = frozenset()
     indexed: Indexed | None = None
 
     @property
@@ -99,10 +105,11 @@ def plan_query(
     environment: Environment,
     oids: tuple[int, ...] = (),
     parameters: tuple[Type, ...] | None = None,
+    values: Mapping[int, object] | None = None,
 ) -> Batch:
     """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown.
 
-    `parameters` are their types where they are known already.
+    `parameters` are their types where they are known already, `values` those of the ones that have to be constants.
     """
     check_reads(tree, environment)
     tree = prepared(tree, environment)
@@ -113,10 +120,12 @@ def plan_query(
     tree = expand_windows(canonical(tree))
     if parameters is None:
         parameters = infer(tree, environment, oids)
+    constants = constant_parameters(tree)
+    tree = pg_compat.with_settings(with_constants(tree, values) if constants else tree)
     sets = pg_compat.set_config_calls(tree)
     indexed = _indexed(tree, environment, parameters)
     sql = finish(resolve_tables(tree, environment), environment, parameters)
-    return Batch(sql, parameters, found, is_constant, sets, indexed)
+    return Batch(sql, parameters, found, is_constant, sets, constants, indexed)
 
 
 def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Indexed | None:
@@ -187,7 +196,7 @@ def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
 def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
     """DuckDB's text of a tree whose tables are resolved."""
     path = environment.scope.path
-    rewritten = pg_compat.rewrite(expand_ties(tree), environment.is_system, environment.settings, path)
+    rewritten = pg_compat.rewrite(expand_unnests(expand_ties(tree)), environment.is_system, environment.settings, path)
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (
@@ -232,15 +241,41 @@ def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | No
     if user.is_super:
         return
     _check_functions(tree, environment)
-    for table in base_tables(tree):
-        name = name_of(table)
-        relation = None if table is written else find_relation(name, environment)
-        if relation is None:
-            continue
-        check_relation(catalog, user, relation, "SELECT", name.position)
+    read = {
+        id(table): (table, relation)
+        for table in base_tables(tree)
+        if table is not written and (relation := find_relation(name_of(table), environment)) is not None
+    }
+    check_columns_read(tree, environment, read.values())
+    for table, relation in read.values():
         if relation.is_view:
             inner = replace(environment, scope=scope_of(relation), user=catalog.users[relation.owner])
             check_reads(reference(relation, table.copy(), catalog).this, inner)
+
+
+def check_columns_read(tree: exp.Expr, environment: Environment, read: Iterable[tuple[exp.Table, Relation]]) -> None:
+    """Raise Error 42501 unless the user may read these relations, or the columns of them that the statement reads."""
+    user, catalog = environment.user, environment.catalog
+    in_parts: dict[int, tuple[exp.Table, Relation]] = {}
+    for table, relation in read:
+        may_all = holds(catalog, user, relation.securable, "SELECT")
+        if not may_all and holds_any(catalog, user, relation, "SELECT"):
+            in_parts[id(table)] = table, relation
+        else:
+            check_relation(catalog, user, relation, "SELECT", name_of(table).position)
+    if not in_parts:
+        return
+    named = {node: tuple(column.name for column in relation.visible) for node, (_, relation) in in_parts.items()}
+    columns = columns_read(tree, named)
+    for node, (table, relation) in in_parts.items():
+        # No column is as good as one that may be read, which there is.
+        names = () if columns is None else columns[node] or _readable_columns(environment, relation)
+        check_relation(catalog, user, relation, "SELECT", name_of(table).position, names)
+
+
+def _readable_columns(environment: Environment, relation: Relation) -> list[str]:
+    thing, names = relation.securable, [column.name for column in relation.visible]
+    return [name for name in names if holds(environment.catalog, environment.user, thing, "SELECT", column=name)]
 
 
 def _check_functions(tree: exp.Expr, environment: Environment) -> None:

@@ -6,7 +6,7 @@ transaction does, goes in steps: a query of the rows to change, whose result is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -19,6 +19,7 @@ from planner.batch.parameters import assigned_values, parameter_number
 from planner.batch.query import (
     Batch,
     Environment,
+    check_columns_read,
     check_reads,
     finish,
     infer,
@@ -75,13 +76,29 @@ class Change:
         return ", ".join(str(number) for number, name in enumerate(self.whens, start=1) if name == action)
 
 
-def resolve_target(name: Name, privilege: str, environment: Environment) -> Relation:
-    """The table a write names. Raises Error 42809 for a view, 42P01 for nothing, 42501 without the privilege."""
+def resolve_target(name: Name, privilege: str, environment: Environment, columns: Collection[str] = ()) -> Relation:
+    """The table a write names. Raises Error 42809 for a view, 42P01 for nothing, 42501 without the privilege.
+
+    That on the `columns`, which are all that is written, is enough; an INSERT that names none writes all.
+    """
     relation = resolve(environment.catalog, environment.scope, name, "table")
     if relation.kind != "table":
         raise Error(f'cannot change {relation.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
-    check_relation(environment.catalog, environment.user, relation, privilege, name.position)
+    if privilege == "INSERT" and not columns:
+        columns = [column.name for column in relation.visible]
+    check_relation(environment.catalog, environment.user, relation, privilege, name.position, columns)
     return relation
+
+
+def written_columns(statement: Insert | Update | Delete) -> tuple[str, ...]:
+    """The columns that a write names; none of a DELETE, or an INSERT of all."""
+    match statement:
+        case Insert(columns=columns):
+            return columns
+        case Update(tree=tree):
+            targets = (part for each in tree.expressions for part in (each.this.expressions or [each.this]))
+            return tuple(folded(target.this) for target in targets if isinstance(target, exp.Column))
+    return ()
 
 
 def refuse_append_only(target: Relation, name: Name) -> None:
@@ -127,8 +144,10 @@ def plan_change(
     """An UPDATE or DELETE. Raises Error 0A000 for a table that only grows or a column of the key, 42703."""
     refuse_append_only(target, statement.table)
     check_reads(statement.tree, environment, statement.tree.this)
-    if statement.returning or _reads_columns(statement.tree):
+    if statement.returning:
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
+    elif _reads_columns(statement.tree):
+        check_columns_read(statement.tree, environment, [(statement.tree.this, target)])
     tree = with_row_types(prepared(statement.tree, environment), environment.catalog, environment.scope)
     types = {column.name: column.type for column in target.visible}
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}

@@ -6,7 +6,7 @@ from catalog import errors
 from catalog.errors import Error
 from planner.parse.alter import parse_resource_group
 from planner.parse.tokens import TokenReader
-from planner.statements import AlterDatabase, CreateDatabase, DropDatabase
+from planner.statements import AlterDatabase, AlterOwner, CreateDatabase, DropDatabase, Name, RenameDatabase
 
 
 def parse_create_database(reader: TokenReader) -> CreateDatabase:
@@ -40,9 +40,18 @@ def parse_drop_database(reader: TokenReader) -> DropDatabase:
     return DropDatabase(name, if_exists, position)
 
 
-def parse_alter_database(reader: TokenReader) -> AlterDatabase:
-    """From the database's name on: `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`."""
+def parse_alter_database(reader: TokenReader) -> AlterDatabase | RenameDatabase | AlterOwner:
+    """From the database's name on: `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`,
+    `RENAME TO name` or `OWNER TO user`."""
     name, position = reader.placed_identifier()
+    if reader.accept("RENAME", "TO"):
+        new_name, new_position = reader.placed_identifier()
+        reader.finish()
+        return RenameDatabase(name, new_name, position, new_position)
+    if reader.accept("OWNER", "TO"):
+        owner = AlterOwner("database", Name(None, None, name, position), *reader.placed_identifier())
+        reader.finish()
+        return owner
     group: str | None = None
     if reader.accept("SET", "RESOURCE_GROUP"):
         if not reader.accept("TO"):
@@ -52,7 +61,7 @@ def parse_alter_database(reader: TokenReader) -> AlterDatabase:
         raise Error(
             "this ALTER DATABASE is not supported",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="SET RESOURCE_GROUP and RESET RESOURCE_GROUP are.",
+            hint="RENAME TO, OWNER TO, SET RESOURCE_GROUP and RESET RESOURCE_GROUP are.",
             position=reader.offset + 1,
         )
     reader.accept("DEFERRED")

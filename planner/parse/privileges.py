@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.users import PRIVILEGES
+from catalog.users import COLUMN_PRIVILEGES, PRIVILEGES
 from planner.parse.tokens import TokenReader
-from planner.statements import ChangePrivileges, Name
+from planner.statements import ChangeMembership, ChangePrivileges, Name, Privilege
 
 _KNOWN = frozenset(privilege for privileges in PRIVILEGES.values() for privilege in privileges)
 # What ALL … IN SCHEMA may name.
@@ -19,10 +19,20 @@ _PLURALS = {
 }
 
 
-def parse_grant(reader: TokenReader) -> ChangePrivileges:
-    """`GRANT {ALL [PRIVILEGES] | privilege, …} ON … TO user, … [WITH GRANT OPTION] [GRANTED BY user]`."""
+def parse_grant(reader: TokenReader) -> ChangePrivileges | ChangeMembership:
+    """`GRANT {ALL [PRIVILEGES] | privilege [(column, …)], …} ON … TO user, … [WITH GRANT OPTION] [GRANTED BY user]`,
+    or `GRANT role, … TO user, … [WITH ADMIN OPTION] [GRANTED BY user]`."""
     reader.expect("GRANT")
     privileges = _privileges(reader)
+    if reader.peek() == "TO":
+        roles = _roles(reader, privileges)
+        reader.expect("TO")
+        members = reader.comma_separated(reader.placed_identifier)
+        admin_option = reader.accept("WITH", "ADMIN", "OPTION")
+        granted_by = _granted_by(reader)
+        reader.finish()
+        return ChangeMembership(False, roles, members, admin_option, granted_by)
+    _check(privileges)
     kind, names, all_in = _things(reader)
     reader.expect("TO")
     users = reader.comma_separated(reader.placed_identifier)
@@ -34,11 +44,22 @@ def parse_grant(reader: TokenReader) -> ChangePrivileges:
     )
 
 
-def parse_revoke(reader: TokenReader) -> ChangePrivileges:
-    """`REVOKE [GRANT OPTION FOR] … ON … FROM user, … [GRANTED BY user] [CASCADE | RESTRICT]`."""
+def parse_revoke(reader: TokenReader) -> ChangePrivileges | ChangeMembership:
+    """`REVOKE [GRANT OPTION FOR] … ON … FROM user, … [GRANTED BY user] [CASCADE | RESTRICT]`, or
+    `REVOKE [ADMIN OPTION FOR] role, … FROM user, …` with the same end."""
     reader.expect("REVOKE")
     grant_option = reader.accept("GRANT", "OPTION", "FOR")
+    admin_option = not grant_option and reader.accept("ADMIN", "OPTION", "FOR")
     privileges = _privileges(reader)
+    if admin_option or (not grant_option and reader.peek() == "FROM"):
+        roles = _roles(reader, privileges)
+        reader.expect("FROM")
+        members = reader.comma_separated(reader.placed_identifier)
+        granted_by = _granted_by(reader)
+        reader.cascade()
+        reader.finish()
+        return ChangeMembership(True, roles, members, admin_option, granted_by)
+    _check(privileges)
     kind, names, all_in = _things(reader)
     reader.expect("FROM")
     users = reader.comma_separated(reader.placed_identifier)
@@ -48,23 +69,33 @@ def parse_revoke(reader: TokenReader) -> ChangePrivileges:
     return ChangePrivileges(True, privileges, kind, names, users, all_in, grant_option, cascade, granted_by)
 
 
-def _privileges(reader: TokenReader) -> tuple[tuple[str, int], ...]:
-    """Raises Error 0A000 for privileges on columns, and for roles, which nobody can be a member of."""
+def _privileges(reader: TokenReader) -> tuple[Privilege, ...]:
+    """Privileges, or names of roles; none for ALL."""
+    position = reader.offset + 1
     if reader.accept("ALL"):
         reader.accept("PRIVILEGES")
-        return ()
-    found = reader.comma_separated(reader.placed_identifier)
-    if reader.peek() == "(":
-        message = "privileges on columns are not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
-    if reader.peek() in ("TO", "FROM"):
-        message = "membership of a role in another is not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=found[0][1])
-    for privilege, position in found:
-        if privilege.upper() not in _KNOWN:
-            message = f'unrecognized privilege type "{privilege}"'
-            raise Error(message, errors.SYNTAX_ERROR, position=position)
-    return tuple((privilege.upper(), position) for privilege, position in found)
+        columns = _columns(reader)
+        return tuple(Privilege(name, position, columns) for name in COLUMN_PRIVILEGES) if columns else ()
+    return reader.comma_separated(lambda: Privilege(*reader.placed_identifier(), _columns(reader)))
+
+
+def _columns(reader: TokenReader) -> tuple[tuple[str, int], ...]:
+    return reader.parenthesised(reader.placed_identifier) if reader.peek() == "(" else ()
+
+
+def _roles(reader: TokenReader, named: tuple[Privilege, ...]) -> tuple[tuple[str, int], ...]:
+    """Names of roles, which have no columns and are not ALL. Raises Error 42601."""
+    if not named or any(each.columns for each in named):
+        raise reader.syntax_error()
+    return tuple((each.name, each.position) for each in named)
+
+
+def _check(privileges: tuple[Privilege, ...]) -> None:
+    """Raise Error 42601 for what is no privilege of anything."""
+    for privilege in privileges:
+        if privilege.name.upper() not in _KNOWN:
+            message = f'unrecognized privilege type "{privilege.name}"'
+            raise Error(message, errors.SYNTAX_ERROR, position=privilege.position)
 
 
 def _things(reader: TokenReader) -> tuple[str | None, tuple[Name, ...], bool]:

@@ -62,6 +62,8 @@ def _option(reader: TokenReader) -> UserOption | None:
     position = reader.offset + 1
     if reader.accept("ENCRYPTED", "PASSWORD") or reader.accept("PASSWORD"):
         return UserOption("password", None if reader.accept("NULL") else Password(reader.string()), position)
+    if reader.accept("VALID", "UNTIL"):
+        return UserOption("valid_until", reader.string(), position)
     word = reader.peek()
     bare = word.removeprefix("NO")
     if bare in _FLAGS:
@@ -76,6 +78,6 @@ def _option(reader: TokenReader) -> UserOption | None:
 
 
 _UNSUPPORTED = (
-    "NOINHERIT", "REPLICATION", "BYPASSRLS", "CONNECTION", "VALID", "IN", "ROLE", "ADMIN", "USER", "SYSID", "OAUTH",
+    "NOINHERIT", "REPLICATION", "BYPASSRLS", "CONNECTION", "IN", "ROLE", "ADMIN", "USER", "SYSID", "OAUTH",
     "NOADMIN", "SET", "RESET",
 )  # fmt: skip

@@ -1,0 +1,57 @@
+"""Functions in FROM that DuckDB or sqlglot reads otherwise than PostgreSQL, as the queries they stand for."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+_ORDINALITY = "ordinality"
+
+
+def expand_unnests(tree: exp.Expr) -> exp.Expr:
+    """`unnest(a, b)` in FROM: the arrays' elements side by side, as many rows as the longest has. Changes the tree."""
+    for unnest in list(tree.find_all(exp.Unnest)):
+        if len(unnest.expressions) > 1 and isinstance(unnest.parent, exp.From | exp.Join | exp.Lateral):
+            _replace(unnest, _side_by_side(unnest))
+    return tree
+
+
+def _side_by_side(unnest: exp.Unnest) -> exp.Select:
+    arrays = unnest.expressions
+    items: list[exp.Expr] = [exp.alias_(exp.Explode(this=array.copy()), "unnest", quoted=True) for array in arrays]
+    if unnest.args.get("offset"):
+        lengths = [exp.Anonymous(this="len", expressions=[array.copy()]) for array in arrays]
+        longest = exp.Anonymous(this="greatest", expressions=[exp.Literal.number(0), *lengths])
+        numbers = exp.Anonymous(this="generate_series", expressions=[exp.Literal.number(1), longest])
+        items.append(exp.alias_(exp.Explode(this=numbers), _ORDINALITY, quoted=True))
+    return exp.select(*items)
+
+
+def expand_series(tree: exp.Expr) -> exp.Expr:
+    """`generate_series(..)` in FROM as a query that has its column, for what finds types. Changes the tree."""
+    for series in list(tree.find_all(exp.ExplodingGenerateSeries)):
+        source = series.parent
+        if not isinstance(source, exp.Table | exp.Lateral):
+            continue
+        alias = source.args.get("alias")
+        name = alias.name if alias is not None and not alias.columns and alias.name else "generate_series"
+        items: list[exp.Expr] = [exp.alias_(series.copy(), name, quoted=True)]
+        if source.args.get("ordinality"):
+            items.append(exp.alias_(exp.cast(exp.null(), "bigint"), _ORDINALITY, quoted=True))
+        _replace(source, exp.select(*items))
+    return tree
+
+
+def _replace(source: exp.Expr, query: exp.Select) -> None:
+    """Put a query where a function stands, under its alias and with the names that this gives the columns."""
+    alias = source.args.get("alias")
+    named = alias.copy() if alias is not None else None
+    offset = source.args.get("offset")
+    if isinstance(offset, exp.Identifier) and named is not None:  # sqlglot takes it from the column list
+        named.append("columns", offset.copy())
+    if named is None and not isinstance(source.parent, exp.Lateral):
+        named = exp.TableAlias(this=exp.to_identifier(query.selects[0].alias))
+    subquery = exp.Subquery(this=query, alias=named)
+    for argument in ("joins", "laterals"):
+        if source.args.get(argument):
+            subquery.set(argument, source.args[argument])
+    source.replace(subquery)

@@ -1,0 +1,77 @@
+"""ALTER DATABASE: another name and another owner. Answers agree with PostgreSQL 15.18."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from servers import Server, refused, wait_until
+
+Connection = psycopg.Connection[Any]
+
+
+def _renamed(root: Connection, old: str, new: str) -> bool:
+    """Whether the rename went through: a connection that was just closed may still count."""
+    try:
+        return root.execute(f"ALTER DATABASE {old} RENAME TO {new}").statusmessage == "ALTER_DATABASE"
+    except psycopg.errors.ObjectInUse:
+        return False
+
+
+@pytest.mark.long
+def test_rename(server: Server) -> None:
+    with server.connect() as root:
+        root.execute("CREATE DATABASE shop")
+        with server.connect(dbname="shop") as inside:
+            inside.execute(
+                "CREATE SCHEMA s; CREATE TABLE shop.s.t (a int PRIMARY KEY); INSERT INTO s.t VALUES (1), (2)"
+            )
+            inside.execute("CREATE VIEW s.v AS SELECT shop.s.t.a FROM shop.s.t WHERE shop.s.t.a > 1")
+            inside.execute('CREATE MATERIALIZED VIEW "shop".s.m AS SELECT count(*) AS n FROM "shop".s.v')
+            error = refused(root, "ALTER DATABASE shop RENAME TO store")
+            assert (error.sqlstate, error.diag.message_primary) == (
+                "55006",
+                'database "shop" is being accessed by other users',
+            )
+            assert error.diag.message_detail == "There is 1 other session using the database."
+        assert wait_until(lambda: _renamed(root, "shop", "store"), timeout=10)
+    server.kill()
+    again = Server(server.data)
+    try:
+        with pytest.raises(psycopg.OperationalError, match='database "shop" does not exist'):
+            again.connect(dbname="shop")
+        with again.connect(dbname="store") as inside:
+            assert inside.execute("SELECT a FROM store.s.v").fetchall() == [(2,)]
+            inside.execute("INSERT INTO store.s.t VALUES (3); FLUSH")
+            assert inside.execute("SELECT n FROM s.m").fetchall() == [(2,)]
+            shown = inside.execute("SHOW CREATE MATERIALIZED VIEW s.m").fetchone() or ()
+            assert "store.s.v" in shown[1] and "shop" not in shown[1]
+            inside.execute("DROP SCHEMA s CASCADE")
+    finally:
+        again.kill()
+
+
+def test_rename_refused(module_server: Server) -> None:
+    with module_server.connect() as root:
+        root.execute("CREATE DATABASE one; CREATE DATABASE two; CREATE USER guest; CREATE USER maker CREATEDB")
+        for user, sql, sqlstate, message in (
+            ("root", "ALTER DATABASE one RENAME TO two", "42P04", 'database "two" already exists'),
+            ("root", "ALTER DATABASE nothing RENAME TO x", "3D000", 'database "nothing" does not exist'),
+            ("root", "ALTER DATABASE dev RENAME TO x", "0A000", "current database cannot be renamed"),
+            ("guest", "ALTER DATABASE one RENAME TO x", "42501", "must be owner of database one"),
+            ("guest", "ALTER DATABASE one OWNER TO guest", "42501", "must be owner of database one"),
+            ("root", "ALTER DATABASE one OWNER TO nobody", "42704", 'role "nobody" does not exist'),
+        ):
+            with module_server.connect(user=user) as own:
+                error = refused(own, sql)
+            assert (error.sqlstate, error.diag.message_primary) == (sqlstate, message), sql
+        root.execute("ALTER DATABASE one OWNER TO guest")
+        owner = "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = 'one'"
+        assert root.execute(owner).fetchone() == ("guest",)
+        with module_server.connect(user="guest") as guest:
+            assert refused(guest, "ALTER DATABASE one RENAME TO x").sqlstate == "42501"  # wants CREATEDB
+        root.execute("ALTER DATABASE one OWNER TO maker")
+        with module_server.connect(user="maker") as maker:
+            maker.execute("ALTER DATABASE one RENAME TO uno; DROP DATABASE uno")
+        root.execute("DROP DATABASE two")
