@@ -15,6 +15,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -44,6 +45,8 @@ class Lake:
         self.spill_path = self.directory / "spill"
         self._lock_file = _lock_directory(self.directory)
         self._commit_lock = threading.RLock()
+        self._end_lock = threading.Lock()  # held while a COMMIT runs
+        self._newest: int | None = None
         self._table_locks: dict[LakeTable, threading.Lock] = {}
         self._writing: dict[LakeTable, float] = {}
         self.pinned: list[int] = []  # snapshots that clients go on reading
@@ -162,7 +165,9 @@ class Lake:
         time_us = max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self.commit_time_us = time_us
-        cursor.execute("COMMIT")
+        with self._end_lock:
+            self._newest = None
+            cursor.execute("COMMIT")
         with self._committed:
             self.commits += 1
             self._committed.notify_all()
@@ -181,6 +186,24 @@ class Lake:
                 self._writing[table] = time.monotonic()
                 held.callback(self._writing.pop, table)
             yield
+
+    def newest(self, cursor: Cursor, patience_s: float = -1) -> int:
+        """The id of the newest committed snapshot, without a question to the lake while that is the same one.
+
+        Waits for a COMMIT that runs, since others may see already what it commits; raises TimeoutError when it takes
+        longer than `patience_s`, where that is given. The lake is written by the two kinds of transactions here, and
+        by nobody else.
+        """
+        if not self._end_lock.acquire(timeout=patience_s):
+            raise TimeoutError
+        try:
+            if self._newest is None:
+                row = cursor.execute(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot").fetchone()
+                assert row is not None
+                self._newest = row[0]
+            return self._newest
+        finally:
+            self._end_lock.release()
 
     def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable) -> None:
         """Delete the files of a table that no snapshot knows, while nobody writes it.
@@ -245,15 +268,10 @@ class Lake:
 
     def changed_tables(self, cursor: Cursor, after: int, upto: int) -> ChangedTables:
         """The tables whose rows changed in snapshots `after < s <= upto`, as (lake schema, table), and how."""
-        rows = cursor.execute(
-            f"SELECT changes_made FROM {METADATA}.ducklake_snapshot_changes WHERE snapshot_id > ? AND snapshot_id <= ?",
-            [after, upto],
-        ).fetchall()
         kinds: dict[int, bool] = {}
-        for (changes,) in rows:
-            for kind, table_id in re.findall(r"(\w+):(\d+)", changes or ""):
-                if kind in _ROW_CHANGES:
-                    kinds[int(table_id)] = kinds.get(int(table_id), False) or _ROW_CHANGES[kind]
+        for change in changes_made(cursor, after, upto):
+            if change.kind in ROW_CHANGES:
+                kinds[change.table_id] = kinds.get(change.table_id, False) or ROW_CHANGES[change.kind]
         if not kinds:
             return {}
         names = cursor.execute(
@@ -274,7 +292,7 @@ class Lake:
 ChangedTables = dict[tuple[str, str], bool]
 
 # DuckLake's words in `changes_made` for changes of rows, and whether they take rows away.
-_ROW_CHANGES = {
+ROW_CHANGES = {
     "inserted_into_table": False,
     "inlined_insert": False,
     "deleted_from_table": True,
@@ -292,6 +310,29 @@ def _last_commit_time(cursor: Cursor) -> int:
 
 def _by_name(table: LakeTable) -> tuple[str, str]:
     return table.schema, table.name
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that a snapshot has done to a table, in DuckLake's word for it, and the lake's number of the table."""
+
+    snapshot: int
+    kind: str
+    table_id: int
+
+
+def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
+    """What the snapshots `after < s <= upto` have done to tables, as far as they are not forgotten."""
+    rows = cursor.execute(
+        f"SELECT snapshot_id, changes_made FROM {METADATA}.ducklake_snapshot_changes "
+        "WHERE snapshot_id > ? AND snapshot_id <= ?",
+        [after, upto],
+    ).fetchall()
+    return [
+        Change(snapshot, kind, int(table_id))
+        for snapshot, changes in rows
+        for kind, table_id in re.findall(r"(\w+):(\d+)", changes or "")
+    ]
 
 
 def rollback(cursor: Cursor) -> None:

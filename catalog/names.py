@@ -9,6 +9,9 @@ from functools import lru_cache
 DEFAULT_DATABASE = "dev"
 DEFAULT_SCHEMA = "public"
 SYSTEM_SCHEMA = "sparkwave"
+# DuckDB's own database, which goes with the process, and the schema in it of copies of relations.
+MEMORY = "memory"
+SERVING_SCHEMA = "serving"
 # What a session calls the schema of its temporary tables, which is this with a number behind it.
 TEMPORARY_SCHEMA = "pg_temp"
 
@@ -80,3 +83,8 @@ class LakeTable:
 def system_table(name: str) -> str:
     """One of Sparkwave's own relations."""
     return f"lake.{SYSTEM_SCHEMA}.{quote(name)}"
+
+
+def copy_name(relation_id: int) -> str:
+    """What the copy in memory of a relation is called in its schema."""
+    return f"r{relation_id}"

@@ -188,6 +188,28 @@ def _cursors(session: Session) -> str:
     )
 
 
+def _serving_cache(session: Session) -> str:
+    catalog = session.context.store.catalog
+    snapshot, copies = session.context.serving.copies
+    found = ((copy, catalog.by_id.get(copy.relation.id, copy.relation)) for copy in copies)
+    return _as_json(
+        [
+            {
+                "relation_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "relation_name": relation.name,
+                "rows": copy.rows,
+                "bytes": copy.bytes,
+                "snapshot": snapshot,
+                "hits": copy.hits,
+                "since": copy.since,
+            }
+            for copy, relation in found
+        ]
+    )
+
+
 def _process_id(session: Session) -> str:
     return str(session.backend.process_id) if session.backend else "0"
 
@@ -197,4 +219,5 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_prepared_statements": _prepared_statements,
     "pg_cursors": _cursors,
     "pg_backend_pid": _process_id,
+    "rw_serving_cache": _serving_cache,
 }

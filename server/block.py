@@ -10,8 +10,8 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake, is_conflict, table_changes
 from catalog.model import Catalog, Relation
-from catalog.names import LakeTable, quote
-from planner.batch.query import MEMORY, overlay_name
+from catalog.names import MEMORY, LakeTable, quote
+from planner.batch.query import overlay_name
 from planner.batch.write import ROW
 from server.portal import Portal
 from server.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, lake_names_of, listed, names_of

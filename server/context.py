@@ -19,6 +19,7 @@ from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
 from executor.plans import Plans
 from executor.retention import Retention
+from executor.serving import Serving
 from executor.sinks import Sinks
 from executor.sources.reader import Sources
 from executor.work import Settings
@@ -44,6 +45,7 @@ class Context:
     jobs: Jobs
     retention: Retention
     sources: Sources
+    serving: Serving
     system_views: SystemViews
     plan_cache: PlanCache
     activity: Activity
@@ -56,6 +58,7 @@ class Context:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
         self.retention.stop()
         self.sources.stop()
+        self.serving.stop()
         self.jobs.close()
         self.coordinator.stop()
         self.groups.close()
@@ -155,6 +158,8 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     coordinator.notify()
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
     retention.start()
+    serving = Serving(store, lambda: int(parameter("serving_cache_mib")) << 20)
+    serving.start()
     if config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
     activity = Activity()
@@ -162,7 +167,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
     sources.start()
     return Context(
-        config, lake, store, plans, groups, coordinator, jobs, retention, sources, views, PlanCache(), activity
+        config, lake, store, plans, groups, coordinator, jobs, retention, sources, serving, views, PlanCache(), activity
     )
 
 

@@ -71,11 +71,13 @@ class Conversation:
         self._channel = channel
         session.notify = self._notify
         self._skipping = False  # after an error, until Sync
+        self.is_ready = False  # the client has been told so and has sent nothing since: time limits of waiting count
         self._names = session.names
         self._reported: dict[str, str] = {}
 
     def handle(self, code: bytes, body: bytes) -> None:
         """Act on one message. Raises Fatal for one that ends the connection, Disconnected when the client left."""
+        self.is_ready = False
         handler = _HANDLERS.get(code)
         if handler is None:
             raise Fatal(Error(f"invalid frontend message type {code[0]}", PROTOCOL_VIOLATION))
@@ -98,6 +100,7 @@ class Conversation:
         """ReadyForQuery, and out with everything."""
         self._send(m.READY_FOR_QUERY, self._session.transaction_status())
         self._channel.flush()
+        self.is_ready = True
 
     def report_parameters(self) -> None:
         """ParameterStatus for what has changed since it was last sent."""

@@ -41,6 +41,7 @@ from server import (
 )
 from server.activity import Backend
 from server.context import Context
+from server.literals import by_literal, prepare_lookup
 from server.plan_cache import parse, split
 from server.portal import Names
 from server.prepared import Prepared, is_execute, places
@@ -63,7 +64,7 @@ def _execute(session: Session, statement: statements.Execute) -> Result:
         raise Error("a prepared EXECUTE cannot be executed by name", errors.FEATURE_NOT_SUPPORTED)
     values = prepared.arguments(session, statement, target)
     try:
-        return run(session, target.prepared.statement, target.prepared.oids, values)
+        return run(session, target.prepared.statement, target.prepared.oids, target.prepared.constants or values)
     except Error as error:
         error.position = None  # it counted in the text of the PREPARE
         raise
@@ -162,9 +163,15 @@ class Client:
         return self._session.names
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
-        return split(sql)
+        single = by_literal(sql)
+        return split(sql) if single is None else ((single.text, 0),)
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
+        given = by_literal(sql)
+        lookup = prepare_lookup(self._session, given) if given is not None else None
+        if lookup is not None:
+            atomic.check_failed(self._session, lookup.statement)
+            return lookup
         statement = parse(sql)
         atomic.check_failed(self._session, statement)
         return Prepared(self._session, statement, parameter_oids, sql)
@@ -174,7 +181,7 @@ class Client:
         if self._session.backend is not None:
             self._session.backend.begin(prepared.text)
         with self._session.statement():
-            return run(self._session, prepared.statement, prepared.oids, values)
+            return run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
 
     def begin_implicit(self) -> None:
         if self._session.block is None and atomic.applies(self._session):

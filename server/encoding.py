@@ -29,7 +29,11 @@ FEW_ROWS = 8
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch in pieces whose encoded form stays far below Arrow's 2 GiB for one array."""
-    width = batch.nbytes // batch.num_rows + 1 if batch.num_rows else 1
+    if batch.num_rows <= 1:  # whose size takes longer to tell than to encode
+        if batch.num_rows:
+            yield batch
+        return
+    width = batch.nbytes // batch.num_rows + 1
     step = max(1, min(ROWS_PER_SLICE, BYTES_PER_SLICE // width))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)

@@ -59,9 +59,8 @@ class Plan:
     def is_valid(self, environment: Environment) -> bool:
         """Whether it would be made again in an environment."""
         settings = environment.settings
-        return _same(self.environment, environment) and all(
-            settings[name] == value for name, value in self.read.items()
-        )
+        is_same = environment is self.environment or _same(self.environment, environment)
+        return is_same and all(settings[name] == value for name, value in self.read.items())
 
 
 _COMPARED = tuple(part.name for part in fields(Environment) if part.name not in ("catalog", "settings"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ class Statement:
         inferred = (type.oid for type in self.prepared.parameters)
         return tuple(own or other for own, other in zip(given, inferred, strict=False))
 
-    @property
+    @cached_property
     def wire_types(self) -> tuple[Type, ...]:
         """How the client encodes each parameter, which may differ from the type it is used as."""
         return tuple(

@@ -49,12 +49,16 @@ def places(statement: Statement) -> Iterator[None]:
 
 @dataclass
 class Prepared:
-    """A statement and, once asked for, what it takes and returns. See `server.result.Prepared`."""
+    """A statement and, once asked for, what it takes and returns. See `server.result.Prepared`.
+
+    `constants` are the values of its parameters where the text had them and the client gives none.
+    """
 
     session: Session
     statement: Statement
     oids: tuple[int, ...]
     text: str = ""  # as the client sent it
+    constants: tuple[object, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -62,6 +66,8 @@ class Prepared:
 
     @functools.cached_property
     def parameters(self) -> tuple[Type, ...]:
+        if self.constants:
+            return ()
         match self.statement:
             case statements.Query() | statements.DeclareCursor() as query:
                 return queries.plan(self.session, query, self.oids).batch.parameters

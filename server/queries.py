@@ -24,13 +24,14 @@ from planner.streaming import streaming_of
 from server import distributed, dml
 from server.plan_cache import Plan
 from server.result import Result
+from server.serving import serve
 from server.session import Session, rows_result
 from server.time_travel import at_epoch, environment_at, told
 from server.variables import SESSION
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Run a query on DuckDB over the lake; the rows are those of one snapshot. `set_config` in it takes effect."""
+    """Run a query over copies, the lake, or on Spark; its rows are of one snapshot. `set_config` in it takes effect."""
     planned = plan(session, statement, oids, values)
     versions = planned.environment.versions
     for name, value, is_local in planned.batch.sets:
@@ -45,7 +46,7 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
     if on_spark is not None:
         return distributed.run(session, on_spark, planned)
     if not versions:
-        return session.run(planned, values)
+        return serve(session, planned, values) or session.run(planned, values)
     with told(session, versions):
         return session.run(planned, values)
 

@@ -76,6 +76,7 @@ class Session:
             raise permission_denied(f'permission denied for database "{self.database}"')
         self._variables: dict[str, str] = {}
         self._reported: dict[str, str] | None = None
+        self._environment: Environment | None = None  # the last one, as long as no variable is set
         self._reported_defaults: dict[str, str] = {}
         self._cancelled = threading.Event()
         self._cancel_reason = ""
@@ -142,7 +143,7 @@ class Session:
         if variable.name == "atomic_transactions" and (self.names.in_block or self.block is not None):
             message = f"{variable.name} cannot be set in a transaction block"
             raise Error(message, errors.ACTIVE_TRANSACTION, hint="Set it by itself, before BEGIN.")
-        self._reported = None
+        self._reported = self._environment = None
         if value is None:
             self._variables.pop(variable.name, None)
         else:
@@ -155,11 +156,11 @@ class Session:
 
     @variables.setter
     def variables(self, values: dict[str, str]) -> None:
-        self._variables, self._reported = dict(values), None
+        self._variables, self._reported, self._environment = dict(values), None, None
 
     def reset_all(self) -> None:
         self._variables.clear()
-        self._reported = None
+        self._reported = self._environment = None
 
     def flag(self, name: str) -> bool:
         return self.get(name) == "true"
@@ -189,8 +190,21 @@ class Session:
 
     @property
     def environment(self) -> Environment:
-        """What statements are planned against now."""
+        """What statements are planned against now. The same object while it is the same, outside of atomic blocks."""
         pinned = self.pinned or Pinned(None, self.context.store.catalog)
+        if self.block is not None:  # has overlays
+            return self._make_environment(pinned)
+        last = self._environment
+        if (
+            last is None
+            or last.catalog is not pinned.catalog
+            or last.snapshot != pinned.snapshot
+            or last.scope.temporary != self.temporary_schema
+        ):
+            last = self._environment = self._make_environment(pinned)
+        return last
+
+    def _make_environment(self, pinned: Pinned) -> Environment:
         return Environment(
             pinned.catalog,
             self.scope,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
+from functools import lru_cache
 
 from catalog.names import parse_search_path, quote_if_needed
 from planner.parallelism import LARGEST
@@ -82,6 +83,7 @@ def duration_text(milliseconds: int) -> str:
     return f"{milliseconds // int(_MILLISECONDS[unit])}{unit}"
 
 
+@lru_cache(maxsize=256)
 def milliseconds(shown: str) -> int:
     """The length of what `duration` gives."""
     match = re.fullmatch(r"(\d+)([a-z]+)", shown)

@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 FLUSH_AT = 64 << 10
 READ_AT_ONCE = 1 << 20
+HEADER = struct.Struct("!cI")  # of a message: its code and its length
 STARTUP_SECONDS = 60  # Postgres' authentication_timeout
 MAX_STARTUP_BYTES = 10_000  # Postgres' MAX_STARTUP_PACKET_LENGTH
 LINGER_SECONDS = 2.0
@@ -197,14 +198,14 @@ class WireHandler(BuenaVistaHandler):
 
     def _converse(self, conversation: Conversation) -> None:
         while not self.terminating:
-            code, body = self._next_message()
+            code, body = self._next_command() if conversation.is_ready else self.read_message()
             if code == m.TERMINATE:
                 return
             conversation.handle(code, body)
         raise Disconnected
 
-    def _next_message(self) -> tuple[bytes, bytes]:
-        """The next message, or Fatal when the client has been silent for longer than it may."""
+    def _next_command(self) -> tuple[bytes, bytes]:
+        """The first message after ReadyForQuery, or Fatal when the client has been silent for longer than it may."""
         assert self.session is not None
         limit = self.session.idle_limit()
         if limit is None:
@@ -212,7 +213,7 @@ class WireHandler(BuenaVistaHandler):
         seconds, error = limit
         self.connection.settimeout(seconds)
         try:
-            code = self._read(1)
+            header = self._read(HEADER.size)
         except Disconnected as gone:
             if isinstance(gone.__cause__, TimeoutError) and not self.terminating:
                 raise Fatal(error) from gone
@@ -220,7 +221,7 @@ class WireHandler(BuenaVistaHandler):
         finally:
             with suppress(OSError):
                 self.connection.settimeout(None)
-        return self._read_body(code)
+        return self._read_body(header)
 
     def _cancel_other(self, body: bytes) -> None:
         """Cancel the statement of the client whose BackendKeyData this is; there is no answer either way."""
@@ -248,10 +249,10 @@ class WireHandler(BuenaVistaHandler):
     # The channel
 
     def read_message(self) -> tuple[bytes, bytes]:
-        return self._read_body(self._read(1))
+        return self._read_body(self._read(HEADER.size))
 
-    def _read_body(self, code: bytes) -> tuple[bytes, bytes]:
-        (length,) = struct.unpack("!I", self._read(4))
+    def _read_body(self, header: bytes) -> tuple[bytes, bytes]:
+        code, length = HEADER.unpack(header)
         if length < 4:
             raise Fatal(Error(f"invalid message length {length}", PROTOCOL_VIOLATION))
         if length > self.message_limit:

@@ -25,6 +25,14 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('pg_cursors')::VARCHAR, '[]')
     "name": "VARCHAR", "statement": "VARCHAR", "is_holdable": "BOOLEAN", "is_binary": "BOOLEAN",
     "creation_time": "TIMESTAMPTZ"}]')) AS r);
 
+-- Beyond RisingWave: the relations that are copied in memory (executor/serving.py), up to which snapshot of the lake.
+-- `hits` counts the queries over each copy.
+CREATE OR REPLACE VIEW rwc.rw_serving_cache AS
+SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.rows, r.bytes, r.snapshot, r.hits, r.since
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_serving_cache')::VARCHAR, '[]'), '[{
+    "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
+    "rows": "BIGINT", "bytes": "BIGINT", "snapshot": "BIGINT", "hits": "BIGINT", "since": "TIMESTAMPTZ"}]')) AS r);
+
 CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
 CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');
 CREATE OR REPLACE MACRO pgf.pg_terminate_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'terminate');

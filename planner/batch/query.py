@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column, Relation
-from catalog.names import LakeTable
+from catalog.names import MEMORY, LakeTable
 from catalog.types import TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
@@ -22,6 +23,7 @@ from planner.batch.output_names import output_name
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
 from planner.batch.pg_names import system_schema
 from planner.batch.row_functions import expand_unnests
+from planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
 from planner.batch.time_travel import SNAPSHOT, at_versions
@@ -37,7 +39,6 @@ from planner.views import keep_arguments, reference
 
 SystemColumns = Callable[[str, str], Columns]
 LAKE = "lake"
-MEMORY = "memory"  # DuckDB's own database, which goes with the process
 _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 
 
@@ -61,7 +62,7 @@ class Batch:
     gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive. `sets` are the
     settings and values of its calls of `set_config`, and whether they are local. `constants` are the numbers of the
     parameters that have to be constants: a batch that is run has been planned with their values. `indexed` is the same
-    query over indexes, if some serve it.
+    query over indexes, if some serve it, and `served` over copies of what it reads, if that is relations as they are.
     """
 
     sql: str
@@ -71,8 +72,9 @@ class Batch:
     sets: tuple[tuple[str, str, bool], ...] = ()
     constants: frozenset[int] = frozenset()
     indexed: Indexed | None = None
+    served: Served | None = None
 
-    @property
+    @cached_property
     def reads_system(self) -> bool:
         """Whether the text names the system catalogs or their functions (or something spelled alike)."""
         return any(f"{schema}." in self.sql.replace('"', "") for schema in (*pg_compat.SCHEMAS.values(), "pgf"))
@@ -113,9 +115,10 @@ def plan_query(
     """
     check_reads(tree, environment)
     tree = prepared(tree, environment)
-    found = origins(tree, _relations(tree, environment))
+    relations, client_tree = _relations(tree, environment), tree
+    found = origins(tree, relations)
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
-    tree = with_row_types(tree, environment.catalog, environment.scope)
+    tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     name_outputs(tree)
     tree = expand_windows(canonical(tree))
     if parameters is None:
@@ -124,8 +127,12 @@ def plan_query(
     tree = pg_compat.with_settings(with_constants(tree, values) if constants else tree)
     sets = pg_compat.set_config_calls(tree)
     indexed = _indexed(tree, environment, parameters)
-    sql = finish(resolve_tables(tree, environment), environment, parameters)
-    return Batch(sql, parameters, found, is_constant, sets, constants, indexed)
+    finished = finished_tree(resolve_tables(tree, environment), environment, parameters)
+    batch = Batch(finished.sql(dialect="duckdb"), parameters, found, is_constant, sets, constants, indexed)
+    copies = None if batch.reads_system or constants else over_copies(finished)
+    if copies is None:
+        return batch
+    return replace(batch, served=Served(*copies, find_lookup(client_tree, relations, parameters)))
 
 
 def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Indexed | None:
@@ -195,6 +202,11 @@ def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
 
 def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
     """DuckDB's text of a tree whose tables are resolved."""
+    return finished_tree(tree, environment, parameters).sql(dialect="duckdb")
+
+
+def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
+    """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
     rewritten = pg_compat.rewrite(expand_unnests(expand_ties(tree)), environment.is_system, environment.settings, path)
 
@@ -208,7 +220,7 @@ def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...
             return node
         return exp.cast(node.copy(), data_type(parameters[number - 1]))
 
-    return for_duckdb(rewritten.transform(typed), lenient=False).sql(dialect="duckdb")
+    return for_duckdb(rewritten.transform(typed), lenient=False)
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:
@@ -354,6 +366,8 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
     They are listed, so that a table that is being altered is never read with other columns than it was planned with.
     """
     table_ = stored_table(relation, None, environment)
+    if relation.lake_table not in environment.overlays:
+        table_.meta[RELATION] = relation.id
     stored = exp.select(*map(_stored_column, relation.visible)).from_(table_).subquery()
     alias = table.args.get("alias")
     stored.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))

@@ -1,0 +1,56 @@
+"""What has happened to a table of the lake, for whoever keeps a copy of it.
+
+DuckLake 1.0 (ducklake.select/docs, "Data Change Feed"): the functions of the feed have the virtual columns `rowid` and
+`snapshot_id`. Found by trying, with 1.5.5: each snapshot has the id after the one before it, so forgotten ones can be
+counted; an update is a deletion and an insertion of the same row id in one snapshot.
+"""
+
+from __future__ import annotations
+
+from catalog.lake import METADATA, Cursor
+from catalog.names import LakeTable, literal
+
+# Columns of `row_history` besides the table's.
+ROW, SNAPSHOT, IS_THERE = '"?rowid"', '"?snapshot"', '"?is_there"'
+
+
+def table_number(cursor: Cursor, table: LakeTable, snapshot: int) -> int | None:
+    """The lake's number of a table, by which `changes_made` tells it; None if there is no such table."""
+    row = cursor.execute(
+        f"SELECT t.table_id FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+        "WHERE s.schema_name = $schema AND t.table_name = $name "
+        "AND s.begin_snapshot <= $snapshot AND coalesce(s.end_snapshot > $snapshot, true) "
+        "AND t.begin_snapshot <= $snapshot AND coalesce(t.end_snapshot > $snapshot, true)",
+        {"schema": table.schema, "name": table.name, "snapshot": snapshot},
+    ).fetchone()
+    return row[0] if row else None
+
+
+def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
+    """Whether none of the snapshots `after < s <= upto` is forgotten: `row_history` has all changes."""
+    row = cursor.execute(
+        f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
+    ).fetchone()
+    return row == (upto - after,)
+
+
+def row_history(table: LakeTable, columns: str, after: int, upto: int, has_deletes: bool) -> str:
+    """SQL of what became of rows in snapshots `after < s <= upto`, with `columns` as they were then.
+
+    Of the entries of a row the last one counts: that of the newest snapshot, and in it the one that is there.
+    """
+    arguments = f"'lake', {literal(table.schema)}, {literal(table.name)}, {after + 1}, {upto}"
+    kinds = {"insertions": "true", "deletions": "false"} if has_deletes else {"insertions": "true"}
+    return " UNION ALL ".join(
+        f"SELECT rowid AS {ROW}, snapshot_id AS {SNAPSHOT}, {is_there} AS {IS_THERE}, {columns} "
+        f"FROM ducklake_table_{kind}({arguments})"
+        for kind, is_there in kinds.items()
+    )
+
+
+def last_entries(history: str, columns: str) -> str:
+    """SQL of the row ids and columns of the rows that are there at the end of a history."""
+    return (
+        f"SELECT {ROW}, {columns} FROM {history} QUALIFY {IS_THERE} AND "
+        f"row_number() OVER (PARTITION BY {ROW} ORDER BY {SNAPSHOT} DESC, {IS_THERE} DESC) = 1"
+    )

@@ -1,0 +1,43 @@
+"""Rows in the order of one column, to find those with a value without a query."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from operator import methodcaller
+from typing import Any
+
+import pyarrow as pa
+
+Value = int | str
+
+
+class SortedRows:
+    """Rows of a relation as they were at a moment, and the values of the column whose rows have changed since.
+
+    Whoever changes rows adds to `changed` before anybody may see the change.
+    """
+
+    def __init__(self, column: str, rows: pa.RecordBatch, changed: set[Value]) -> None:
+        """`rows` are in the order of `column`, without NULL in it."""
+        self.column = column
+        self.changed = changed
+        self._rows = rows
+        values = rows.column(column)
+        self._is_text = not pa.types.is_integer(values.type)
+        self._values: Sequence[Any] = values if self._is_text else memoryview(values.to_numpy())
+        self._key: Callable[[Any], Any] | None = methodcaller("as_py") if self._is_text else None
+
+    @property
+    def bytes(self) -> int:
+        return self._rows.nbytes
+
+    def find(self, value: object) -> pa.RecordBatch | None:
+        """The rows with a value; None when they have changed since, or the value is of another type."""
+        if value is None:
+            return self._rows.slice(0, 0)
+        if type(value) is not (str if self._is_text else int) or value in self.changed:
+            return None
+        # Python orders texts by code points, which is the order of their bytes in UTF-8, DuckDB's.
+        start = bisect_left(self._values, value, key=self._key)
+        return self._rows.slice(start, bisect_right(self._values, value, lo=start, key=self._key) - start)

@@ -1,0 +1,34 @@
+"""A query over the copies of what it reads, where there are some (`executor.serving`); else it reads the lake."""
+
+from __future__ import annotations
+
+from catalog.lake import DuckDBError
+from server.plan_cache import Plan
+from server.result import Result
+from server.session import Session, result_columns
+
+
+def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | None:
+    """The rows of a planned query from copies; None when the lake has to be read.
+
+    So it does for what fails: a copy may have gone meanwhile, and an error is to name what the lake has.
+    """
+    served, serving = plan.batch.served, session.context.serving
+    if served is None or not serving.covers(served.relations):
+        return None
+    lookup = served.lookup
+    if lookup is not None and plan.columns is not None:
+        rows = serving.find(lookup.relation, lookup.column, values[lookup.parameter])
+        if rows is not None:
+            session.check_cancelled()
+            return Result("SELECT", plan.columns, iter((rows.select(lookup.outputs),)), counts_rows=True)
+    cursor = session.cursor()
+    try:
+        with session.running(cursor):
+            cursor.execute(served.sql, list(values) if plan.batch.parameters else None)
+    except DuckDBError:
+        cursor.close()
+        session.check_cancelled()
+        return None
+    plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
+    return session.stream(cursor, "SELECT", plan.columns)
