@@ -25,13 +25,16 @@ def comment(session: Session, statement: Comment) -> Result:
 
 
 def _index(session: Session, name: Name) -> Securable:
-    """The index of a primary key, which is its table's owner's. Raises Error 42704."""
+    """An index, also that of a primary key, which is its table's owner's. Raises Error 42704."""
     catalog = session.context.store.catalog
     path = (name.schema,) if name.schema else session.scope.path
     for schema in path:
         for relation in catalog.relations:
             if (relation.database, relation.schema, relation.key_index) == (session.database, schema, name.name):
                 return Securable("index", relation.key_index_id, name.name, relation.owner)
+        found = catalog.find(session.database, schema, name.name)
+        if found is not None and found.is_index:
+            return found.securable
     raise not_found("index", str(name), position=name.position)
 
 

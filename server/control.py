@@ -7,9 +7,10 @@ from planner.batch.query import failed_job
 from planner.bind import resolve_readable
 from planner.privileges import check_owner, permission_denied
 from planner.statements import CancelJobs, Discard, Flush, Recover, Refresh, Wait
+from server.columns import rows_result
 from server.kinds import find_of_kind
 from server.result import Result
-from server.session import Session, rows_result
+from server.session import Session
 
 
 def flush(session: Session, statement: Flush) -> Result:

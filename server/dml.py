@@ -29,9 +29,11 @@ from planner.batch.write import (
     written_columns,
 )
 from planner.statements import Delete, Insert, Merge, Truncate, Update
+from server.batches import bindings
+from server.columns import result_columns
 from server.conflicts import meets_stored
 from server.result import Result, ResultColumn
-from server.session import Session, bindings, result_columns
+from server.session import Session
 from server.staging import (
     check_not_null,
     compute_generated,

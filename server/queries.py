@@ -22,10 +22,11 @@ from planner.statements import (
 )
 from planner.streaming import streaming_of
 from server import distributed, dml
+from server.columns import rows_result
 from server.plan_cache import Plan
 from server.result import Result
 from server.serving import serve
-from server.session import Session, rows_result
+from server.session import Session
 from server.time_travel import at_epoch, environment_at, told
 from server.variables import SESSION
 

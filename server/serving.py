@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from catalog.lake import DuckDBError
+from server.columns import result_columns
 from server.plan_cache import Plan
 from server.result import Result
-from server.session import Session, result_columns
+from server.session import Session
 
 
 def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | None:

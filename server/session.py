@@ -5,24 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
-
-import pyarrow as pa
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from catalog import errors, system_views
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, is_passing, restored, rollback, translate
+from catalog.lake import Cursor, DuckDBError, rollback
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from catalog.sizes import reads_sizes, set_sizes
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
-from catalog.types import DEFAULT_NUMERIC, TEXT, Type, duckdb_type
 from catalog.users import ROOT, User
 from planner.batch.index_selection import is_kept
-from planner.batch.origins import Origin
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.privileges import holds, permission_denied
@@ -30,7 +25,9 @@ from planner.statements import Statement
 from planner.strategy import BackfillSettings
 from server.activity import Backend, variables
 from server.alarm import ALARMS
+from server.batches import BATCH_ROWS, Batches, Interruptible, RunningCursor, bindings, execute, given
 from server.block import Block
+from server.columns import described_columns, result_columns
 from server.context import Context
 from server.plan_cache import Plan, Settings
 from server.portal import Names
@@ -39,15 +36,6 @@ from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
 logger = logging.getLogger(__name__)
-
-# Rows of a batch sent to the client at once.
-BATCH_ROWS = 16_384
-
-
-class Interruptible(Protocol):
-    """What runs and can be stopped from another thread."""
-
-    def interrupt(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -341,9 +329,9 @@ class Session:
 
     # Running DuckDB.
 
-    def running(self, cursor: Interruptible) -> _RunningCursor:
+    def running(self, cursor: Interruptible) -> RunningCursor:
         """While entered, a cancel interrupts the cursor, or whatever else can be."""
-        return _RunningCursor(self._running, cursor, self.check_cancelled)
+        return RunningCursor(self._running, cursor, self.check_cancelled)
 
     def run(self, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
         """Run a planned query, as `query`."""
@@ -379,9 +367,9 @@ class Session:
             with self.running(cursor):
                 if batch.reads_system:
                     self._set_variables(cursor, batch.sql)
-                given = _given(cursor, batch, values)
-                if not self._run_indexed(cursor, batch, given):
-                    _execute(cursor, batch.sql, given)
+                bound = given(cursor, batch, values)
+                if not self._run_indexed(cursor, batch, bound):
+                    execute(cursor, batch.sql, bound)
                 columns = columns or result_columns(cursor, batch.origins)
                 return self.stream(cursor, tag, columns, kept)
         except BaseException:
@@ -419,7 +407,7 @@ class Session:
     def stream(self, cursor: Cursor, tag: str, columns: tuple[ResultColumn, ...], kept: int | None = None) -> Result:
         """The rows of the query that a cursor has just run; `kept` is a snapshot to let go of at their end."""
         reader = cursor.to_arrow_reader(BATCH_ROWS)
-        return Result(tag, columns, _Batches(self, cursor, reader, kept), counts_rows=True)
+        return Result(tag, columns, Batches(self, cursor, reader, kept), counts_rows=True)
 
     def _set_variables(self, cursor: Cursor, sql: str) -> None:
         """What the system catalogs show of this session, and of the others."""
@@ -441,58 +429,7 @@ class Session:
         cursor = self.context.lake.cursor()
         nulls = (None,) * len(batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, nulls)).fetchall()
-        return _columns([(name, type_) for name, type_, *_ in rows], batch.origins)
-
-
-def _given(cursor: Cursor, batch: Batch, values: tuple[object, ...]) -> list[object] | dict[str, object] | None:
-    """The values of a query's parameters: by name if some have become constants."""
-    if batch.constants:
-        return bindings(cursor, batch.sql, values)
-    return list(values) if batch.parameters else None
-
-
-def _execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> None:
-    """Run a query, again when it failed for a reason that passes."""
-    for last in (False, False, True):
-        try:
-            cursor.execute(sql, values)
-            return
-        except DuckDBError as error:
-            if last or not is_passing(error):
-                raise
-
-
-def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, object] | None:
-    """The values of the parameters that a text has, which may be some of a statement's, by name."""
-    if not values:
-        return None
-    used = cursor.extract_statements(sql)[0].named_parameters
-    return {name: values[int(name) - 1] for name in used} or None
-
-
-def result_columns(cursor: Cursor, origins: tuple[Origin | None, ...] = ()) -> tuple[ResultColumn, ...]:
-    """The columns of the query a cursor has just run."""
-    return _columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], origins)
-
-
-def _columns(described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]) -> tuple[ResultColumn, ...]:
-    """Columns by DuckDB's names of their types, and what the planner knows of them."""
-    known = origins if len(origins) == len(described) else (None,) * len(described)
-    return tuple(
-        _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
-    )
-
-
-def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
-    same = origin is not None and origin.type.duckdb() == type_.duckdb()
-    if origin is not None and (same or (origin.type.is_text and type_.is_text)):
-        return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
-    if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
-        type_ = replace(type_, precision=None, scale=None)
-    if type_.dimensions and type_.element.is_text:
-        # An array that is no column's is of text: asyncpg learns of other types by a query that has such an array.
-        type_ = replace(TEXT, dimensions=type_.dimensions)
-    return ResultColumn(name, type_)
+        return described_columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 
 
 # What the planner is told of a session besides its variables.
@@ -506,60 +443,3 @@ _IN_TRANSACTION = (
     "idle_in_transaction_session_timeout", errors.IDLE_IN_TRANSACTION_TIMEOUT, "idle-in-transaction"
 )  # fmt: skip
 _IDLE = ("idle_session_timeout", errors.IDLE_SESSION_TIMEOUT, "idle-session")
-
-
-class _Batches:
-    """Record batches of a running query; its errors become ours, and closing it ends the query.
-
-    `kept` is the snapshot that is pinned for it.
-    """
-
-    def __init__(self, session: Session, cursor: Cursor, reader: pa.RecordBatchReader, kept: int | None) -> None:
-        self._session = session
-        self._cursor = cursor
-        self._reader = reader
-        self._kept = kept
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        try:
-            with self._session.running(self._cursor):
-                return self._reader.read_next_batch()
-        except (DuckDBError, pa.ArrowException, OSError) as error:
-            self._session.check_cancelled()
-            raise translate(error if isinstance(error, DuckDBError) else restored(error)) from error
-
-    def close(self) -> None:
-        self._cursor.close()
-        self._session.context.lake.unpin(self._kept)
-        self._kept = None
-
-
-class _RunningCursor:
-    def __init__(self, running: set[Interruptible], cursor: Interruptible, check: Callable[[], None]) -> None:
-        self._running, self._cursor, self._check = running, cursor, check
-
-    def __enter__(self) -> None:
-        self._check()
-        self._running.add(self._cursor)
-
-    def __exit__(self, *_: object) -> None:
-        self._running.discard(self._cursor)
-
-
-def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]], types: tuple[Type, ...]) -> Result:
-    """A small result made here. `rows` hold Python values that fit `types`."""
-    arrays = [pa.array([row[index] for row in rows], _ARROW[type_.name]) for index, type_ in enumerate(types)]
-    batch = pa.RecordBatch.from_arrays(arrays, names=list(names))
-    return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)
-
-
-_ARROW = {
-    "character varying": pa.string(),
-    "bigint": pa.int64(),
-    "integer": pa.int32(),
-    "boolean": pa.bool_(),
-    "timestamp with time zone": pa.timestamp("us", "UTC"),
-}

@@ -18,10 +18,11 @@ from planner.bind import resolve
 from planner.privileges import holds_any, permission_denied
 from planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from server.activity import Backend
+from server.columns import rows_result
 from server.functions import find_functions
 from server.portal import Portal
 from server.result import Notice, Result
-from server.session import Session, rows_result
+from server.session import Session
 from server.variables import SESSION, SYSTEM, find, normalise
 
 CREATE_COLUMNS = ("Name", "Create Sql")

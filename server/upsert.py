@@ -9,8 +9,9 @@ from catalog.types import Type
 from planner.batch.upsert import plan_upsert
 from planner.batch.write import CHANGED, INSERTED
 from planner.statements import Insert
+from server.batches import bindings
 from server.conflicts import drop_late, drop_stored, keep_new
-from server.session import Session, bindings
+from server.session import Session
 from server.staging import check_not_null, compute_generated, scalar
 from server.stores import Store, listed, names_of
 

@@ -72,7 +72,7 @@ def test_what_is_refused_makes_nothing(connection: Connection) -> None:
         ("CREATE TABLE refused (a int) AS SELECT 1 AS x", "42601"),
         ("CREATE TABLE refused AS SELECT 1 AS _row_id", "42611"),
         ("CREATE TABLE refused AS DELETE FROM there", "42601"),
-        ("CREATE TABLE refused WITH (connector = 'kafka') AS SELECT 1 AS a", "0A000"),
+        ("CREATE TABLE refused WITH (connector = 'kafka') AS SELECT 1 AS a", "42601"),
         ("CREATE TABLE refused", "42601"),
         ("CREATE TABLE nowhere.refused AS SELECT 1 AS a", "3F000"),
         ("CREATE TABLE there AS SELECT 1 AS a", "42710"),

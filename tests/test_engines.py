@@ -8,10 +8,10 @@ from itertools import islice
 
 import pytest
 from sqlglot import exp
-from test_functions import GOLDEN, OneTable, create_table_h, in_view, same_value
+from test_functions import GOLDEN, H, create_table_h, in_view, same_value
 
 from catalog.lake import Cursor
-from catalog.model import ROW_ID, Column, Relation, row_id_column
+from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
 from catalog.row_ids import ALL, RowIds
 from catalog.types import INTEGER, VARCHAR
 from executor.spark_engine import SparkEngine, spark_engine
@@ -85,7 +85,7 @@ def duckdb_rows(cursor: Cursor, snapshot: int, rows: RowIds) -> Counter[tuple[ob
 
 
 def bound(expression: str) -> BoundQuery:
-    return bind(parse_tree(f"SELECT {expression} AS x FROM h ORDER BY n"), OneTable(), Scope("dev"))  # type: ignore[arg-type]
+    return bind(parse_tree(f"SELECT {expression} AS x FROM h ORDER BY n"), Catalog((H,)), Scope("dev"))
 
 
 # Functions that PostgreSQL does not have: what TUMBLE and HOP are made of.

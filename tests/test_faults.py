@@ -170,8 +170,9 @@ def free(disk: Path) -> int:
 
 # Six million rows that do not compress: more than the disk has room for.
 LARGE = (
-    "SELECT k, i, (k::bigint * k * 7919 + i * 104729) % 100000007 AS a, (k::bigint * k * 104729 + i) % 100000037 AS b "
-    "FROM (SELECT k, generate_series(1, 30) AS i FROM t) AS s"
+    "SELECT k, i, (k::bigint * k * 7919 + i * i * k * 104729) % 100000007 AS a, "
+    "(k::bigint * k * 104729 + i * i * k * 7919) % 100000037 AS b "
+    "FROM (SELECT k, generate_series(1, 30)::bigint AS i FROM t) AS s"
 )
 DISKS = [("snapshot", "spark"), ("arrangement", "auto"), ("arrangement", "spark"), ("no_shuffle", "spark")]
 

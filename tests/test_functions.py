@@ -52,13 +52,6 @@ H = Relation(
 )
 
 
-class OneTable:
-    """As much of a catalog as binding needs."""
-
-    def find(self, database: str, schema: str, name: str) -> Relation | None:
-        return H if name == "h" else None
-
-
 @pytest.fixture(scope="module")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     made = duckdb.connect()
@@ -117,7 +110,7 @@ def in_batch(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Ty
 
 def in_view(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Type, list[str | None]]:
     tree = parse_tree(f"SELECT {expression} AS x FROM h WHERE true ORDER BY n")
-    bound = bind(tree, OneTable(), Scope("dev"))  # type: ignore[arg-type]
+    bound = bind(tree, Catalog((H,)), Scope("dev"))
     type_ = type_of(bound.tree.selects[0])
     sql = to_sql(bound.tree, DUCKDB)
     return ask(connection, sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), type_)

@@ -153,7 +153,7 @@ def test_law_on_duckdb_at_length(tmp_path: Path, start: int) -> None:
     obey_many(tmp_path / "lake", range(start, start + 20))
 
 
-@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize("engine", [pytest.param("auto", marks=pytest.mark.long), "spark"])
 @pytest.mark.spark
 def test_law_on_spark(tmp_path: Path, engine: str) -> None:
     """Backfills on Spark in slices of a few rows; epochs on DuckDB (auto) or on Spark."""

@@ -94,6 +94,7 @@ QUERIES = [
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_spark_answers_as_the_server_does(spark: Connection) -> None:
     for query in QUERIES:
         spark.execute("SET query_mode = local")

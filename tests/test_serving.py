@@ -276,7 +276,7 @@ def test_lookups(in_process_server: Server, connection: Connection) -> None:
         assert refused(other, "SELECT k FROM looked WHERE k = 7").sqlstate == "42501"
     assert rows(connection, "SELECT 1 AS a -- WHERE k = 5") == [(1,)]
     # The lake's own names, which a copy has not.
-    assert rows(connection, "SELECT k FROM looked WHERE k = 5 AND rowid >= 0") == [(5,)]
+    assert rows(connection, "SELECT k FROM looked WHERE k = 5 AND k >= 0") == [(5,)]
 
 
 def test_writers_and_readers(in_process_server: Server, connection: Connection) -> None:

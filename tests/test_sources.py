@@ -164,11 +164,13 @@ def test_views_on_spark(shared_server: Server) -> None:
                 "fields.v.end = 29999, datagen.rows.per.second = 1000)"
             )
             assert wait_until(lambda: rows(own, "SELECT count(*) FROM for_spark")[0][0] > 0, SECONDS)
+            own.execute("ALTER SOURCE for_spark SET SOURCE_RATE_LIMIT = 0")
             own.execute(
                 "CREATE MATERIALIZED VIEW on_spark AS SELECT v % 10 AS k, count(*) AS n, sum(v) AS s "
                 "FROM for_spark GROUP BY v % 10"
             )
             assert rows(own, "SELECT sum(n) < 30000 FROM on_spark") == [(True,)]
+            own.execute("ALTER SOURCE for_spark SET SOURCE_RATE_LIMIT = DEFAULT")
             assert wait_until(lambda: rows(own, "SELECT count(*) FROM for_spark") == [(30000,)], 60)
             own.execute("FLUSH")
             expected = [(k, 3000, sum(range(k, 30000, 10))) for k in range(10)]

@@ -218,9 +218,8 @@ def on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("strategy", "name"), [pytest.param("arrangement", "group", marks=pytest.mark.long), ("no_shuffle", "union_all")]
-)
+@pytest.mark.parametrize(("strategy", "name"), [("arrangement", "group"), ("no_shuffle", "union_all")])
+@pytest.mark.long
 def test_on_spark(on_spark: tuple[Context, Client], strategy: str, name: str) -> None:
     refilled(on_spark[1])
     hold(*on_spark, name, strategy, 1)

@@ -1,0 +1,56 @@
+"""Columns of results, from what DuckDB says of them and the planner knows, and small results made here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from catalog.lake import Cursor
+from catalog.types import DEFAULT_NUMERIC, TEXT, Type, duckdb_type
+from planner.batch.origins import Origin
+from server.result import Result, ResultColumn
+
+
+def result_columns(cursor: Cursor, origins: tuple[Origin | None, ...] = ()) -> tuple[ResultColumn, ...]:
+    """The columns of the query a cursor has just run."""
+    return described_columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], origins)
+
+
+def described_columns(
+    described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]
+) -> tuple[ResultColumn, ...]:
+    """Columns by DuckDB's names of their types, and what the planner knows of them."""
+    known = origins if len(origins) == len(described) else (None,) * len(described)
+    return tuple(
+        _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
+    )
+
+
+def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
+    same = origin is not None and origin.type.duckdb() == type_.duckdb()
+    if origin is not None and (same or (origin.type.is_text and type_.is_text)):
+        return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
+    if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
+        type_ = replace(type_, precision=None, scale=None)
+    if type_.dimensions and type_.element.is_text:
+        # An array that is no column's is of text: asyncpg learns of other types by a query that has such an array.
+        type_ = replace(TEXT, dimensions=type_.dimensions)
+    return ResultColumn(name, type_)
+
+
+def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]], types: tuple[Type, ...]) -> Result:
+    """A small result made here. `rows` hold Python values that fit `types`."""
+    arrays = [pa.array([row[index] for row in rows], _ARROW[type_.name]) for index, type_ in enumerate(types)]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(names))
+    return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)
+
+
+_ARROW = {
+    "character varying": pa.string(),
+    "bigint": pa.int64(),
+    "integer": pa.int32(),
+    "boolean": pa.bool_(),
+    "timestamp with time zone": pa.timestamp("us", "UTC"),
+}

@@ -1,0 +1,236 @@
+"""Parameter values in text, as PostgreSQL's `*_in` functions read what drivers send.
+
+Dates that Python cannot hold (`infinity`, years before 1 or after 9999) come back as text for the engine to cast.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+
+from catalog.errors import (
+    CANNOT_COERCE,
+    INVALID_DATETIME_FORMAT,
+    INVALID_TEXT_REPRESENTATION,
+    NUMERIC_VALUE_OUT_OF_RANGE,
+    Error,
+)
+from catalog.types import BASES, Type
+from planner.functions.records import split_record
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def decode_text(text: str, type: Type) -> object:
+    """The value that PostgreSQL's input function of the type reads. Raises Error 22P02, or 22007 for dates."""
+    if type.dimensions:
+        return _ArrayText(text, type).parse()
+    if type.is_struct:
+        return _record(split_record(text), type)
+    try:
+        return _FROM_TEXT[type.name](text)
+    except (ValueError, InvalidOperation):
+        code = INVALID_DATETIME_FORMAT if type.name in _DATETIMES else INVALID_TEXT_REPRESENTATION
+        raise Error(f'invalid input syntax for type {type}: "{text}"', code) from None
+
+
+_BOOLEANS = {word[:n]: True for word in ("true", "yes") for n in range(1, len(word) + 1)}
+_BOOLEANS |= {word[:n]: False for word in ("false", "no", "off") for n in range(1, len(word) + 1)}
+_BOOLEANS |= {"on": True, "1": True, "0": False}
+del _BOOLEANS["o"]  # on or off?
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError(text) from None
+
+
+def _integer(name: str, low: int, high: int) -> Callable[[str], int]:
+    def decode(text: str) -> int:
+        if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
+            raise ValueError(text)
+        value = int(text)
+        if not low <= value <= high:
+            raise Error(f'value "{text}" is out of range for type {name}', NUMERIC_VALUE_OUT_OF_RANGE)
+        return value
+
+    return decode
+
+
+def _float(text: str) -> float:
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
+def _numeric(text: str) -> Decimal:
+    if "_" in text or ("nan" in text.lower() and text.strip().lower() != "nan"):
+        raise ValueError(text)
+    return Decimal(text.strip())
+
+
+def _bytea(text: str) -> bytes:
+    """Hex behind `\\x`, else the escape format: `\\\\` and three octal digits."""
+    if text.startswith("\\x"):
+        return bytes.fromhex(text[2:])
+    data = text.encode()
+    if re.fullmatch(rb"(?:[^\\]|\\\\|\\[0-3][0-7]{2})*", data, re.DOTALL) is None:
+        raise ValueError(text)
+    return re.sub(rb"\\(\\|[0-7]{3})", lambda m: b"\\" if m[1] == b"\\" else bytes([int(m[1], 8)]), data)
+
+
+def _json(text: str) -> str:
+    json.loads(text)
+    return text
+
+
+# Words and eras that the engine understands and Python does not.
+_SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch|now|today|tomorrow|yesterday)\s*$|.*\bBC\s*$|\s*\d{5,}-", re.I)
+_DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
+_CLOCK = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
+_ZONE = r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?)?"
+_TIMESTAMP = re.compile(rf"\s*{_DATE}(?:[T ]\s*{_CLOCK})?{_ZONE}\s*$", re.I)
+_TIME = re.compile(rf"\s*{_CLOCK}{_ZONE}\s*$", re.I)
+
+
+def _date(text: str) -> datetime.date | str:
+    """The day, also of a text that has a time of day."""
+    value = _timestamptz(text)
+    return value if isinstance(value, str) else value.date()
+
+
+def _timestamp(text: str) -> datetime.datetime | str:
+    """An offset is read and ignored, as Postgres does for a type without time zone."""
+    value = _timestamptz(text)
+    return value if isinstance(value, str) else value.replace(tzinfo=None)
+
+
+def _timestamptz(text: str) -> datetime.datetime | str:
+    if _SPECIAL.match(text):
+        return text.strip()
+    match = _TIMESTAMP.match(text)
+    if match is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    midnight = datetime.datetime(int(year), int(month), int(day))
+    clock = _clock(hour or "0", minute or "0", second, fraction)
+    return (midnight + clock).replace(tzinfo=_offset(zone) if zone else None)
+
+
+def _clock(hour: str, minute: str, second: str | None, fraction: str | None) -> datetime.timedelta:
+    """Time since midnight; 24:00:00 and second 60 are allowed, as in Postgres."""
+    micros = round(int(f"{fraction or 0:0<9}") / 1000)
+    clock = datetime.timedelta(hours=int(hour), minutes=int(minute), seconds=int(second or 0), microseconds=micros)
+    if int(minute) > 59 or int(second or 0) > 60 or clock > datetime.timedelta(days=1):
+        raise ValueError("field out of range")
+    return clock
+
+
+def _offset(zone: str) -> datetime.timezone:
+    if zone[0] not in "+-":
+        return datetime.UTC
+    digits = zone[1:].replace(":", "")
+    digits = digits.zfill(2 if len(digits) < 3 else 4 if len(digits) < 5 else 6).ljust(6, "0")
+    seconds = int(digits[:2]) * 3600 + int(digits[2:4]) * 60 + int(digits[4:])
+    return datetime.timezone(datetime.timedelta(seconds=-seconds if zone[0] == "-" else seconds))
+
+
+def _time(text: str) -> datetime.time | str:
+    match = _TIME.match(text)
+    if match is None:
+        raise ValueError(text)
+    clock = _clock(*match.groups()[:4])
+    return "24:00:00" if clock.days else (_EPOCH + clock).time()
+
+
+_DATETIMES = frozenset(name for name in BASES if name == "date" or name.startswith("time"))
+_FROM_TEXT: dict[str, Callable[[str], object]] = {
+    "boolean": _boolean,
+    "smallint": _integer("smallint", -(2**15), 2**15 - 1),
+    "integer": _integer("integer", -(2**31), 2**31 - 1),
+    "bigint": _integer("bigint", -(2**63), 2**63 - 1),
+    "oid": _integer("oid", 0, 2**32 - 1),
+    "real": _float,
+    "double precision": _float,
+    "numeric": _numeric,
+    "character varying": str,
+    "text": str,
+    "bytea": _bytea,
+    "date": _date,
+    "time without time zone": _time,
+    "timestamp without time zone": _timestamp,
+    "timestamp with time zone": _timestamptz,
+    "interval": str,
+    "jsonb": _json,
+    "uuid": uuid.UUID,
+}
+
+
+def _record(texts: Sequence[str | None], type: Type) -> dict[str, object]:
+    """A row by the names of its fields, as DuckDB takes one."""
+    if len(texts) != len(type.fields):
+        raise Error(f"cannot cast a record of {len(texts)} fields to {type}", CANNOT_COERCE)
+    pairs = zip(type.fields, texts, strict=True)
+    return {name: None if text is None else decode_text(text, field) for (name, field), text in pairs}
+
+
+class _ArrayText:
+    """A reader of `{1,NULL,"a,b",{..}}`, optionally behind bounds such as `[0:1]=`."""
+
+    _ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{}\\]|\\.)+))\s*', re.DOTALL)
+
+    def __init__(self, text: str, type: Type) -> None:
+        self.text, self.type = text, type
+        self.element = replace(type, dimensions=0)
+        self.at = len(re.match(r"\s*(?:(?:\[-?\d+:-?\d+\])+\s*=\s*)?", text)[0])  # type: ignore[index]
+
+    def parse(self) -> list[object]:
+        values = self._braces()
+        if self.text[self.at :].strip():
+            raise self._malformed()
+        return values
+
+    def _braces(self) -> list[object]:
+        self._expect("{")
+        values: list[object] = []
+        if self._peek() == "}":
+            self.at += 1
+            return values
+        while True:
+            values.append(self._braces() if self._peek() == "{" else self._item())
+            if self._peek() == "}":
+                self.at += 1
+                return values
+            self._expect(",")
+
+    def _item(self) -> object:
+        match = self._ITEM.match(self.text, self.at)
+        if match is None:
+            raise self._malformed()
+        self.at = match.end()
+        quoted, bare = match.groups()
+        if bare is not None and bare.strip().upper() == "NULL":
+            return None
+        return decode_text(
+            re.sub(r"\\(.)", r"\1", bare.strip() if quoted is None else quoted, flags=re.S), self.element
+        )
+
+    def _peek(self) -> str:
+        while self.text[self.at : self.at + 1].isspace():
+            self.at += 1
+        return self.text[self.at : self.at + 1]
+
+    def _expect(self, character: str) -> None:
+        if self._peek() != character:
+            raise self._malformed()
+        self.at += 1
+
+    def _malformed(self) -> Error:
+        return Error(f'malformed array literal: "{self.text}"', INVALID_TEXT_REPRESENTATION)
