@@ -108,6 +108,15 @@ def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
     put_grants(cursor, (), (Grant(thing.id, *row) for row in kept))
 
 
+def move_column_grants(cursor: Cursor, object_id: int, column: str, name: str | None) -> None:
+    """A column is called otherwise, or is gone."""
+    where = "WHERE object_id = ? AND column_name = ?"
+    if name is None:
+        cursor.execute(f"DELETE FROM {system_table('grants')} {where}", [object_id, column])
+    else:
+        cursor.execute(f"UPDATE {system_table('grants')} SET column_name = ? {where}", [name, object_id, column])
+
+
 def forget_grants(cursor: Cursor, object_ids: Iterable[int]) -> None:
     """What the grants were on has been dropped."""
     listed = ", ".join(map(str, object_ids))

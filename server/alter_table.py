@@ -28,6 +28,7 @@ from catalog.lake import Cursor
 from catalog.model import RESERVED_COLUMNS, Column, Relation
 from catalog.names import quote
 from catalog.placing import place
+from catalog.user_store import move_column_grants
 from planner.batch.values import default_text
 from planner.dependence import readers_of
 from planner.functions.unstable import random_call
@@ -241,6 +242,7 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     _drop_views(change, readers)
     drop_lake_column(change.cursor, change.table, column)
     put_comment(change.cursor, change.table.id, column.name, None)
+    move_column_grants(change.cursor, change.table.id, column.name, None)
     columns = tuple(each for each in change.table.columns if each.name != column.name)
     return replace(change.table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
 
@@ -278,6 +280,7 @@ def _rename(change: _Change, action: RenameColumn) -> Relation:
     if action.new_name.lower() != column.name.lower() or action.new_name == column.name:
         change.check_free(action.new_name, action.new_position)
     rename_comment(change.cursor, change.table.id, column.name, action.new_name)
+    move_column_grants(change.cursor, change.table.id, column.name, action.new_name)
     return rename_column(change.table, column, action.new_name, change.id)
 
 

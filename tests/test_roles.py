@@ -203,6 +203,19 @@ def test_writing_columns(columns: Server, root: Connection) -> None:
     root.execute("DELETE FROM t WHERE a > 2")
 
 
+def test_privileges_go_with_their_column(roles: Server, root: Connection) -> None:
+    root.execute("CREATE TABLE moved (k int PRIMARY KEY, a int, b int)")
+    root.execute("GRANT SELECT (a), SELECT (b) ON moved TO cyd")
+    root.execute("ALTER TABLE moved RENAME COLUMN a TO z")
+    root.execute("ALTER TABLE moved DROP COLUMN b")
+    root.execute("ALTER TABLE moved ADD COLUMN a int, ADD COLUMN b int")
+    with roles.connect(user="cyd") as cyd:
+        assert cyd.execute("SELECT z FROM moved").fetchall() == []
+    for column in ("a", "b"):
+        assert denied(roles, "cyd", f"SELECT {column} FROM moved") == "permission denied for table moved"
+    root.execute("DROP TABLE moved")
+
+
 def test_column_privileges_in_the_catalogs(columns: Server, root: Connection) -> None:
     acl = (
         "SELECT attname, attacl FROM pg_attribute WHERE attrelid = 't'::regclass AND attacl IS NOT NULL ORDER BY attnum"
