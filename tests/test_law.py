@@ -130,6 +130,7 @@ def test_regression(tmp_path: Path, case: Path) -> None:
         replay(context, client, statements, case.stem)
 
 
+@pytest.mark.long
 def test_combined_operators(tmp_path: Path) -> None:
     """Queries in which operators meet that the random views seldom put together."""
     queries = [text for text in COMBINED.read_text().split(";\n") if text]

@@ -387,6 +387,7 @@ def test_law(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_on_spark(shared_server: Server, tmp_path: Path) -> None:
     """Filled on Spark in slices, and epochs on Spark."""
     with shared_server.connect() as own:
