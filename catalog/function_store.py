@@ -45,6 +45,15 @@ def add_function(cursor: Cursor, function: Function) -> None:
     )
 
 
+def replace_function(cursor: Cursor, function: Function) -> None:
+    """Another body for a function that is there, under its id, and the names of its arguments."""
+    names = [name for name, _ in function.arguments]
+    cursor.execute(
+        f"UPDATE {_TABLE} SET argument_names = ?, body = ?, definition = ? WHERE id = ?",
+        [names, function.body, function.definition, function.id],
+    )
+
+
 def drop_function(cursor: Cursor, function: Function) -> None:
     cursor.execute(f"DELETE FROM {_TABLE} WHERE id = ?", [function.id])
 

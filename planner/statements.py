@@ -182,7 +182,7 @@ class CreateIndex:
 class CreateFunction:
     """CREATE FUNCTION … LANGUAGE SQL: `arguments` have names or none (""); `body` is an expression's text.
 
-    `body_position` is where that starts in the statement.
+    `body_position` is where that starts in the statement, `replaces` whether OR REPLACE is in it.
     """
 
     name: Name
@@ -191,6 +191,7 @@ class CreateFunction:
     body: str
     body_position: int
     if_not_exists: bool
+    replaces: bool
     definition: str
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from catalog import errors
 from catalog.errors import Error
-from catalog.function_store import add_function
+from catalog.function_store import add_function, replace_function
 from catalog.function_store import drop_function as remove_function
 from catalog.model import Function
 from catalog.types import Type
@@ -20,7 +22,10 @@ from server.session import Session
 
 
 def create_function(session: Session, statement: CreateFunction) -> Result:
-    """Raises Error 42723 for one that is there, 42P13 for another type than it returns, and what its body does."""
+    """Raises Error 42723 for one that is there, 42P13 for another type than it returns, and what its body does.
+
+    With OR REPLACE 42501 for one of another owner, 42P13 for one that returns another type, 2BP01 where one calls it.
+    """
     store = session.context.store
     with store.change() as cursor:  # checked in it, so that no function it calls can be dropped meanwhile
         catalog, schema = store.catalog, target_schema(session, statement)
@@ -36,15 +41,20 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
             session.user.name,
         )
         taken = catalog.functions_by_name.get((session.database, schema, function.name, len(function.arguments)))
-        if taken is not None:
-            return _taken(statement, function, taken)
+        if taken is not None and not _is_replaced(session, statement, function, taken):
+            skipped = [Notice(f'function "{function.name}" already exists, skipping')]
+            return Result("CREATE_FUNCTION", notices=skipped if statement.if_not_exists else [])
         scope = Scope(session.database, (schema,))
         _check_type(session, statement, check_function(statement, catalog, scope))
-        add_function(cursor, function)
+        if taken is not None:
+            replace_function(cursor, replace(function, id=taken.id))
+        else:
+            add_function(cursor, function)
     return Result("CREATE_FUNCTION")
 
 
-def _taken(statement: CreateFunction, function: Function, taken: Function) -> Result:
+def _is_replaced(session: Session, statement: CreateFunction, function: Function, taken: Function) -> bool:
+    """Whether the function that is there gets another body. Raises Error where neither that nor nothing is right."""
     if taken.signature != function.signature:
         raise Error(
             f"another function {function.name} takes {len(function.arguments)} arguments",
@@ -52,10 +62,24 @@ def _taken(statement: CreateFunction, function: Function, taken: Function) -> Re
             detail=f"It is {taken.signature}; functions are told apart by the number of their arguments.",
             position=statement.name.position,
         )
-    if statement.if_not_exists:
-        return Result("CREATE_FUNCTION", notices=[Notice(f'function "{function.name}" already exists, skipping')])
-    message = f"function {function.signature} already exists"
-    raise Error(message, errors.DUPLICATE_FUNCTION, position=statement.name.position)
+    if not statement.replaces:
+        if statement.if_not_exists:
+            return False
+        message = f"function {function.signature} already exists"
+        raise Error(message, errors.DUPLICATE_FUNCTION, position=statement.name.position)
+    check_owner(session.user, taken.securable, statement.name.position)
+    if taken.result != function.result:
+        raise Error(
+            "cannot change return type of existing function",
+            errors.INVALID_FUNCTION_DEFINITION,
+            hint=f"Use DROP FUNCTION {taken.signature} first.",
+            position=statement.name.position,
+        )
+    if (taken.body, taken.arguments) == (function.body, function.arguments):
+        return False
+    # A view is what the function was when it was made: another body would make its rows wrong.
+    _check_unused(session, taken, statement.name)
+    return True
 
 
 def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:

@@ -22,7 +22,7 @@ from planner.batch.origins import Origin, origins
 from planner.batch.output_names import output_name
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
 from planner.batch.pg_names import system_schema
-from planner.batch.row_functions import expand_unnests
+from planner.batch.row_functions import expand_calls, expand_unnests, is_single_value
 from planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
@@ -148,7 +148,9 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
         return find_relation(name_of(table), environment) if id(table) in own else None
 
     for table in base_tables(tree):
-        qualify_columns(tree, table)
+        relation = find_relation(name_of(table), environment)
+        if relation is not None:
+            qualify_columns(tree, table, relation)
     source = lambda index: stored_table(index, None, environment)  # noqa: E731
     indexes = select_indexes(tree, environment.catalog, find_own, source)
     if not indexes:
@@ -160,9 +162,9 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
 
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
-    """A copy of a statement with the expressions of SQL functions, and with tables of the past marked as such."""
+    """A copy of a statement with what functions and calls in FROM stand for, and with tables of the past marked."""
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
-    return at_versions(tree, environment.versions)
+    return at_versions(expand_calls(tree), environment.versions)
 
 
 _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
@@ -294,7 +296,7 @@ def _check_functions(tree: exp.Expr, environment: Environment) -> None:
     """Raise Error 42501 for a function in FROM that is not ours: DuckDB has some that read files or any table."""
     for source in tree.find_all(exp.Table, exp.Lateral):
         function = source.this
-        if not isinstance(function, exp.Func) or isinstance(function, _ROW_FUNCTIONS):
+        if not isinstance(function, exp.Func) or isinstance(function, _ROW_FUNCTIONS) or is_single_value(function):
             continue
         name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
         if name.lower() not in _ROW_FUNCTION_NAMES and not environment.is_system("pgf", name.lower()):
@@ -310,7 +312,7 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for table in base_tables(tree):
         relation = find_relation(name_of(table), environment)
         if relation is not None:
-            qualify_columns(tree, table)
+            qualify_columns(tree, table, relation)
             at = _at_version(table, environment)
             table.replace(_inlined(relation, table, at) if relation.is_view else _readable(relation, table, at))
     return tree
@@ -419,18 +421,14 @@ def staged_table(name: str) -> exp.Table:
     return table
 
 
-def qualify_columns(tree: exp.Expr, table: exp.Table) -> None:
+def qualify_columns(tree: exp.Expr, table: exp.Table, relation: Relation) -> None:
     """`database.schema.table.column` becomes `table.column`, since the table now has just its alias."""
+    names = folded(table.this), relation.schema, relation.database
     for column in tree.find_all(exp.Column):
-        if column.args.get("db") is not None and _same(column, table, ("table", "db"), ("this", "db")):
+        parts = (column.args.get(part) for part in ("table", "db", "catalog"))
+        if column.args.get("db") and all(p is None or folded(p) == n for p, n in zip(parts, names, strict=True)):
             column.set("db", None)
             column.set("catalog", None)
-
-
-def _same(column: exp.Column, table: exp.Table, of_column: Iterable[str], of_table: Iterable[str]) -> bool:
-    """Whether a column's qualifiers spell a table's."""
-    parts = [(column.args.get(one), table.args.get(other)) for one, other in zip(of_column, of_table, strict=True)]
-    return all(one is not None and other is not None and folded(one) == folded(other) for one, other in parts)
 
 
 def _name_tables(environment: Environment) -> NameTables:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from planner.batch.output_names import FUNCTION_NODES, output_name
+from planner.functions.operators import as_call
+from planner.parse.trees import folded
+
 _ORDINALITY = "ordinality"
 
 
@@ -38,6 +42,24 @@ def expand_series(tree: exp.Expr) -> exp.Expr:
         if source.args.get("ordinality"):
             items.append(exp.alias_(exp.cast(exp.null(), "bigint"), _ORDINALITY, quoted=True))
         _replace(source, exp.select(*items))
+    return tree
+
+
+def is_single_value(function: exp.Expr) -> bool:
+    """Whether a function in FROM is one that stands in a select list elsewhere."""
+    return as_call(function) is not None or isinstance(function, _OF_SESSION)
+
+
+_OF_SESSION = (*FUNCTION_NODES, exp.CurrentTimestamp, exp.CurrentDate)
+
+
+def expand_calls(tree: exp.Expr) -> exp.Expr:
+    """`upper('x')` in FROM as the query that gives its value, in a column of the alias' name. Changes the tree."""
+    for source in list(tree.find_all(exp.Table)):
+        function, alias = source.this, source.args.get("alias")
+        if is_single_value(function) and not source.args.get("ordinality"):
+            name = folded(alias.this) if alias is not None and not alias.columns else output_name(function)
+            _replace(source, exp.select(exp.alias_(function.copy(), name, quoted=True)))
     return tree
 
 

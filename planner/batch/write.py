@@ -163,7 +163,7 @@ def plan_change(
         columns = ((column, values[column.name]) for column in target.visible if column.name in values)
         items = [exp.EQ(this=identifier(c.name), expression=never_null(v, c, target)) for c, v in columns]
         tree.set("expressions", items)
-    qualify_columns(tree, tree.this)
+    qualify_columns(tree, tree.this, target)
     tree.this.replace(stored_table(target, alias_of(tree.this), environment))
     batch = Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters)
     return Change(batch, True, whens, assigned)
@@ -196,7 +196,7 @@ def _changed_rows(
 def staged_batch(query: exp.Select, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
     """A query over the `marked` table and others."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
-    qualify_columns(query, table)
+    qualify_columns(query, table, target)
     table.replace(stored_rows(target, alias_of(table), environment))
     return Batch(finish(resolve_tables(query, environment), environment, parameters), parameters)
 

@@ -9,9 +9,9 @@ from planner.parse.tokens import TokenReader
 from planner.statements import CreateFunction, DropFunction, Name
 
 
-def parse_create_function(reader: TokenReader) -> CreateFunction:
+def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction:
     """From the word after FUNCTION on. Raises Error 0A000 for a language other than SQL, and for table functions."""
-    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    if_not_exists = not replaces and reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     arguments = _arguments(reader)
     result = _result(reader)
@@ -42,7 +42,7 @@ def parse_create_function(reader: TokenReader) -> CreateFunction:
         message = "AS or RETURN must be specified"
         raise Error(message, errors.INVALID_FUNCTION_DEFINITION, position=len(reader.sql.rstrip()) + 1)
     definition = f"CREATE FUNCTION {reader.sql[name.position - 1 :].strip()}"
-    return CreateFunction(name, arguments, result, body, position, if_not_exists, definition)
+    return CreateFunction(name, arguments, result, body, position, if_not_exists, replaces, definition)
 
 
 def _twice(position: int) -> Error:

@@ -92,6 +92,8 @@ def _query(reader: TokenReader) -> Statement:
 
 def _create(reader: TokenReader) -> Statement:
     reader.expect("CREATE")
+    if reader.accept("OR", "REPLACE", "FUNCTION"):
+        return parse_create_function(reader, replaces=True)
     if reader.accept("OR"):
         raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.accept("MATERIALIZED", "VIEW"):
@@ -102,7 +104,7 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_index(reader)
     if reader.accept("SINK"):
         return parse_create_sink(reader)
-    if reader.accept("TABLE"):
+    if reader.accept("TABLE") or reader.accept("UNLOGGED", "TABLE"):  # every table is as safe as one with a log
         return parse_create_table(reader)
     if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "TABLE":
         reader.identifier()
@@ -111,7 +113,7 @@ def _create(reader: TokenReader) -> Statement:
     if reader.accept("SUBSCRIPTION"):
         return parse_create_subscription(reader)
     if reader.accept("FUNCTION"):
-        return parse_create_function(reader)
+        return parse_create_function(reader, replaces=False)
     if reader.accept("SOURCE"):
         return parse_create_source(reader.sql)
     if reader.accept("SCHEMA"):

@@ -135,7 +135,7 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
         raise Error("ON COMMIT DELETE ROWS is not supported", errors.FEATURE_NOT_SUPPORTED, position=name.position)
     columns: list[ColumnDefinition] = []
     key: list[str] = []
-    for part in schema.expressions:
+    for part in map(_unnamed, schema.expressions):
         if isinstance(part, exp.ColumnDef):
             column, is_key = column_definition(part)
             if key and is_key:
@@ -158,6 +158,11 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
     check_generated(columns)
     listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
     return tuple(columns), tuple(key), listed
+
+
+def _unnamed(part: exp.Expr) -> exp.Expr:
+    """A constraint without its name: as in RisingWave, the key's is that of the table with `_pkey`."""
+    return part.expressions[0] if isinstance(part, exp.Constraint) and len(part.expressions) == 1 else part
 
 
 def column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
