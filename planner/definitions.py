@@ -265,7 +265,7 @@ def _windowed(table: exp.Table) -> exp.Table | None:
 def _is_of(column: exp.Column, name: Name) -> bool:
     """Whether a column is written with the schema and name of a relation."""
     written = folded(column.args["db"]), folded(column.args["table"])
-    return written == (name.schema, name.name)
+    return written == (name.schema or written[0], name.name)
 
 
 def _bare(column: exp.Column) -> tuple[int, int, str]:

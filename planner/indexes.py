@@ -55,10 +55,12 @@ def index_of(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Index:
 def index_query(
     statement: CreateIndex, index: Index, catalog: Catalog, scope: Scope, made: Relation | None = None
 ) -> exp.Query:
-    """The query whose rows an index has."""
+    """The query whose rows an index has; `made` is the index if it is a stored one."""
     relation = indexed_relation(statement, catalog, scope)
+    table = _table(statement.table)
     keyed = {key.name for key in index.keys}
     if made is not None:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(_first_name(relation, made), quoted=True)))
         included = [column.name for column in made.visible[len(index.keys) :]]
     elif statement.include:
         included = [_column(relation, name, position).name for name, position in statement.include]
@@ -67,7 +69,14 @@ def index_query(
     trees = {_source(key.this, relation): key.this for key in statement.keys}
     items: list[exp.Expr] = [exp.alias_(trees[key.source].copy(), key.name, quoted=True) for key in index.keys]
     items += [_reference(name) for name in dict.fromkeys(included) if name not in keyed]
-    return exp.select(*items).from_(_table(statement.table))
+    return exp.select(*items).from_(table)
+
+
+def _first_name(relation: Relation, made: Relation) -> str:
+    """What a relation was called when the index was made: hidden keys that come from it are named after that."""
+    hidden = (column.name for column in made.columns if column.is_hidden)
+    names = (name.removesuffix(f".{key}") for name in hidden for key in relation.key if name.endswith(f".{key}"))
+    return next(names, relation.name)
 
 
 def clustering(index: Index) -> tuple[Order, ...]:

@@ -225,6 +225,25 @@ def test_what_is_written_is_read(session: Connection) -> None:
     assert sorted(rows(session, "SELECT a FROM m WHERE n = 2")) == [(10,)]
 
 
+def test_what_is_indexed_gets_another_name(session: Connection) -> None:
+    """Of relations without a key, whose row ids the index carries along."""
+    session.execute("CREATE TABLE bag (a int, b int)")
+    session.execute("CREATE MATERIALIZED VIEW m AS SELECT a, b FROM bag")
+    session.execute("CREATE MATERIALIZED VIEW n AS SELECT a, b + 1 AS b FROM bag")
+    session.execute("CREATE INDEX of_bag ON bag (a)")
+    session.execute("CREATE INDEX of_m ON m (a)")
+    session.execute("CREATE INDEX of_n ON n (b)")
+    session.execute("ALTER MATERIALIZED VIEW m SWAP WITH n")
+    session.execute("ALTER TABLE bag RENAME TO sack")
+    session.execute("ALTER MATERIALIZED VIEW m RENAME TO o")
+    session.execute("INSERT INTO sack VALUES (1, 2), (1, 2)")
+    session.execute("FLUSH")
+    assert [rows(session, f"SELECT * FROM {index}") for index in ("of_bag", "of_m", "of_n")] == [
+        [(1, 2)] * 2, [(1, 2)] * 2, [(3, 1)] * 2,
+    ]  # fmt: skip
+    session.execute("ALTER TABLE sack RENAME TO bag")
+
+
 def test_rows_lie_in_the_order_of_the_key(tmp_path: Path) -> None:
     with opened(tmp_path / "lake", backfill_engine="auto") as (context, client):
         run(client, "CREATE TABLE t (k int, v int)")

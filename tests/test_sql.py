@@ -90,6 +90,15 @@ def test_create_and_drop_table(connection: Connection) -> None:
     assert rows(connection, "SELECT * FROM life") == []
 
 
+def test_a_key_may_have_a_name(connection: Connection) -> None:
+    connection.execute('CREATE TABLE named (a int, b int, CONSTRAINT "named_key" PRIMARY KEY (b, a))')
+    connection.execute("CREATE UNLOGGED TABLE inline (a int CONSTRAINT inline_key PRIMARY KEY, b int)")
+    keys = "SELECT conname, conkey FROM pg_constraint WHERE conrelid IN ('named'::regclass, 'inline'::regclass)"
+    assert sorted(rows(connection, keys)) == [("inline_pkey", [1]), ("named_pkey", [2, 1])]
+    error = refused(connection, "CREATE TABLE other (a int, CONSTRAINT positive CHECK (a > 0))")
+    assert error.sqlstate == "0A000"
+
+
 def test_names_fold_unless_quoted(connection: Connection) -> None:
     connection.execute('CREATE TABLE "Fold" ("Key" int PRIMARY KEY, Value int, "select" int, "a ""b" int)')
     connection.execute('INSERT INTO public."Fold" VALUES (1, 2, 3, 4)')
@@ -767,3 +776,40 @@ def test_refresh_waits_until_the_view_has_followed(connection: Connection) -> No
     connection.execute("BEGIN READ ONLY")
     assert refused(connection, "REFRESH MATERIALIZED VIEW refreshed_view").sqlstate == "25006"
     connection.execute("ROLLBACK")
+
+
+# As Grafana finds the schemas that are searched for names.
+IN_PATH = """
+    IN (SELECT CASE WHEN trim(s[i]) = '"$user"' THEN user ELSE trim(s[i]) END
+        FROM generate_series(array_lower(string_to_array(current_setting('search_path'), ','), 1),
+                             array_upper(string_to_array(current_setting('search_path'), ','), 1)) AS i,
+             string_to_array(current_setting('search_path'), ',') s)"""
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT * FROM upper('x')", [("X",)]),
+        ("SELECT s.word, word FROM upper('x') AS s (word)", [("X", "X")]),
+        ("SELECT i, s[i] FROM generate_series(1, 2) i, string_to_array('a,b', ',') s ORDER BY i", [(1, "a"), (2, "b")]),
+        ("SELECT v, u FROM (VALUES ('a'), ('b')) AS t (v), upper(v) AS u ORDER BY 1", [("a", "A"), ("b", "B")]),
+        ("SELECT * FROM current_schema()", [("public",)]),
+        ("SELECT * FROM current_database()", [("dev",)]),
+        ("SELECT now = now() FROM now()", [(True,)]),
+        (f"SELECT nspname FROM pg_namespace WHERE quote_ident(nspname) {IN_PATH}", [("public",)]),
+        ('SELECT parse_ident(\'A."B""c"\')', [(["a", 'B"c'],)]),
+    ],
+)
+def test_functions_in_from(connection: Connection, query: str, found: list[Any]) -> None:
+    assert rows(connection, query) == found
+
+
+def test_columns_named_with_a_schema_that_the_table_is_not(connection: Connection) -> None:
+    connection.execute("CREATE TABLE plainly (k int PRIMARY KEY, v int)")
+    connection.execute("INSERT INTO plainly VALUES (1, 2), (2, 3)")
+    assert rows(connection, "SELECT public.plainly.v FROM plainly WHERE dev.public.plainly.k = 2") == [(3,)]
+    connection.execute("UPDATE plainly SET v = public.plainly.v + 1 WHERE public.plainly.k = 1")
+    connection.execute("CREATE VIEW over AS SELECT public.plainly.v FROM plainly")
+    connection.execute("ALTER TABLE plainly RENAME TO renamed")
+    assert sorted(rows(connection, "SELECT v FROM over")) == [(3,), (3,)]
+    assert refused(connection, "SELECT other.renamed.v FROM renamed").sqlstate == "42P01"

@@ -192,3 +192,17 @@ def test_after_a_restart(tmp_path: Path) -> None:
         assert rows(own, "SELECT * FROM m") == [(5,)]
         assert rows(own, "SELECT plus(1)") == [(2,)]
     server.kill()
+
+
+def test_or_replace(own: Connection) -> None:
+    own.execute("CREATE OR REPLACE FUNCTION plus(a int) RETURNS int LANGUAGE SQL RETURN a + 1")
+    own.execute("CREATE OR REPLACE FUNCTION plus(b int) RETURNS int LANGUAGE SQL RETURN b + 2")
+    assert rows(own, "SELECT plus(1)") == [(3,)]
+    error = refused(own, "CREATE OR REPLACE FUNCTION plus(a int) RETURNS bigint LANGUAGE SQL RETURN a")
+    assert (error.sqlstate, error.diag.message_hint) == ("42P13", "Use DROP FUNCTION plus(integer) first.")
+    own.execute("CREATE MATERIALIZED VIEW added AS SELECT plus(k) FROM t")
+    own.execute("CREATE OR REPLACE FUNCTION plus(b int) RETURNS int LANGUAGE SQL RETURN b + 2")  # as it is
+    error = refused(own, "CREATE OR REPLACE FUNCTION plus(b int) RETURNS int LANGUAGE SQL RETURN b + 3")
+    assert (error.sqlstate, error.diag.message_detail) == ("2BP01", "materialized view public.added depends on it")
+    own.execute("DROP MATERIALIZED VIEW added")
+    own.execute("DROP FUNCTION plus")

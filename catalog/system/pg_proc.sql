@@ -283,6 +283,7 @@ FROM (VALUES
     (3982, 'percentile_cont', 'a', 'i', false, false, false, '_interval', '_float8 interval'),
     (3972, 'percentile_disc', 'a', 'i', false, false, false, 'anyelement', 'float8 anyelement'),
     (3978, 'percentile_disc', 'a', 'i', false, false, false, 'anyarray', '_float8 anyelement'),
+    (1268, 'parse_ident', 'f', 'i', true, false, false, '_text', 'text bool'),
     (2880, 'pg_advisory_lock', 'f', 'v', true, false, false, 'void', 'int8'),
     (2884, 'pg_advisory_unlock', 'f', 'v', true, false, false, 'bool', 'int8'),
     (2892, 'pg_advisory_unlock_all', 'f', 'v', true, false, false, 'void', ''),
