@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
+from catalog.storage import Lease
 from catalog.store import Store
 from catalog.temporary import forget_temporary_schemas
 from catalog.types import Type
+from catalog.users import User
 from executor.applications import Size
 from executor.coordinator import Coordinator
 from executor.groups import Groups, GroupSettings, require_java
@@ -49,6 +51,16 @@ class Context:
     system_views: SystemViews
     plan_cache: PlanCache
     activity: Activity
+
+    def follow(self) -> None:
+        """Take up what another server has committed, where this one only reads."""
+        if self.lake.read_only:
+            self.store.follow()
+
+    def users(self) -> Mapping[str, User]:
+        """Who may connect, by name."""
+        self.follow()
+        return self.store.catalog.users
 
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
@@ -90,8 +102,9 @@ class SystemViews:
                 self._version = version
 
 
-def open_context(config: Config, parameters: dict[str, str]) -> Context:
-    """Open the data directory and start the coordinator and the jobs that were being created.
+def open_context(config: Config, parameters: dict[str, str], lease: Lease | None = None) -> Context:
+    """Open the lake and start the coordinator and the jobs that were being created; or only read, where the catalog is
+    in a PostgreSQL and the lease another server's.
 
     `parameters` come from the configuration file; they are stored as if set by ALTER SYSTEM.
     Raises Error when the directory, a parameter or the machine is not fit.
@@ -100,21 +113,25 @@ def open_context(config: Config, parameters: dict[str, str]) -> Context:
     for name, value in checked.items():
         config.check_parameter(name, value)
     require_java()
-    lake = Lake(config.data, config.duckdb_memory)
+    lake = Lake(config.storage, config.duckdb_memory, lease)
     try:
         store = Store(lake)
+        if lake.read_only:
+            return _assemble(config, lake, store)
         forget_temporary_schemas(store)
         if any(store.catalog.parameters.get(name) != value for name, value in checked.items()):
             with store.change() as cursor:
                 for name, value in checked.items():
                     store.set_parameter(cursor, name, value)
-        return _start(config, lake, store)
+        context = _assemble(config, lake, store)
+        _start(context)
+        return context
     except BaseException:
         lake.close()
         raise
 
 
-def _start(config: Config, lake: Lake, store: Store) -> Context:
+def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     def parameter(name: str) -> str:
         return store.catalog.parameters.get(name, SYSTEM[name].default)
 
@@ -153,22 +170,27 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows, duckdb_takes)
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
-    jobs.recover()
-    coordinator.start()
-    coordinator.notify()
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
-    retention.start()
     serving = Serving(store, lambda: int(parameter("serving_cache_mib")) << 20)
     serving.start()
-    if config.spark_start == "eager":
-        threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
     activity = Activity()
     views = SystemViews(store, activity)
     sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
-    sources.start()
     return Context(
         config, lake, store, plans, groups, coordinator, jobs, retention, sources, serving, views, PlanCache(), activity
     )
+
+
+def _start(context: Context) -> None:
+    """Let what writes the lake begin."""
+    context.groups.recover()
+    context.jobs.recover()
+    context.coordinator.start()
+    context.coordinator.notify()
+    context.retention.start()
+    if context.config.spark_start == "eager":
+        threading.Thread(target=_warm_up, args=(context.groups,), name="warm-up", daemon=True).start()
+    context.sources.start()
 
 
 def _warm_up(groups: Groups) -> None:

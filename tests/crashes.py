@@ -17,6 +17,7 @@ import psycopg
 from servers import Server, wait_until
 
 from catalog.lake import METADATA, Lake
+from catalog.storage import Storage
 
 Connection = psycopg.Connection[Any]
 
@@ -217,7 +218,7 @@ class Standing:
 @contextlib.contextmanager
 def opened_lake(data: Path) -> Iterator[Lake]:
     """The lake of a server that is not running."""
-    lake = Lake(data)
+    lake = Lake(Storage(data))
     try:
         yield lake
     finally:
