@@ -17,6 +17,8 @@ import psycopg
 import pytest
 
 READY_SECONDS = 60
+# What keeps the catalogs of servers instead of a file: gives options for a data directory.
+CATALOGS: Callable[[Path], dict[str, str]] = lambda data: {}
 STOP_SECONDS = 60
 
 
@@ -26,7 +28,13 @@ class Server:
     def __init__(self, data: Path, environment: Mapping[str, str] | None = None, **options: object) -> None:
         self.data = data
         self.log_file = data.with_name(f"{data.name}.log")
-        given = {"listen": f"127.0.0.1:{free_port()}", "data": data, "spark_start": "on_demand", **options}
+        given = {
+            "listen": f"127.0.0.1:{free_port()}",
+            "data": data,
+            "spark_start": "on_demand",
+            **CATALOGS(data),
+            **options,
+        }
         self.address = str(given["listen"])
         self.port = int(self.address.rpartition(":")[2])
         self.process = launch(self.log_file, environment, **given)
