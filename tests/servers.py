@@ -17,9 +17,16 @@ import psycopg
 import pytest
 
 READY_SECONDS = 60
-# What keeps the catalogs of servers instead of a file: gives options for a data directory.
-CATALOGS: Callable[[Path], dict[str, str]] = lambda data: {}
 STOP_SECONDS = 60
+
+
+def in_files(data: Path) -> dict[str, str]:
+    """Catalogs are files in their data directories, unless `--postgres` is given."""
+    return {}
+
+
+# Gives the options of a server that say where it keeps the catalog of a data directory.
+CATALOGS: Callable[[Path], dict[str, str]] = in_files
 
 
 class Server:
