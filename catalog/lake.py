@@ -342,6 +342,18 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
     ]
 
 
+def metadata_has(cursor: Cursor, table: str) -> bool:
+    """Whether the lake's catalog has a table, of those that come and go."""
+    # DuckDB's own catalog functions do not list the metadata database.
+    try:
+        cursor.execute(f"SELECT 1 FROM {METADATA}.{table} LIMIT 0")
+    except duckdb.Error as error:
+        if "does not exist" not in str(error):
+            raise
+        return False
+    return True
+
+
 def rollback(cursor: Cursor) -> None:
     """Roll back if a transaction is open."""
     with contextlib.suppress(duckdb.Error):

@@ -16,6 +16,8 @@ from catalog.temporary import forget_temporary_schemas
 from catalog.types import Type
 from catalog.users import User
 from executor.applications import Size
+from executor.background import Periodic
+from executor.compaction import compact_once
 from executor.coordinator import Coordinator
 from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
@@ -45,7 +47,7 @@ class Context:
     groups: Groups
     coordinator: Coordinator
     jobs: Jobs
-    retention: Retention
+    background: tuple[Periodic, ...]
     sources: Sources
     serving: Serving
     system_views: SystemViews
@@ -68,7 +70,8 @@ class Context:
 
     def close(self) -> None:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
-        self.retention.stop()
+        for work in self.background:
+            work.stop()
         self.sources.stop()
         self.serving.stop()
         self.jobs.close()
@@ -171,13 +174,29 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
+    background = (
+        Periodic("retention", lambda: retention.period_s, retention.run_once),
+        Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, lambda: compact_once(lake)),
+    )
     serving = Serving(store, lambda: int(parameter("serving_cache_mib")) << 20)
     serving.start()
     activity = Activity()
     views = SystemViews(store, activity)
     sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
     return Context(
-        config, lake, store, plans, groups, coordinator, jobs, retention, sources, serving, views, PlanCache(), activity
+        config,
+        lake,
+        store,
+        plans,
+        groups,
+        coordinator,
+        jobs,
+        background,
+        sources,
+        serving,
+        views,
+        PlanCache(),
+        activity,
     )
 
 
@@ -187,7 +206,8 @@ def _start(context: Context) -> None:
     context.jobs.recover()
     context.coordinator.start()
     context.coordinator.notify()
-    context.retention.start()
+    for work in context.background:
+        work.start()
     if context.config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(context.groups,), name="warm-up", daemon=True).start()
     context.sources.start()
