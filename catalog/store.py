@@ -104,9 +104,12 @@ class Store:
             snapshot = self.lake.snapshot(self._cursor)
             if is_kept(self._cursor, self._snapshot, snapshot):
                 changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
-                self._load({table for schema, table in changes if schema == SYSTEM_SCHEMA})
+                changed = {table for schema, table in changes if schema == SYSTEM_SCHEMA}
             else:  # after a pause in which somebody else has written and forgotten
-                self._load(_LOADED)
+                changed = _LOADED
+            if self.lake.read_only and "columns" in changed:
+                self._columns = {}  # whose have changed only the writer knows
+            self._load(changed)
             self._snapshot = snapshot
 
     def follow(self) -> None:
