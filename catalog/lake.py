@@ -7,9 +7,7 @@ metadata tables `ducklake_data_file`, `ducklake_snapshot_changes` and the functi
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.util
-import os
 import re
 import shutil
 import threading
@@ -17,7 +15,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import duckdb
 
@@ -25,6 +22,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
+from catalog.storage import Lease, Storage, lock_directory
 
 METADATA = "__ducklake_metadata_lake"
 FILE_SIZE = "64MB"
@@ -34,16 +32,19 @@ Cursor = duckdb.DuckDBPyConnection
 class Lake:
     """An open data directory. One process holds it at a time; threads each take their own `cursor()`."""
 
-    def __init__(self, directory: Path, memory_limit: str | None = None, threads: int | None = None) -> None:
-        """Open or create it.
+    def __init__(self, storage: Storage, memory_limit: str | None = None, lease: Lease | None = None) -> None:
+        """Open or create it; only for reading while a lease is another server's.
 
         Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read.
         """
-        self.directory = directory.absolute()
-        self.data_path = self.directory / "data"
-        self.staging_path = self.directory / "staging"
+        self.storage = storage
+        self.directory = storage.directory.absolute()
+        self.data_path = storage.data_path
+        self.staging_path = storage.staging_path
         self.spill_path = self.directory / "spill"
-        self._lock_file = _lock_directory(self.directory)
+        self.lease = lease
+        self.read_only = lease is not None and not lease.is_held
+        self._lock_file = lock_directory(self.directory)
         self._commit_lock = threading.RLock()
         self._end_lock = threading.Lock()  # held while a COMMIT runs
         self._newest: int | None = None
@@ -54,38 +55,37 @@ class Lake:
         self.commits = 0  # transactions committed so far, for `wait_for_commit`
         self.commit_time_us = 0  # of the newest, as it has been noted
         try:
-            self._connection = self._open(memory_limit, threads)
+            self._connection = self._open(memory_limit)
         except BaseException:
             self._lock_file.close()
             raise
 
-    def _open(self, memory_limit: str | None, threads: int | None) -> Cursor:
+    def _open(self, memory_limit: str | None) -> Cursor:
         config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
         # Queries larger than memory spill here; what a crash left is of no use.
         shutil.rmtree(self.spill_path, ignore_errors=True)
         config["temp_directory"] = str(self.spill_path)
         if memory_limit:
             config["memory_limit"] = memory_limit
-        if threads:
-            config["threads"] = str(threads)
         connection = duckdb.connect(config=config)
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         # As in Postgres, an integer divided by an integer is an integer.
         connection.execute("SET GLOBAL integer_division = true")
-        connection.execute(f"LOAD {literal(str(_extension_file()))}")
-        catalog_file = self.directory / "catalog.ducklake"
+        for extension in ("ducklake", *(("postgres_scanner",) if self.storage.catalog else ())):
+            connection.execute(f"LOAD {literal(str(_extension_file(extension)))}")
+        target = literal(self.storage.target(self.read_only))
+        options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
         try:
-            connection.execute(
-                f"ATTACH {literal(f'ducklake:{catalog_file}')} AS lake (DATA_PATH {literal(str(self.data_path))})"
-            )
-            # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
-            connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
-            self._migrate(connection)
+            connection.execute(f"ATTACH {target} AS lake ({options})")
+            if not self.read_only:
+                # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
+                connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
+                self._migrate(connection)
             self.commit_time_us = _last_commit_time(connection)
         except duckdb.Error as error:
             connection.close()
             raise Error(
-                f'data directory "{self.directory}" cannot be opened: {_first_line(error)}',
+                f"{self.storage.name} cannot be opened: {_first_line(error)}",
                 errors.DATA_CORRUPTED,
                 hint="Restore the directory from a backup, or serve another one with --data.",
             ) from error
@@ -107,6 +107,11 @@ class Lake:
         with self._commit_lock:
             self._connection.close()
             self._lock_file.close()
+
+    @property
+    def writer(self) -> str | None:
+        """The address of the server that writes, for one that only reads; None while there is none."""
+        return self.lease.holder() if self.lease is not None else None
 
     def delete_orphaned_files(self) -> None:
         """Delete files below the data path that no snapshot knows. Only safe before anything is being written."""
@@ -162,6 +167,8 @@ class Lake:
 
     def _commit(self, cursor: Cursor) -> None:
         """COMMIT, with a note of when (`catalog.history`), while the commit lock is held."""
+        if self.lease is not None:
+            self.lease.check()
         time_us = max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self.commit_time_us = time_us
@@ -192,12 +199,12 @@ class Lake:
 
         Waits for a COMMIT that runs, since others may see already what it commits; raises TimeoutError when it takes
         longer than `patience_s`, where that is given. The lake is written by the two kinds of transactions here, and
-        by nobody else.
+        by nobody else, unless this server only reads it.
         """
         if not self._end_lock.acquire(timeout=patience_s):
             raise TimeoutError
         try:
-            if self._newest is None:
+            if self._newest is None or self.read_only:
                 row = cursor.execute(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot").fetchone()
                 assert row is not None
                 self._newest = row[0]
@@ -335,6 +342,18 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
     ]
 
 
+def metadata_has(cursor: Cursor, table: str) -> bool:
+    """Whether the lake's catalog has a table, of those that come and go."""
+    # DuckDB's own catalog functions do not list the metadata database.
+    try:
+        cursor.execute(f"SELECT 1 FROM {METADATA}.{table} LIMIT 0")
+    except duckdb.Error as error:
+        if "does not exist" not in str(error):
+            raise
+        return False
+    return True
+
+
 def rollback(cursor: Cursor) -> None:
     """Roll back if a transaction is open."""
     with contextlib.suppress(duckdb.Error):
@@ -371,38 +390,13 @@ def register_files(cursor: Cursor, table: LakeTable, files: Iterable[str]) -> No
         )
 
 
-def _lock_directory(directory: Path) -> IO[str]:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        file = open(directory / "LOCK", "a+")  # noqa: SIM115 - held while the server runs
-    except OSError as error:
-        raise Error(
-            f'data directory "{directory}" cannot be used: {error.strerror}', errors.CONFIG_FILE_ERROR
-        ) from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        holder = file.read().strip()
-        file.close()
-        raise Error(
-            f'data directory "{directory}" is in use by another server' + (f" (pid {holder})" if holder else ""),
-            errors.OBJECT_IN_USE,
-            hint="Stop that server, or serve another directory with --data.",
-        ) from error
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
-
-
-def _extension_file() -> Path:
-    spec = importlib.util.find_spec("duckdb_extension_ducklake")
+def _extension_file(name: str) -> Path:
+    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
     assert spec is not None and spec.origin is not None
-    path = Path(spec.origin).parent / "extensions" / f"v{duckdb.__version__}" / "ducklake.duckdb_extension"
+    path = Path(spec.origin).parent / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     if not path.exists():
         raise Error(
-            f"the installed duckdb-extension-ducklake does not fit duckdb {duckdb.__version__}",
+            f"the installed duckdb-extension-{name.replace('_', '-')} does not fit duckdb {duckdb.__version__}",
             hint="Install the versions that pyproject.toml pins.",
         )
     return path

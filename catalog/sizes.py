@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from catalog.lake import METADATA, Cursor, DuckDBError
+from catalog.lake import METADATA, Cursor, metadata_has
 from catalog.names import quote, system_table
 
 # What the macros and views over the variable are called in the text of a query (catalog/system/functions.sql).
@@ -70,21 +70,10 @@ def _inlined(cursor: Cursor) -> list[str]:
         f"SELECT DISTINCT table_id FROM {METADATA}.ducklake_data_file WHERE end_snapshot IS NULL"
     ).fetchall()
     for (id_,) in with_files:
-        deletes = f"{METADATA}.ducklake_inlined_delete_{id_}"
-        if _is_there(cursor, deletes):
+        deletes = f"ducklake_inlined_delete_{id_}"
+        if metadata_has(cursor, deletes):
             found.append(
-                f"SELECT {id_} AS id, -count(*) AS n FROM {deletes} WHERE file_id IN "
+                f"SELECT {id_} AS id, -count(*) AS n FROM {METADATA}.{deletes} WHERE file_id IN "
                 f"(SELECT data_file_id FROM {METADATA}.ducklake_data_file WHERE end_snapshot IS NULL)"
             )
     return found
-
-
-def _is_there(cursor: Cursor, table: str) -> bool:
-    # DuckDB's own catalog functions do not list the metadata database.
-    try:
-        cursor.execute(f"SELECT 1 FROM {table} LIMIT 0")
-    except DuckDBError as error:
-        if "does not exist" not in str(error):
-            raise
-        return False
-    return True

@@ -36,6 +36,7 @@ from catalog.model import (
 )
 from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
+from catalog.row_history import is_kept
 from catalog.source_store import load_sources
 from catalog.subscription_store import load_subscriptions
 from catalog.user_store import forget_grants, load_grants, load_memberships, load_users, put_grants
@@ -101,9 +102,21 @@ class Store:
         """Take up what has been committed since the last time: the tables that have changed are read again."""
         with self.lake.exclusive():
             snapshot = self.lake.snapshot(self._cursor)
-            changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
-            self._load({table for schema, table in changes if schema == SYSTEM_SCHEMA})
+            if is_kept(self._cursor, self._snapshot, snapshot):
+                changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
+                changed = {table for schema, table in changes if schema == SYSTEM_SCHEMA}
+            else:  # after a pause in which somebody else has written and forgotten
+                changed = _LOADED
+            if self.lake.read_only and "columns" in changed:
+                self._columns = {}  # whose have changed only the writer knows
+            self._load(changed)
             self._snapshot = snapshot
+
+    def follow(self) -> None:
+        """`reload` if another server has committed since."""
+        with self.lake.exclusive():
+            if self.lake.newest(self._cursor) != self._snapshot:
+                self.reload()
 
     def _load(self, changed: Collection[str]) -> None:
         """Read what the changed system tables hold."""

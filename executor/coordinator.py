@@ -88,7 +88,8 @@ class Coordinator:
         """Finish the barrier in progress and end the thread."""
         self._stopping.set()
         self._wake.set()
-        self._thread.join(30)
+        if self._thread.is_alive():
+            self._thread.join(30)
 
     @property
     def snapshot(self) -> int:

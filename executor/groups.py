@@ -137,7 +137,6 @@ class Groups:
         self._groups: dict[int, Group] = {}
         self._closing = threading.Event()
         self._scratch = self._lake.directory / "scratch"
-        self._recover()
         threading.Thread(target=self._watch, name="watch-groups", daemon=True).start()
 
     def _watch(self) -> None:
@@ -148,7 +147,7 @@ class Groups:
                     logger.warning("resource group %s has not answered for %.0f s", group.name, HANG_SECONDS)
                     group.endpoint.kill()
 
-    def _recover(self) -> None:
+    def recover(self) -> None:
         """Whatever a server before this one has left running ends here."""
         left = [end_orphan(directory) for directory in self._scratch.iterdir()] if self._scratch.exists() else []
         if any(left):

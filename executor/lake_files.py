@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog.lake import METADATA, Cursor, DuckDBError
+from catalog.lake import METADATA, Cursor, metadata_has
 from catalog.model import ROW_ID, Column, Relation
 from catalog.names import literal, quote
 
@@ -146,7 +146,7 @@ def _deletes(
             f"SELECT parse_filename(file_path) AS file_name, pos FROM read_parquet({literal(path)}) {filtered}"
         )
     inline_table = f"ducklake_inlined_delete_{table_id}"
-    if _metadata_has(cursor, inline_table):
+    if metadata_has(cursor, inline_table):
         for file_id, path in paths.items():
             parts.append(
                 f"SELECT {literal(Path(path).name)} AS file_name, row_id AS pos "
@@ -174,17 +174,6 @@ def _inlined_column(column: Column, present: set[str], defaults: Mapping[str, st
     name = column.lake_name
     stored = quote(name) if name in present else defaults.get(name, "NULL")
     return f"CAST({stored} AS {column.type.duckdb()}) AS {quote(name)}"
-
-
-def _metadata_has(cursor: Cursor, table: str) -> bool:
-    # DuckDB's own catalog functions do not list the metadata database.
-    try:
-        cursor.execute(f"SELECT 1 FROM {METADATA}.{quote(table)} LIMIT 0")
-    except DuckDBError as error:
-        if "does not exist" not in str(error):
-            raise
-        return False
-    return True
 
 
 def _write(cursor: Cursor, parts: list[str], target: Path) -> Path | None:

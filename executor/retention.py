@@ -7,8 +7,6 @@ views have applied, and what clients go on reading, and all after it; what subsc
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +17,7 @@ from catalog.model import CREATING
 from catalog.names import system_table
 from catalog.store import Store
 from catalog.subscription_store import kept_by
-from executor.coordinator import Coordinator, message_of
-
-logger = logging.getLogger(__name__)
+from executor.coordinator import Coordinator
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Pace:
 
 
 class Retention:
-    """A thread that forgets what nobody needs."""
+    """Forgets what nobody needs."""
 
     def __init__(
         self, store: Store, coordinator: Coordinator, retention_ms: Callable[[], int], pace: Pace | None = None
@@ -50,30 +46,10 @@ class Retention:
         self._coordinator = coordinator
         self._retention_ms = retention_ms
         self._pace = pace or Pace()
-        self._stopping = threading.Event()
-        self._last_error: str | None = None
-        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End after the batch in progress."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(30)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._pace.period_s):
-            try:
-                while self.run_once() and not self._stopping.is_set():
-                    pass
-                self._last_error = None
-            except Exception as error:
-                # The next round tries again; what it says again is not worth another line.
-                if message_of(error) != self._last_error:
-                    logger.exception("old snapshots could not be removed")
-                self._last_error = message_of(error)
+    @property
+    def period_s(self) -> float:
+        return self._pace.period_s
 
     def run_once(self) -> bool:
         """Forget a batch of snapshots. Returns whether there may be more."""

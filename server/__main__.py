@@ -14,6 +14,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from catalog.errors import Error
+from catalog.storage import Lease
+from server import roles
 from server.config import Config, load_config
 from server.context import Context, open_context
 from server.dispatch import Client
@@ -38,12 +40,19 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    context = open_context(config, parameters)
+    if config.catalog is None:
+        _serve(config, parameters, None, stop)
+    else:
+        roles.take_turns(config, stop, lambda lease, over: _serve(config, parameters, lease, over))
+
+
+def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop: threading.Event) -> None:
+    context = open_context(config, parameters, lease)
     try:
         wire = _listen(config, context)
         threading.Thread(target=wire.serve_forever, name="wire", daemon=True).start()
         host, port = wire.server_address[:2]
-        print(f"sparkwave ready on {host}:{port}", flush=True)
+        print(f"sparkwave ready on {host}:{port}{' for reading' if context.lake.read_only else ''}", flush=True)
         if not _is_loopback(str(host)) and not any(user.verifier for user in context.store.catalog.users.values()):
             logger.warning("only this machine can connect before a user has a password: ALTER USER root PASSWORD '…'")
         stop.wait()
@@ -63,7 +72,7 @@ def _listen(config: Config, context: Context) -> WireServer:
         return WireServer(
             config.address,
             lambda startup: Client(context, startup),
-            lambda: context.store.catalog.users,
+            context.users,
             config.max_message_bytes,
             config.tls_context,
             config.tls == "required",
@@ -88,6 +97,8 @@ def _parse_arguments() -> argparse.Namespace:
 _HELP = {
     "listen": "HOST:PORT to listen on",
     "data": "directory of the lake and its catalog",
+    "catalog": "connection string of a PostgreSQL that holds the catalog instead",
+    "shared": "directory for the lake's files that all servers and Spark nodes see; with --catalog",
     "spark_master": "Spark master URL; by default Spark runs in processes of this machine",
     "spark_start": "eager: start Spark with the server; on_demand: when the first view needs it",
     "spark_cores": "cores of the default resource group",

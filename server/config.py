@@ -13,6 +13,7 @@ from typing import Any
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP
+from catalog.storage import Storage, check_catalog
 from executor.applications import Size, check_master
 from server.tls import server_context
 
@@ -24,14 +25,17 @@ SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16)
 class Config:
     """The server's configuration. Memory is in MiB.
 
-    `spark_master` None runs Spark in processes of this machine. `spark_start` is `eager` (with the server, in the
-    background) or `on_demand`. `tls` says whether clients may (`optional`) or must (`required`) encrypt; without a
-    certificate they cannot. Only the file has the last three: resource groups beside `default`, SKUs beside the
-    usual ones, and settings of Spark itself.
+    `catalog` None is a file in `data`; several servers may be on another one (`server.roles`), and they and Spark's
+    nodes find the lake's files in `shared`. `spark_master` None runs Spark in processes of this machine. `spark_start`
+    is `eager` (with the server, in the background) or `on_demand`. `tls` says whether clients may (`optional`) or must
+    (`required`) encrypt; without a certificate they cannot. Only the file has the last three: resource groups beside
+    `default`, SKUs beside the usual ones, and settings of Spark itself.
     """
 
     listen: str = "127.0.0.1:4566"
     data: Path = Path(".sparkwave")
+    catalog: str | None = None
+    shared: Path | None = None
     spark_master: str | None = None
     spark_start: str = "eager"
     spark_cores: int = os.cpu_count() or 2
@@ -45,6 +49,14 @@ class Config:
     resource_groups: Mapping[str, Size] = field(default_factory=dict)
     serverless_skus: Mapping[str, Size] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def storage(self) -> Storage:
+        """Where the lake is. Raises Error F0000 for `shared` without a catalog that can be shared."""
+        if self.shared is not None and self.catalog is None:
+            message = "--shared needs a catalog that several servers can use"
+            raise Error(message, errors.CONFIG_FILE_ERROR, hint="Name a PostgreSQL with --catalog.")
+        return Storage(self.data, self.catalog, self.shared)
 
     @property
     def group_sizes(self) -> dict[str, Size]:
@@ -136,6 +148,8 @@ def _settings(table: Mapping[str, Any]) -> dict[str, str]:
 
 _CONVERSIONS: dict[str, Any] = {
     "data": Path,
+    "catalog": check_catalog,
+    "shared": Path,
     "tls_certificate": Path,
     "tls_key": Path,
     "spark_cores": int,

@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
+from catalog.storage import Lease
 from catalog.store import Store
 from catalog.temporary import forget_temporary_schemas
 from catalog.types import Type
+from catalog.users import User
 from executor.applications import Size
+from executor.background import Periodic
+from executor.compaction import compact_once
 from executor.coordinator import Coordinator
 from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
@@ -43,12 +47,22 @@ class Context:
     groups: Groups
     coordinator: Coordinator
     jobs: Jobs
-    retention: Retention
+    background: tuple[Periodic, ...]
     sources: Sources
     serving: Serving
     system_views: SystemViews
     plan_cache: PlanCache
     activity: Activity
+
+    def follow(self) -> None:
+        """Take up what another server has committed, where this one only reads."""
+        if self.lake.read_only:
+            self.store.follow()
+
+    def users(self) -> Mapping[str, User]:
+        """Who may connect, by name."""
+        self.follow()
+        return self.store.catalog.users
 
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
@@ -56,7 +70,8 @@ class Context:
 
     def close(self) -> None:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
-        self.retention.stop()
+        for work in self.background:
+            work.stop()
         self.sources.stop()
         self.serving.stop()
         self.jobs.close()
@@ -90,8 +105,9 @@ class SystemViews:
                 self._version = version
 
 
-def open_context(config: Config, parameters: dict[str, str]) -> Context:
-    """Open the data directory and start the coordinator and the jobs that were being created.
+def open_context(config: Config, parameters: dict[str, str], lease: Lease | None = None) -> Context:
+    """Open the lake and start the coordinator and the jobs that were being created; or only read, where the catalog is
+    in a PostgreSQL and the lease another server's.
 
     `parameters` come from the configuration file; they are stored as if set by ALTER SYSTEM.
     Raises Error when the directory, a parameter or the machine is not fit.
@@ -100,21 +116,25 @@ def open_context(config: Config, parameters: dict[str, str]) -> Context:
     for name, value in checked.items():
         config.check_parameter(name, value)
     require_java()
-    lake = Lake(config.data, config.duckdb_memory)
+    lake = Lake(config.storage, config.duckdb_memory, lease)
     try:
         store = Store(lake)
+        if lake.read_only:
+            return _assemble(config, lake, store)
         forget_temporary_schemas(store)
         if any(store.catalog.parameters.get(name) != value for name, value in checked.items()):
             with store.change() as cursor:
                 for name, value in checked.items():
                     store.set_parameter(cursor, name, value)
-        return _start(config, lake, store)
+        context = _assemble(config, lake, store)
+        _start(context)
+        return context
     except BaseException:
         lake.close()
         raise
 
 
-def _start(config: Config, lake: Lake, store: Store) -> Context:
+def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     def parameter(name: str) -> str:
         return store.catalog.parameters.get(name, SYSTEM[name].default)
 
@@ -153,22 +173,44 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows, duckdb_takes)
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
-    jobs.recover()
-    coordinator.start()
-    coordinator.notify()
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
-    retention.start()
+    background = (
+        Periodic("retention", lambda: retention.period_s, retention.run_once),
+        Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, lambda: compact_once(lake)),
+    )
     serving = Serving(store, lambda: int(parameter("serving_cache_mib")) << 20)
     serving.start()
-    if config.spark_start == "eager":
-        threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
     activity = Activity()
     views = SystemViews(store, activity)
     sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
-    sources.start()
     return Context(
-        config, lake, store, plans, groups, coordinator, jobs, retention, sources, serving, views, PlanCache(), activity
+        config,
+        lake,
+        store,
+        plans,
+        groups,
+        coordinator,
+        jobs,
+        background,
+        sources,
+        serving,
+        views,
+        PlanCache(),
+        activity,
     )
+
+
+def _start(context: Context) -> None:
+    """Let what writes the lake begin."""
+    context.groups.recover()
+    context.jobs.recover()
+    context.coordinator.start()
+    context.coordinator.notify()
+    for work in context.background:
+        work.start()
+    if context.config.spark_start == "eager":
+        threading.Thread(target=_warm_up, args=(context.groups,), name="warm-up", daemon=True).start()
+    context.sources.start()
 
 
 def _warm_up(groups: Groups) -> None:

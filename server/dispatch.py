@@ -148,6 +148,7 @@ class Client:
     """A `server.result.ClientSession` over the running server."""
 
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
+        context.follow()
         self._session = Session(context, startup)
 
     @property
@@ -167,6 +168,7 @@ class Client:
         return split(sql) if single is None else ((single.text, 0),)
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
+        self._session.context.follow()
         given = by_literal(sql)
         lookup = prepare_lookup(self._session, given) if given is not None else None
         if lookup is not None:
@@ -178,6 +180,7 @@ class Client:
 
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
+        self._session.context.follow()
         if self._session.backend is not None:
             self._session.backend.begin(prepared.text)
         with self._session.statement():

@@ -92,8 +92,9 @@ def _set_mode(session: Session, read_only: bool | None) -> None:
 
 
 def check_writable(session: Session, statement: Statement) -> None:
-    """Raise Error 25006 for what writes in a read-only transaction."""
-    if not session.is_read_only:
+    """Raise Error 25006 for what writes in a read-only transaction, or where another server is the one that writes."""
+    only_reads = session.context.lake.read_only
+    if not only_reads and not session.is_read_only:
         return
     match statement:
         case statements.Drop(kind=kind):
@@ -108,6 +109,12 @@ def check_writable(session: Session, statement: Statement) -> None:
             command = "REVOKE ROLE" if is_revoke else "GRANT ROLE"
         case _ if type(statement) in _WRITES:
             command = _WRITES[type(statement)]
+        case statements.Flush() | statements.Wait() if only_reads:
+            command = type(statement).__name__.upper()
         case _:
             return
+    if only_reads:
+        writer = session.context.lake.writer
+        hint = f"Connect to {writer}." if writer else "The server that writes has ended; another takes its place soon."
+        raise Error(f"cannot execute {command} on a server that only reads", errors.READ_ONLY_TRANSACTION, hint=hint)
     raise Error(f"cannot execute {command} in a read-only transaction", errors.READ_ONLY_TRANSACTION)

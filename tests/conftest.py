@@ -8,11 +8,26 @@ from typing import Any
 
 import psycopg
 import pytest
+import servers
+from postgres import Postgres, PostgresCatalogs
 from servers import Server, without_spark
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files again")
+    parser.addoption("--postgres", action="store_true", help="have all servers keep their catalogs in a PostgreSQL")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def catalogs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where servers keep their catalogs, unless a test says."""
+    if not request.config.getoption("--postgres"):
+        yield
+        return
+    started = Postgres()
+    servers.CATALOGS = PostgresCatalogs(started)
+    yield
+    started.stop()
 
 
 @pytest.fixture

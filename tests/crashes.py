@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import servers
 from servers import Server, wait_until
 
 from catalog.lake import METADATA, Lake
+from catalog.storage import Storage
 
 Connection = psycopg.Connection[Any]
 
@@ -217,7 +219,7 @@ class Standing:
 @contextlib.contextmanager
 def opened_lake(data: Path) -> Iterator[Lake]:
     """The lake of a server that is not running."""
-    lake = Lake(data)
+    lake = Lake(Storage(data, **servers.CATALOGS(data)))
     try:
         yield lake
     finally:

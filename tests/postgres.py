@@ -75,12 +75,31 @@ class Postgres:
             return False
         return True
 
+    def conninfo(self, database: str = "dev") -> str:
+        return f"host=127.0.0.1 port={self.port} user=root dbname={database}"
+
     def connect(self, database: str = "dev") -> psycopg.Connection[Any]:
         """An autocommit connection."""
-        return psycopg.connect(host="127.0.0.1", port=self.port, user="root", dbname=database, autocommit=True)
+        return psycopg.connect(self.conninfo(database), autocommit=True)
 
     def stop(self) -> None:
         """At once: nothing in it is needed any more."""
         self.process.kill()
         self.process.wait(30)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class PostgresCatalogs:
+    """A database for each data directory, in one PostgreSQL."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+        self._databases: dict[Path, str] = {}
+
+    def __call__(self, data: Path) -> dict[str, str]:
+        """The options of a server with that data directory."""
+        if data not in self._databases:
+            self._databases[data] = f"catalog_{len(self._databases)}"
+            with self._postgres.connect() as connection:
+                connection.execute(f"CREATE DATABASE {self._databases[data]}")
+        return {"catalog": self._postgres.conninfo(self._databases[data])}

@@ -20,13 +20,28 @@ READY_SECONDS = 60
 STOP_SECONDS = 60
 
 
+def in_files(data: Path) -> dict[str, str]:
+    """Catalogs are files in their data directories, unless `--postgres` is given."""
+    return {}
+
+
+# Gives the options of a server that say where it keeps the catalog of a data directory.
+CATALOGS: Callable[[Path], dict[str, str]] = in_files
+
+
 class Server:
     """One `sparkwave serve` process. `options` are its command line options, with underscores."""
 
     def __init__(self, data: Path, environment: Mapping[str, str] | None = None, **options: object) -> None:
         self.data = data
         self.log_file = data.with_name(f"{data.name}.log")
-        given = {"listen": f"127.0.0.1:{free_port()}", "data": data, "spark_start": "on_demand", **options}
+        given = {
+            "listen": f"127.0.0.1:{free_port()}",
+            "data": data,
+            "spark_start": "on_demand",
+            **CATALOGS(data),
+            **options,
+        }
         self.address = str(given["listen"])
         self.port = int(self.address.rpartition(":")[2])
         self.process = launch(self.log_file, environment, **given)

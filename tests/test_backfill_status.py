@@ -9,6 +9,7 @@ import pytest
 
 from catalog import system_views
 from catalog.lake import Cursor, Lake
+from catalog.storage import Storage
 
 RELATIONS = """
 INSERT INTO lake.sparkwave.relations
@@ -26,7 +27,7 @@ SNAPSHOT, ARRANGEMENT, NO_SHUFFLE = "SnapshotBackfill", "ArrangementBackfill", "
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    lake = Lake(tmp_path_factory.mktemp("lake"))
+    lake = Lake(Storage(tmp_path_factory.mktemp("lake")))
     cursor = lake.cursor()
     system_views.define_signal(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)

@@ -17,6 +17,7 @@ from recorded import Recorded, arguments, execute, recorded
 from servers import Server
 
 from catalog.lake import Lake
+from catalog.storage import Storage
 from catalog.store import Store
 
 pytestmark = pytest.mark.long
@@ -111,7 +112,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     those of types."""
     postgres = Postgres()
     data = tmp_path_factory.mktemp("sparkwave") / "data"
-    lake = Lake(data)
+    lake = Lake(Storage(data))
     with Store(lake).change() as cursor:
         cursor.execute("UPDATE lake.sparkwave.identifiers SET next_id = 16384")
     lake.close()

@@ -11,6 +11,7 @@ from catalog.lake import Lake
 from catalog.migrations import MIGRATIONS
 from catalog.model import INITIAL, Column, Job, Relation, Watermark
 from catalog.names import LakeTable
+from catalog.storage import Storage
 from catalog.store import Store
 from catalog.types import parse_type
 
@@ -25,11 +26,11 @@ CREATE TABLE lake."dev.public".t (k INTEGER)
 def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(lake, "MIGRATIONS", MIGRATIONS[:1])
-        old = Lake(tmp_path)
+        old = Lake(Storage(tmp_path))
         old.cursor().execute(FIRST_VERSION)
         old.close()
     for _ in range(2):
-        opened = Lake(tmp_path)
+        opened = Lake(Storage(tmp_path))
         try:
             store = Store(opened)
             [relation] = [r for r in store.catalog.relations if r.id == 2000]
@@ -40,7 +41,7 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_later_versions_added_is_kept(tmp_path: Path) -> None:
-    opened = Lake(tmp_path)
+    opened = Lake(Storage(tmp_path))
     store = Store(opened)
     column = Column("at", parse_type("timestamp"))
     watermark = Watermark("at", 5_000_000)
@@ -54,7 +55,7 @@ def test_what_later_versions_added_is_kept(tmp_path: Path) -> None:
         store.create_relation(cursor, made)
         store.add_job(cursor, job)
     opened.close()
-    opened = Lake(tmp_path)
+    opened = Lake(Storage(tmp_path))
     catalog = Store(opened).catalog
     opened.close()
     [relation] = catalog.relations

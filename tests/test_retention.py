@@ -13,12 +13,13 @@ from servers import wait_until
 
 from catalog.lake import METADATA
 from catalog.names import LakeTable
+from executor.background import Periodic
 from executor.retention import Pace, Retention
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client
 
-AT_ONCE = Pace(period_s=0.05, settle_s=0, files_s=0)
+AT_ONCE = Pace(settle_s=0, files_s=0)
 
 
 @contextmanager
@@ -225,7 +226,7 @@ def test_the_thread_works_and_stops(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
         make_history(client)
         run(client, "FLUSH")
-        background = retention(context)
+        background = Periodic("retention", lambda: 0.05, retention(context).run_once)
         background.start()
         assert wait_until(lambda: len(snapshots(context)) <= 3, 20)
         check(client, "sums", SUMS)
@@ -234,22 +235,19 @@ def test_the_thread_works_and_stops(tmp_path: Path) -> None:
         assert time.monotonic() - started < 5
 
 
-def test_an_error_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with opened(tmp_path / "data") as (context, client):
-        make_history(client)
-        background = retention(context)
-        rounds: list[int] = []
+def test_an_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    rounds: list[int] = []
 
-        def fail() -> bool:
-            rounds.append(1)
-            raise OSError("the disk is gone")
+    def fail() -> bool:
+        rounds.append(1)
+        raise OSError("the disk is gone")
 
-        background.run_once = fail  # type: ignore[method-assign]
-        with caplog.at_level(logging.ERROR, "executor.retention"):
-            background.start()
-            assert wait_until(lambda: len(rounds) > 3, 10)
-            background.stop()
-        assert len(caplog.records) == 1
+    background = Periodic("retention", lambda: 0.05, fail)
+    with caplog.at_level(logging.ERROR, "executor.background"):
+        background.start()
+        assert wait_until(lambda: len(rounds) > 3, 10)
+        background.stop()
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize(("value", "is_allowed"), [("0", True), ("600000", True), ("599999", False), ("-1", False)])

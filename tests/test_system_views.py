@@ -13,6 +13,7 @@ from recorded import recorded
 from catalog import system_views
 from catalog.lake import Cursor, DuckDBError, Lake
 from catalog.sizes import reads_sizes, set_sizes
+from catalog.storage import Storage
 from planner.batch import pg_compat
 from planner.batch.output_names import output_name
 from planner.batch.pg_names import FUNCTIONS, SCHEMAS
@@ -91,7 +92,7 @@ def _insert_job(cursor: Cursor, id_: int, name: str, status: str, counts: list[i
 
 @pytest.fixture(scope="module")
 def cursor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cursor]:
-    lake = Lake(tmp_path_factory.mktemp("lake"))
+    lake = Lake(Storage(tmp_path_factory.mktemp("lake")))
     cursor = lake.cursor()
     system_views.define_signal(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)

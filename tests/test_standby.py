@@ -1,0 +1,103 @@
+"""Several servers on one catalog in a PostgreSQL: one writes, the others read and take its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from postgres import Postgres
+from servers import Server, refused, rows, wait_until
+
+pytestmark = pytest.mark.long
+
+VIEW = "SELECT v, count(*) AS n FROM t GROUP BY v"
+
+
+class Pair:
+    """Two servers. The first one writes."""
+
+    def __init__(self, postgres: Postgres, directory: Path) -> None:
+        self.postgres = postgres
+        options = {"catalog": postgres.conninfo(), "shared": directory / "shared"}
+        self.first = Server(directory / "first", **options)
+        self.second = Server(directory / "second", **options)
+        with self.first.connect() as own:
+            own.execute("ALTER SYSTEM SET backfill_engine = auto")
+            own.execute("CREATE TABLE t (k INT PRIMARY KEY, v INT)")
+            own.execute("INSERT INTO t SELECT x, x % 3 FROM generate_series(1, 50) x")
+            own.execute(f"CREATE MATERIALIZED VIEW m AS {VIEW}")
+
+    def takes_over(self) -> bool:
+        """Whether the second one comes to write."""
+        return wait_until(lambda: f"sparkwave ready on {self.second.address}\n" in self.second.log(), 60)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    postgres = Postgres()
+    both = Pair(postgres, tmp_path)
+    yield both
+    both.first.kill()
+    both.second.kill()
+    postgres.stop()
+
+
+def test_reads(pair: Pair) -> None:
+    """What the first one has committed the second one sees with the next statement; it writes nothing."""
+    assert f"sparkwave ready on {pair.second.address} for reading" in pair.second.log()
+    with pair.first.connect() as own, pair.second.connect() as other:
+        for k in range(100, 105):
+            own.execute("INSERT INTO t VALUES (%s, 7)", (k,))
+            own.execute("FLUSH")
+            assert rows(other, "SELECT n FROM m WHERE v = 7") == [(k - 99,)]
+        own.execute("ALTER TABLE t ADD COLUMN w INT DEFAULT 3")
+        assert rows(other, "SELECT w, count(*) FROM t GROUP BY w") == [(3, 55)]
+        own.execute("DROP MATERIALIZED VIEW m")
+        assert refused(other, "SELECT * FROM m").sqlstate == "42P01"
+        for sql in ("INSERT INTO t VALUES (1, 1)", "CREATE TABLE u (k INT)", "DROP TABLE t", "FLUSH",
+                    "CREATE TEMP TABLE u (k INT)", "ALTER SYSTEM SET barrier_interval_ms = 500"):  # fmt: skip
+            error = refused(other, sql)
+            assert error.sqlstate == "25006"
+            assert error.diag.message_hint == f"Connect to {pair.first.address}."
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_the_second_takes_over(pair: Pair, end: str) -> None:
+    with pair.first.connect() as own:
+        own.execute("INSERT INTO t VALUES (1000, 9)")
+    getattr(pair.first, end)()
+    assert pair.takes_over()
+    with pair.second.connect() as own:
+        own.execute("INSERT INTO t VALUES (1001, 9)")
+        own.execute("FLUSH")
+        assert sorted(rows(own, "SELECT * FROM m")) == sorted(rows(own, VIEW))
+        assert rows(own, "SELECT n FROM m WHERE v = 9") == [(2,)]
+
+
+def test_never_two_write(pair: Pair) -> None:
+    """The first one loses its lock, not its life: it commits nothing more, and reads from then on."""
+    own = pair.first.connect()
+    with pair.postgres.connect() as database:
+        database.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            f"WHERE application_name = 'sparkwave lease {pair.first.address}'"
+        )
+    acknowledged = 0
+    with pytest.raises(psycopg.Error):
+        for k in range(1000, 1500):
+            own.execute("INSERT INTO t VALUES (%s, 9)", (k,))
+            acknowledged += 1
+    assert wait_until(lambda: pair.first.log().count("sparkwave ready on") == 2, 60)
+    assert wait_until(lambda: reads_only(pair.first) != reads_only(pair.second), 60)
+    writers = [server for server in (pair.first, pair.second) if not reads_only(server)]
+    with writers[0].connect() as left:
+        left.execute("FLUSH")
+        assert rows(left, "SELECT count(*) FROM t WHERE v = 9") == [(acknowledged,)]
+        assert sorted(rows(left, "SELECT * FROM m")) == sorted(rows(left, VIEW))
+
+
+def reads_only(server: Server) -> bool:
+    last = [line for line in server.log().splitlines() if line.startswith("sparkwave ready on")][-1]
+    return last.endswith("for reading")
