@@ -24,12 +24,9 @@ from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
 from server.portal import Portal, Rows, Statement
 from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
+from server.stream import Disconnected
 
 logger = logging.getLogger(__name__)
-
-
-class Disconnected(Exception):
-    """The client has gone, or never spoke Postgres."""
 
 
 class Fatal(Exception):

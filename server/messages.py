@@ -32,9 +32,12 @@ PARAMETER_DESCRIPTION, NO_DATA = b"t", b"n"
 COPY_IN_RESPONSE, COPY_OUT_RESPONSE, NEGOTIATE_PROTOCOL_VERSION, AUTHENTICATION = b"G", b"H", b"v", b"R"
 
 
+_UINT16, _INT32, _UINT32 = map(struct.Struct, ("!H", "!i", "!I"))
+
+
 def frame(code: bytes, body: bytes = b"") -> bytes:
     """A whole message."""
-    return code + struct.pack("!i", len(body) + 4) + body
+    return code + _INT32.pack(len(body) + 4) + body
 
 
 def cstring(text: str) -> bytes:
@@ -72,29 +75,34 @@ class Reader:
         self.at += count
         return self.body[self.at - count : self.at]
 
-    def int16(self) -> int:
-        return struct.unpack("!h", self.take(2))[0]
+    def _number(self, packed: struct.Struct) -> int:
+        try:
+            (number,) = packed.unpack_from(self.body, self.at)
+        except struct.error:
+            raise Error("insufficient data left in message", PROTOCOL_VIOLATION) from None
+        self.at += packed.size
+        return number
 
     def count(self) -> int:
         """A number of things to follow: unsigned, since Postgres too reads up to 65535 parameters."""
-        return struct.unpack("!H", self.take(2))[0]
+        return self._number(_UINT16)
 
     def int32(self) -> int:
-        return struct.unpack("!i", self.take(4))[0]
+        return self._number(_INT32)
 
     def oid(self) -> int:
-        return struct.unpack("!I", self.take(4))[0]
+        return self._number(_UINT32)
 
     def string(self) -> str:
         end = self.body.find(b"\0", self.at)
         if end < 0:
             raise Error("invalid string in message", PROTOCOL_VIOLATION)
-        text = self.take(end - self.at)
-        self.at += 1
-        return utf8(text)
+        start, self.at = self.at, end + 1
+        return utf8(self.body[start:end])
 
     def formats(self) -> tuple[int, ...]:
-        codes = tuple(self.int16() for _ in range(self.count()))
+        count = self.count()
+        codes: tuple[int, ...] = struct.unpack(f"!{count}h", self.take(2 * count)) if count else ()
         for code in codes:
             if code not in (0, 1):
                 raise Error(f"unsupported format code: {code}", INVALID_PARAMETER_VALUE)

@@ -29,7 +29,7 @@ from server.batches import BATCH_ROWS, Batches, Interruptible, RunningCursor, bi
 from server.block import Block
 from server.columns import described_columns, result_columns
 from server.context import Context
-from server.plan_cache import Plan, Settings
+from server.plan_cache import MOST_PLANS, Plan, Settings
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
 from server.variable_kinds import milliseconds
@@ -65,7 +65,11 @@ class Session:
         self._variables: dict[str, str] = {}
         self._reported: dict[str, str] | None = None
         self._environment: Environment | None = None  # the last one, as long as no variable is set
+        self._plans: dict[tuple[int, tuple[int, ...]], Plan] = {}  # those found in it
         self._reported_defaults: dict[str, str] = {}
+        # What `get` has found with these defaults, as long as no variable is set. Other threads look too: whoever sets
+        # one makes a new pair afterwards, so that what was found before is not kept.
+        self._shown: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._cancelled = threading.Event()
         self._cancel_reason = ""
         # Sends a notice at once, while a statement runs; set by the wire.
@@ -96,6 +100,17 @@ class Session:
 
     def get(self, name: str) -> str:
         """The value of a session variable or system parameter, as SHOW prints it."""
+        defaults, shown = self._shown
+        if defaults is not self.context.store.catalog.parameters:
+            defaults, shown = self._shown = self.context.store.catalog.parameters, {}
+        value = shown.get(name)
+        if value is None:
+            value = self._value(name)
+            if resolve_name(name) != "transaction_read_only":
+                shown[name] = value
+        return value
+
+    def _value(self, name: str) -> str:
         resolved = resolve_name(name)
         if resolved in SYSTEM:
             return self.context.parameter(resolved)
@@ -131,11 +146,12 @@ class Session:
         if variable.name == "atomic_transactions" and (self.names.in_block or self.block is not None):
             message = f"{variable.name} cannot be set in a transaction block"
             raise Error(message, errors.ACTIVE_TRANSACTION, hint="Set it by itself, before BEGIN.")
-        self._reported = self._environment = None
-        if value is None:
+        normal = None if value is None else normalise(variable, value)
+        if normal is None:
             self._variables.pop(variable.name, None)
         else:
-            self._variables[variable.name] = normalise(variable, value)
+            self._variables[variable.name] = normal
+        self._forget_derived()
 
     @property
     def variables(self) -> dict[str, str]:
@@ -144,11 +160,17 @@ class Session:
 
     @variables.setter
     def variables(self, values: dict[str, str]) -> None:
-        self._variables, self._reported, self._environment = dict(values), None, None
+        self._variables = dict(values)
+        self._forget_derived()
 
     def reset_all(self) -> None:
         self._variables.clear()
+        self._forget_derived()
+
+    def _forget_derived(self) -> None:
+        """What is derived from the variables has to be worked out again."""
         self._reported = self._environment = None
+        self._shown = (self._shown[0], {})
 
     def flag(self, name: str) -> bool:
         return self.get(name) == "true"
@@ -190,6 +212,7 @@ class Session:
             or last.scope.temporary != self.temporary_schema
         ):
             last = self._environment = self._make_environment(pinned)
+            self._plans.clear()
         return last
 
     def _make_environment(self, pinned: Pinned) -> Environment:
@@ -219,7 +242,17 @@ class Session:
         environment: Environment | None = None,
     ) -> Plan:
         """The plan of a statement, made unless one is there that is as good; `environment` None is that of now."""
-        return self.context.plan_cache.plan(statement, oids, environment or self.environment, make)
+        now = self.environment
+        if environment is not None and environment is not now:
+            return self.context.plan_cache.plan(statement, oids, environment, make)
+        plan = self._plans.get((id(statement), oids))
+        if plan is None or plan.statement is not statement or not plan.reads_same(now):
+            plan = self.context.plan_cache.plan(statement, oids, now, make)
+            if self.block is None:
+                if len(self._plans) >= MOST_PLANS:
+                    self._plans.clear()
+                self._plans[id(statement), oids] = plan
+        return plan
 
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""
