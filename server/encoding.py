@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ ROWS_PER_SLICE = 8192
 BYTES_PER_SLICE = 64 << 20
 
 # A part of each message: a `binary` array without nulls, or a block: bytes by row and place, all rows' of one width.
-Part = pa.Array | np.ndarray
+Part: TypeAlias = "pa.Array | np.ndarray"
 
 # Up to here a row at a time is less work than a column at a time.
 FEW_ROWS = 8
@@ -69,7 +70,7 @@ _COUNT, _LENGTH = struct.Struct("!h"), struct.Struct("!i")
 def _values(array: pa.Array, type: Type, format: int, zone: str) -> list[bytes | None]:
     """A column's values one by one; of the plainest types without a detour."""
     if format == TEXT and not type.dimensions:
-        if array.type == pa.string():
+        if array.type == pa.string() and type.name != "jsonb":
             return [None if value is None else value.encode() for value in array.to_pylist()]
         if _PLAIN.get(type.name) == array.type:
             return [None if value is None else b"%d" % value for value in array.to_pylist()]
@@ -138,7 +139,7 @@ def _merged(parts: Sequence[Part]) -> Iterator[pa.Array]:
         for name, block in zip(rows.dtype.names or (), blocks, strict=True):
             is_constant = not block.strides[0]
             rows[name] = block[0].tobytes() if is_constant else block.view(rows.dtype[name]).ravel()
-        yield fixed(rows, len(rows), rows.dtype.itemsize)
+        yield fixed(rows.data, len(rows), rows.dtype.itemsize)
 
 
 def _block(values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from catalog.errors import INVALID_PARAMETER_VALUE, PROTOCOL_VIOLATION, SYNTAX_ERROR, Error
 from server.result import ResultColumn
@@ -44,15 +44,13 @@ def cstring(text: str) -> bytes:
     return text.encode("utf-8", "replace").replace(b"\0", b"") + b"\0"
 
 
-@dataclass(frozen=True)
-class Parse:
+class Parse(NamedTuple):
     name: str
     sql: str
     oids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Bind:
+class Bind(NamedTuple):
     """`values` are as sent, None for NULL; `formats` and `result_formats` have 0, 1 or as many codes as values."""
 
     portal: str
@@ -153,8 +151,14 @@ def read_bind(body: bytes) -> Bind:
     return message
 
 
+# What most drivers send.
+_UNNAMED_PORTAL, _ALL_OF_UNNAMED_PORTAL = b"P\0", b"\0\0\0\0\0"
+
+
 def read_target(body: bytes) -> tuple[str, str]:
     """The kind (S statement, P portal) and name in Describe and Close."""
+    if body == _UNNAMED_PORTAL:
+        return "P", ""
     reader = Reader(body)
     kind, name = reader.take(1).decode("latin-1"), reader.string()
     reader.done()
@@ -165,6 +169,8 @@ def read_target(body: bytes) -> tuple[str, str]:
 
 def read_execute(body: bytes) -> tuple[str, int]:
     """Portal and row limit; 0 is no limit."""
+    if body == _ALL_OF_UNNAMED_PORTAL:
+        return "", 0
     reader = Reader(body)
     portal, limit = reader.string(), reader.int32()
     reader.done()
