@@ -171,15 +171,18 @@ class Serving:
         finally:
             self._lock.release()
 
-    def find(self, relation: int, column: str, value: object) -> pa.RecordBatch | None:
-        """The rows of a relation that `covers` has said yes to with a value in a column; None: a query has to tell."""
+    def find(self, relation: int, column: str, value: object, outputs: tuple[str, ...]) -> pa.RecordBatch | None:
+        """Columns of the rows with a value in a column, of a relation that `covers` has said yes to.
+
+        None: a query has to tell.
+        """
         copy = self._state.copies.get(relation)
         if copy is None:
             return None
         rows = copy.sorted.get(column)
         if rows is None or len(rows.changed) > max(copy.rows // 20, 100):
             self._later((copy.table, column), lambda: self._sort(copy, column))
-        return rows.find(value) if rows is not None else None
+        return rows.find(value, outputs) if rows is not None else None
 
     def _miss(self, id_: int, now: float) -> None:
         """A relation without a copy has been read."""

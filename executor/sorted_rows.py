@@ -23,6 +23,7 @@ class SortedRows:
         self.column = column
         self.changed = changed
         self._rows = rows
+        self._selected: dict[tuple[str, ...], pa.RecordBatch] = {}
         values = rows.column(column)
         self._is_text = not pa.types.is_integer(values.type)
         self._values: Sequence[Any] = values if self._is_text else memoryview(values.to_numpy())
@@ -32,12 +33,15 @@ class SortedRows:
     def bytes(self) -> int:
         return self._rows.nbytes
 
-    def find(self, value: object) -> pa.RecordBatch | None:
-        """The rows with a value; None when they have changed since, or the value is of another type."""
+    def find(self, value: object, outputs: tuple[str, ...]) -> pa.RecordBatch | None:
+        """Columns of the rows with a value; None when they have changed since, or the value is of another type."""
+        rows = self._selected.get(outputs)
+        if rows is None:
+            rows = self._selected[outputs] = self._rows.select(outputs)
         if value is None:
-            return self._rows.slice(0, 0)
+            return rows.slice(0, 0)
         if type(value) is not (str if self._is_text else int) or value in self.changed:
             return None
         # Python orders texts by code points, which is the order of their bytes in UTF-8, DuckDB's.
         start = bisect_left(self._values, value, key=self._key)
-        return self._rows.slice(start, bisect_right(self._values, value, lo=start, key=self._key) - start)
+        return rows.slice(start, bisect_right(self._values, value, lo=start, key=self._key) - start)

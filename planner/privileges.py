@@ -49,7 +49,8 @@ def check_relation(
     columns: Iterable[str] = (),
 ) -> None:
     """As `check`, for a relation and the schema it is in. The privilege on each of the `columns` is enough."""
-    check(catalog, user, catalog.securables[relation.database, relation.schema], "USAGE", position)
+    if not relation.is_temporary:  # whose schema is the session's, whoever it acts as
+        check(catalog, user, catalog.securables[relation.database, relation.schema], "USAGE", position)
     names = list(columns)
     if not names or not all(holds(catalog, user, relation.securable, privilege, column=name) for name in names):
         check(catalog, user, relation.securable, privilege, position)

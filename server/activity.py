@@ -21,6 +21,7 @@ from planner.statements import Kill
 from server.result import Result
 
 if TYPE_CHECKING:
+    from server.portal import Statement
     from server.session import Session
 
 
@@ -93,7 +94,7 @@ class Activity:
 
     def _check(self, user: str, backend: Backend, how: str) -> None:
         users = backend.session.context.store.catalog.users
-        target = backend.session.user
+        target = backend.session.login
         if users[user].is_super or user == target.name:
             return
         if users[user].acts_as(target.name) and not target.is_super:
@@ -136,10 +137,10 @@ def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
     row = {
         "datname": session.database,
         "pid": backend.process_id,
-        "usename": session.user.name,
+        "usename": session.login.name,
         "application_name": session.get("application_name"),
     }
-    if not reader.is_super and not reader.acts_as(session.user.name):
+    if not reader.is_super and not reader.acts_as(session.login.name):
         return {**row, "query": "<insufficient privilege>"}
     return {
         **row,
@@ -163,13 +164,21 @@ def _prepared_statements(session: Session) -> str:
                 "name": name,
                 "statement": getattr(statement.prepared, "text", ""),
                 "prepare_time": statement.made_at,
-                "parameter_types": [str(type_) for type_ in statement.prepared.parameters],
+                "parameter_types": _parameter_types(statement),
                 "from_sql": statement.from_sql,
             }
             for name, statement in session.names.statements.items()
             if name
         ]
     )
+
+
+def _parameter_types(statement: Statement) -> list[str]:
+    """None of a statement that could not be planned any more: what it reads may have gone."""
+    try:
+        return [str(type_) for type_ in statement.prepared.parameters]
+    except Error:
+        return []
 
 
 def _cursors(session: Session) -> str:
@@ -180,6 +189,7 @@ def _cursors(session: Session) -> str:
                 "statement": getattr(portal.statement.prepared, "text", ""),
                 "is_holdable": portal.holds,
                 "is_binary": 1 in portal.format_codes,
+                "is_scrollable": portal.scroll is not None,
                 "creation_time": portal.made_at,
             }
             for name, portal in session.names.portals.items()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -70,23 +70,3 @@ class Batches:
         self._cursor.close()
         self._session.context.lake.unpin(self._kept)
         self._kept = None
-
-
-class Interruptible(Protocol):
-    """What runs and can be stopped from another thread."""
-
-    def interrupt(self) -> None: ...
-
-
-class RunningCursor:
-    """While entered, the cursor is one of the `running` things, which a cancel interrupts."""
-
-    def __init__(self, running: set[Interruptible], cursor: Interruptible, check: Callable[[], None]) -> None:
-        self._running, self._cursor, self._check = running, cursor, check
-
-    def __enter__(self) -> None:
-        self._check()
-        self._running.add(self._cursor)
-
-    def __exit__(self, *_: object) -> None:
-        self._running.discard(self._cursor)

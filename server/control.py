@@ -74,5 +74,5 @@ def discard(session: Session, statement: Discard) -> Result:
     if statement.tag in ("DISCARD TEMP", "DISCARD ALL"):
         session.drop_temporary()
     if statement.tag in ("RESET", "DISCARD ALL"):
-        session.reset_all()
+        session.reset_all(and_user=statement.tag == "DISCARD ALL")
     return Result(statement.tag)

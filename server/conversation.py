@@ -24,12 +24,13 @@ from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
 from server.portal import Portal, Rows, Statement
 from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
+from server.stream import Disconnected
 
 logger = logging.getLogger(__name__)
 
-
-class Disconnected(Exception):
-    """The client has gone, or never spoke Postgres."""
+MOST_DESCRIBED = 64  # RowDescriptions kept
+_READY = {status: m.frame(m.READY_FOR_QUERY, status) for status in (b"I", b"T", b"E")}
+_BOUND = m.frame(m.BIND_COMPLETE)
 
 
 class Fatal(Exception):
@@ -74,6 +75,7 @@ class Conversation:
         self.is_ready = False  # the client has been told so and has sent nothing since: time limits of waiting count
         self._names = session.names
         self._reported: dict[str, str] = {}
+        self._described: dict[tuple[int, tuple[int, ...]], tuple[tuple[ResultColumn, ...], bytes]] = {}
 
     def handle(self, code: bytes, body: bytes) -> None:
         """Act on one message. Raises Fatal for one that ends the connection, Disconnected when the client left."""
@@ -98,7 +100,7 @@ class Conversation:
 
     def ready(self) -> None:
         """ReadyForQuery, and out with everything."""
-        self._send(m.READY_FOR_QUERY, self._session.transaction_status())
+        self._channel.write(_READY[self._session.transaction_status()])
         self._channel.flush()
         self.is_ready = True
 
@@ -180,7 +182,7 @@ class Conversation:
         if len(bind.result_formats) > 1:  # else any number of columns will do, and they need not be worked out yet
             portal.formats(statement.prepared.columns or ())
         self._names.portals[bind.portal] = portal
-        self._send(m.BIND_COMPLETE)
+        self._channel.write(_BOUND)
 
     def _on_describe(self, body: bytes) -> None:
         kind, name = m.read_target(body)
@@ -195,8 +197,15 @@ class Conversation:
     def _describe(self, portal: Portal, columns: tuple[ResultColumn, ...] | None) -> None:
         if columns is None:
             self._send(m.NO_DATA)
-        else:
-            self._send(m.ROW_DESCRIPTION, m.row_description(columns, portal.formats(columns)))
+            return
+        key = id(columns), portal.format_codes  # those of a plan are the same each time
+        found = self._described.get(key)
+        if found is None or found[0] is not columns:
+            message = m.frame(m.ROW_DESCRIPTION, m.row_description(columns, portal.formats(columns)))
+            if len(self._described) >= MOST_DESCRIBED:
+                self._described.clear()
+            found = self._described[key] = columns, message
+        self._channel.write(found[1])
 
     def _on_execute(self, body: bytes) -> None:
         name, limit = m.read_execute(body)

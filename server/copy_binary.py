@@ -25,11 +25,11 @@ from catalog.errors import (
 )
 from catalog.types import Type, type_of_oid
 from server.binary_format import DAYS_TO_2000, MICROS_TO_2000, NEGATIVE
-from server.encoding import BINARY, messages, row_parts
+from server.encoding import BINARY, constant, messages, row_parts
 from server.messages import COPY_DATA, Reader, frame, utf8
 from server.parameters import decode_parameter
 from server.result import ResultColumn
-from server.text_format import INFINITE_DAYS, INFINITE_MICROS, fixed
+from server.text_format import INFINITE_DAYS, INFINITE_MICROS
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER = SIGNATURE + struct.pack("!ii", 0, 0)  # no flags, nothing more in the header
@@ -56,7 +56,7 @@ def binary_rows(
     header = HEADER
     for batch in batches:
         if header and batch.num_rows:
-            first = [fixed(header, 1, len(header)), *row_parts(batch.slice(0, 1), types, formats)]
+            first = [constant(header, 1), *row_parts(batch.slice(0, 1), types, formats)]
             yield 1, messages(COPY_DATA, first)
             header, batch = b"", batch.slice(1)
         if batch.num_rows:

@@ -44,7 +44,7 @@ from server.context import Context
 from server.literals import by_literal, prepare_lookup
 from server.plan_cache import parse, split
 from server.portal import Names
-from server.prepared import Prepared, is_execute, places
+from server.prepared import Places, Prepared, is_execute
 from server.result import Notice, Result
 from server.session import Session
 
@@ -140,7 +140,7 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     """Run a statement. Raises Error, with its place in the client's text where that is known."""
     atomic.check(session, statement)
     transactions.check_writable(session, statement)
-    with places(statement):
+    with Places(statement):
         return HANDLERS[type(statement)](session, statement, oids, values)
 
 
@@ -150,6 +150,7 @@ class Client:
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
         context.follow()
         self._session = Session(context, startup)
+        self._in_transaction = False  # as the client was told last
 
     @property
     def notify(self) -> Callable[[Notice], None]:
@@ -196,7 +197,7 @@ class Client:
 
     def end_implicit(self) -> None:
         if self._session.block is not None and self._session.block.is_implicit:
-            with self._session.statement(), places(statements.Empty()):
+            with self._session.statement(), Places(statements.Empty()):
                 atomic.commit(self._session)
 
     def fail(self) -> None:
@@ -207,6 +208,7 @@ class Client:
         block = self._session.block
         has_failed = block is not None and block.has_failed
         is_open = self._session.pinned is not None or self._session.names.has_open_portals
+        self._in_transaction = is_open or has_failed
         if self._session.backend is not None:
             self._session.backend.rest(is_open, has_failed)
         if has_failed:
@@ -218,7 +220,7 @@ class Client:
         self._session.context.activity.add(self._session.backend)
 
     def idle_limit(self) -> tuple[float, Error] | None:
-        return self._session.idle_limit(self.transaction_status() != b"I")
+        return self._session.idle_limit(self._in_transaction)
 
     def parameters(self) -> dict[str, str]:
         return self._session.reported()

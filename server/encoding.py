@@ -5,15 +5,17 @@ A message is a type byte, the length of what follows including itself, and a bod
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.types import Type
-from server.binary_format import binary_array, length_prefixes
+from server.binary_format import binary_array
 from server.text_format import fixed, text_array
 
 DATA_ROW = b"D"
@@ -22,6 +24,9 @@ TEXT, BINARY = 0, 1
 # Small enough to stay in the processor's cache and to send a first row soon.
 ROWS_PER_SLICE = 8192
 BYTES_PER_SLICE = 64 << 20
+
+# A part of each message: a `binary` array without nulls, or a block: bytes by row and place, all rows' of one width.
+Part: TypeAlias = "pa.Array | np.ndarray"
 
 # Up to here a row at a time is less work than a column at a time.
 FEW_ROWS = 8
@@ -65,7 +70,7 @@ _COUNT, _LENGTH = struct.Struct("!h"), struct.Struct("!i")
 def _values(array: pa.Array, type: Type, format: int, zone: str) -> list[bytes | None]:
     """A column's values one by one; of the plainest types without a detour."""
     if format == TEXT and not type.dimensions:
-        if array.type == pa.string():
+        if array.type == pa.string() and type.name != "jsonb":
             return [None if value is None else value.encode() for value in array.to_pylist()]
         if _PLAIN.get(type.name) == array.type:
             return [None if value is None else b"%d" % value for value in array.to_pylist()]
@@ -75,18 +80,28 @@ def _values(array: pa.Array, type: Type, format: int, zone: str) -> list[bytes |
 _PLAIN = {"smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
 
 
-def row_parts(
-    batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str = "UTC"
-) -> list[pa.Array]:
+def row_parts(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str = "UTC") -> list[Part]:
     """Rows as DataRow and binary COPY have them: the number of fields, then each one's length and value."""
-    header = np.zeros(batch.num_rows, np.dtype([("count", ">i2")]))
-    header["count"] = batch.num_columns
-    parts = [fixed(header.tobytes(), batch.num_rows, 2)]
+    parts: list[Part] = [constant(_COUNT.pack(batch.num_columns), batch.num_rows)]
     for array, type, format in zip(batch.columns, types, formats, strict=True):
-        values = _encode(array, type, format, zone)
-        parts.append(length_prefixes(values))
-        parts.append(values.fill_null(b"") if values.null_count else values)
+        parts += _field(_encode(array, type, format, zone))
     return parts
+
+
+def _field(values: pa.Array) -> tuple[Part, Part]:
+    """The lengths and values of a column; values that have all the same length are a block too."""
+    lengths = pc.binary_length(values)
+    if values.null_count or not len(values):
+        prefixes = lengths.fill_null(-1).to_numpy(zero_copy_only=False)
+        return _block(prefixes.astype(">i4")), values.fill_null(b"")
+    widths = lengths.to_numpy()
+    width = int(widths[0])
+    if (widths != width).any():
+        return _block(widths.astype(">i4")), values
+    _, offsets, data = values.buffers()
+    start = int(np.frombuffer(offsets, np.int32, 1, 4 * values.offset)[0])
+    block = np.frombuffer(data or b"", np.uint8, width * len(values), start).reshape(len(values), width)
+    return constant(_LENGTH.pack(width), len(values)), block
 
 
 def _encode(array: pa.Array, type: Type, format: int, zone: str) -> pa.Array:
@@ -95,12 +110,43 @@ def _encode(array: pa.Array, type: Type, format: int, zone: str) -> pa.Array:
     return text_array(array, type, zone).cast(pa.binary())
 
 
-def messages(code: bytes, parts: Sequence[pa.Array]) -> memoryview:
-    """One message for each row, whose body is the row's value of each `binary` array in turn."""
+def messages(code: bytes, parts: Sequence[Part]) -> memoryview:
+    """One message for each row, whose body is the row's value of each part in turn."""
     count = len(parts[0])
-    header = np.empty(count, np.dtype([("code", "S1"), ("length", ">i4")]))
-    header["code"] = code
-    header["length"] = 4 + sum(pc.binary_length(part).to_numpy(zero_copy_only=False) for part in parts)
-    joined = pc.binary_join_element_wise(fixed(header.tobytes(), count, 5), *parts, b"")
+    if not count:
+        return memoryview(b"")
+    length = np.full(count, 4, np.int32)
+    for part in parts:
+        length += part.shape[1] if isinstance(part, np.ndarray) else pc.binary_length(part).to_numpy()
+    pieces = list(_merged([constant(code, count), _block(length.astype(">i4")), *parts]))
+    if len(pieces) == 1:
+        return memoryview(pieces[0].buffers()[2])
+    joined = pc.binary_join_element_wise(*pieces, b"")
     _, offsets, data = joined.buffers()
-    return memoryview(data)[: np.frombuffer(offsets, np.int32)[count]] if count else memoryview(b"")
+    return memoryview(data)[: np.frombuffer(offsets, np.int32)[count]]
+
+
+def _merged(parts: Sequence[Part]) -> Iterator[pa.Array]:
+    """The parts as `binary` arrays, blocks beside each other as one: joining takes time for each."""
+    for is_block, neighbours in itertools.groupby(parts, lambda part: isinstance(part, np.ndarray)):
+        if not is_block:
+            yield from neighbours
+            continue
+        blocks = [block for block in neighbours if block.shape[1]]
+        if not blocks:
+            continue
+        rows = np.empty(len(blocks[0]), np.dtype([("", f"V{block.shape[1]}") for block in blocks]))
+        for name, block in zip(rows.dtype.names or (), blocks, strict=True):
+            is_constant = not block.strides[0]
+            rows[name] = block[0].tobytes() if is_constant else block.view(rows.dtype[name]).ravel()
+        yield fixed(rows.data, len(rows), rows.dtype.itemsize)
+
+
+def _block(values: np.ndarray) -> np.ndarray:
+    """Values of one width as a block."""
+    return values.view(np.uint8).reshape(len(values), values.dtype.itemsize)
+
+
+def constant(value: bytes, count: int) -> np.ndarray:
+    """The same bytes for each row."""
+    return np.broadcast_to(np.frombuffer(value, np.uint8), (count, len(value)))

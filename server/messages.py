@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from catalog.errors import INVALID_PARAMETER_VALUE, PROTOCOL_VIOLATION, SYNTAX_ERROR, Error
 from server.result import ResultColumn
@@ -32,24 +32,25 @@ PARAMETER_DESCRIPTION, NO_DATA = b"t", b"n"
 COPY_IN_RESPONSE, COPY_OUT_RESPONSE, NEGOTIATE_PROTOCOL_VERSION, AUTHENTICATION = b"G", b"H", b"v", b"R"
 
 
+_UINT16, _INT32, _UINT32 = map(struct.Struct, ("!H", "!i", "!I"))
+
+
 def frame(code: bytes, body: bytes = b"") -> bytes:
     """A whole message."""
-    return code + struct.pack("!i", len(body) + 4) + body
+    return code + _INT32.pack(len(body) + 4) + body
 
 
 def cstring(text: str) -> bytes:
     return text.encode("utf-8", "replace").replace(b"\0", b"") + b"\0"
 
 
-@dataclass(frozen=True)
-class Parse:
+class Parse(NamedTuple):
     name: str
     sql: str
     oids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Bind:
+class Bind(NamedTuple):
     """`values` are as sent, None for NULL; `formats` and `result_formats` have 0, 1 or as many codes as values."""
 
     portal: str
@@ -72,29 +73,34 @@ class Reader:
         self.at += count
         return self.body[self.at - count : self.at]
 
-    def int16(self) -> int:
-        return struct.unpack("!h", self.take(2))[0]
+    def _number(self, packed: struct.Struct) -> int:
+        try:
+            (number,) = packed.unpack_from(self.body, self.at)
+        except struct.error:
+            raise Error("insufficient data left in message", PROTOCOL_VIOLATION) from None
+        self.at += packed.size
+        return number
 
     def count(self) -> int:
         """A number of things to follow: unsigned, since Postgres too reads up to 65535 parameters."""
-        return struct.unpack("!H", self.take(2))[0]
+        return self._number(_UINT16)
 
     def int32(self) -> int:
-        return struct.unpack("!i", self.take(4))[0]
+        return self._number(_INT32)
 
     def oid(self) -> int:
-        return struct.unpack("!I", self.take(4))[0]
+        return self._number(_UINT32)
 
     def string(self) -> str:
         end = self.body.find(b"\0", self.at)
         if end < 0:
             raise Error("invalid string in message", PROTOCOL_VIOLATION)
-        text = self.take(end - self.at)
-        self.at += 1
-        return utf8(text)
+        start, self.at = self.at, end + 1
+        return utf8(self.body[start:end])
 
     def formats(self) -> tuple[int, ...]:
-        codes = tuple(self.int16() for _ in range(self.count()))
+        count = self.count()
+        codes: tuple[int, ...] = struct.unpack(f"!{count}h", self.take(2 * count)) if count else ()
         for code in codes:
             if code not in (0, 1):
                 raise Error(f"unsupported format code: {code}", INVALID_PARAMETER_VALUE)
@@ -145,8 +151,14 @@ def read_bind(body: bytes) -> Bind:
     return message
 
 
+# What most drivers send.
+_UNNAMED_PORTAL, _ALL_OF_UNNAMED_PORTAL = b"P\0", b"\0\0\0\0\0"
+
+
 def read_target(body: bytes) -> tuple[str, str]:
     """The kind (S statement, P portal) and name in Describe and Close."""
+    if body == _UNNAMED_PORTAL:
+        return "P", ""
     reader = Reader(body)
     kind, name = reader.take(1).decode("latin-1"), reader.string()
     reader.done()
@@ -157,6 +169,8 @@ def read_target(body: bytes) -> tuple[str, str]:
 
 def read_execute(body: bytes) -> tuple[str, int]:
     """Portal and row limit; 0 is no limit."""
+    if body == _ALL_OF_UNNAMED_PORTAL:
+        return "", 0
     reader = Reader(body)
     portal, limit = reader.string(), reader.int32()
     reader.done()

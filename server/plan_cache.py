@@ -58,9 +58,13 @@ class Plan:
 
     def is_valid(self, environment: Environment) -> bool:
         """Whether it would be made again in an environment."""
-        settings = environment.settings
         is_same = environment is self.environment or _same(self.environment, environment)
-        return is_same and all(settings[name] == value for name, value in self.read.items())
+        return is_same and self.reads_same(environment)
+
+    def reads_same(self, environment: Environment) -> bool:
+        """Whether an environment has the settings that it was made with."""
+        settings = environment.settings
+        return all(settings[name] == value for name, value in self.read.items())
 
 
 _COMPARED = tuple(part.name for part in fields(Environment) if part.name not in ("catalog", "settings"))

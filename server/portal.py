@@ -195,7 +195,8 @@ class Names:
 
     def sync(self) -> None:
         """A Sync ends the transaction of its messages, and with it the portals, unless they are in a block."""
-        self.close_portals(lambda portal: not portal.is_cursor and (portal.finished or not self.in_block))
+        if self.portals:
+            self.close_portals(lambda portal: not portal.is_cursor and (portal.finished or not self.in_block))
 
     def commit(self) -> None:
         """Raises the Error of a query that a cursor WITH HOLD has yet to read."""

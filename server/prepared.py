@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +31,20 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
 }
 
 
-@contextlib.contextmanager
-def places(statement: Statement) -> Iterator[None]:
-    """Give errors that DuckDB found their place in the client's text."""
-    try:
-        yield
-    except DuckDBError as raw:
+class Places:
+    """While entered, errors that DuckDB finds get their place in the client's text."""
+
+    def __init__(self, statement: Statement) -> None:
+        self._statement = statement
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, raw: BaseException | None, trace: object) -> None:
+        if not isinstance(raw, DuckDBError):
+            return
         error = translate(raw)
-        trees = (getattr(statement, attribute, None) for attribute in ("tree", "source", "query"))
+        trees = (getattr(self._statement, attribute, None) for attribute in ("tree", "source", "query"))
         tree = next((tree for tree in trees if tree is not None), None)
         name = re.search(r'(?:column|name) "?(\w+)', error.message)
         if tree is not None and name is not None:
@@ -79,6 +84,8 @@ class Prepared:
     def columns(self) -> tuple[ResultColumn, ...] | None:
         """As PostgreSQL, none of a cursor or a statement that there is not, which is an error only when it runs."""
         names = self.session.names
+        if isinstance(self.statement, statements.Query):
+            return self._own_columns
         match self.statement:
             case statements.Fetch(cursor, moves=False) if cursor in names.portals:
                 return names.portals[cursor].columns
@@ -90,10 +97,10 @@ class Prepared:
     @property
     def _own_columns(self) -> tuple[ResultColumn, ...] | None:
         if isinstance(self.statement, statements.Query):
-            with places(self.statement):
+            with Places(self.statement):
                 return self.session.describe(queries.plan(self.session, self.statement, self.oids))
         if isinstance(self.statement, statements.Insert | statements.Update | statements.Delete):
-            with places(self.statement):
+            with Places(self.statement):
                 return dml.returned_columns(self.session, self.statement, self.oids)
         if isinstance(self.statement, statements.Show):
             return tuple(map(ResultColumn, *show.columns_of(self.statement)))
@@ -113,7 +120,7 @@ def prepare(session: Session, statement: statements.Prepare) -> Result:
     prepared = Prepared(session, statement.statement, oids, session.running_text)
 
     def plan() -> portal.Statement:
-        with places(statement.statement):
+        with Places(statement.statement):
             _ = prepared.parameters, prepared.columns
         return portal.Statement(prepared, oids, from_sql=True)
 

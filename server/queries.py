@@ -57,9 +57,9 @@ def plan(
 ) -> Plan:
     """The plan of a query, also a cursor's: one that can be run where `values` are given."""
     tree = statement.tree if isinstance(statement, Query) else statement.query
-    environment = environment_at(session, points(tree)) if statement.reads_past else session.environment
+    environment = environment_at(session, points(tree)) if statement.reads_past else None
     if session.get("query_epoch") != "0":
-        environment = at_epoch(session, environment, int(session.get("query_epoch")))
+        environment = at_epoch(session, environment or session.environment, int(session.get("query_epoch")))
     planned = session.plan(statement, oids, lambda each: plan_query(tree, each, oids), environment)
     if values is None or not planned.batch.constants:
         return planned

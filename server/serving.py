@@ -19,10 +19,10 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         return None
     lookup = served.lookup
     if lookup is not None and plan.columns is not None:
-        rows = serving.find(lookup.relation, lookup.column, values[lookup.parameter])
+        rows = serving.find(lookup.relation, lookup.column, values[lookup.parameter], lookup.outputs)
         if rows is not None:
             session.check_cancelled()
-            return Result("SELECT", plan.columns, iter((rows.select(lookup.outputs),)), counts_rows=True)
+            return Result("SELECT", plan.columns, iter((rows,)), counts_rows=True)
     cursor = session.cursor()
     try:
         with session.running(cursor):

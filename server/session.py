@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog import errors, system_views
@@ -24,14 +23,15 @@ from planner.privileges import holds, permission_denied
 from planner.statements import Statement
 from planner.strategy import BackfillSettings
 from server.activity import Backend, variables
-from server.alarm import ALARMS
-from server.batches import BATCH_ROWS, Batches, Interruptible, RunningCursor, bindings, execute, given
+from server.batches import BATCH_ROWS, Batches, bindings, execute, given
 from server.block import Block
 from server.columns import described_columns, result_columns
 from server.context import Context
-from server.plan_cache import Plan, Settings
+from server.identity import AUTHORIZATION, ROLE, Identity
+from server.plan_cache import MOST_PLANS, Plan, Settings
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
+from server.running import Interruptible, RunningCursor, RunningStatement
 from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
@@ -55,17 +55,21 @@ class Session:
         name = startup.get("user", ROOT)
         if name not in context.store.catalog.users:
             raise Error(f'role "{name}" does not exist', errors.INVALID_AUTHORIZATION)
-        self._user_id = context.store.catalog.users[name].id
+        self._identity = Identity(lambda: context.store.catalog.users, name)
+        self._variables: dict[str, str] = {}
         self.database = startup.get("database") or DEFAULT_DATABASE
         if self.database not in context.store.catalog.databases:
             raise Error(f'database "{self.database}" does not exist', errors.INVALID_CATALOG_NAME)
         database = context.store.catalog.securables[self.database,]
         if not holds(context.store.catalog, self.user, database, "CONNECT"):
             raise permission_denied(f'permission denied for database "{self.database}"')
-        self._variables: dict[str, str] = {}
         self._reported: dict[str, str] | None = None
         self._environment: Environment | None = None  # the last one, as long as no variable is set
+        self._plans: dict[tuple[int, tuple[int, ...]], Plan] = {}  # those found in it
         self._reported_defaults: dict[str, str] = {}
+        # What `get` has found with these defaults, as long as no variable is set. Other threads look too: whoever sets
+        # one makes a new pair afterwards, so that what was found before is not kept.
+        self._shown: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._cancelled = threading.Event()
         self._cancel_reason = ""
         # Sends a notice at once, while a statement runs; set by the wire.
@@ -85,22 +89,41 @@ class Session:
 
     @property
     def user(self) -> User:
-        """The user as the catalog has it now. Raises Error 28000 when it has been dropped."""
-        found = (user for user in self.context.store.catalog.users.values() if user.id == self._user_id)
-        user = next(found, None)
-        if user is None:
-            raise Error("the user of this session has been dropped", errors.INVALID_AUTHORIZATION)
-        return user
+        """Whose privileges count, as the catalog has it now. Raises Error 28000 when it has been dropped."""
+        return self._identity.current_user(self._variables)
+
+    @property
+    def session_user(self) -> User:
+        """Who `user` is when there is no SET ROLE."""
+        return self._identity.session_user(self._variables)
+
+    @property
+    def login(self) -> User:
+        """Who has connected."""
+        return self._identity.login
 
     # Variables.
 
     def get(self, name: str) -> str:
         """The value of a session variable or system parameter, as SHOW prints it."""
+        defaults, shown = self._shown
+        if defaults is not self.context.store.catalog.parameters:
+            defaults, shown = self._shown = self.context.store.catalog.parameters, {}
+        value = shown.get(name)
+        if value is None:
+            value = self._value(name)
+            if resolve_name(name) not in _VARYING:
+                shown[name] = value
+        return value
+
+    def _value(self, name: str) -> str:
         resolved = resolve_name(name)
         if resolved in SYSTEM:
             return self.context.parameter(resolved)
         if resolved == "transaction_read_only":
             return "on" if self.is_read_only else "off"
+        if resolved == AUTHORIZATION:
+            return self._variables.get(AUTHORIZATION) or self.login.name
         variable = find(name, system=False)
         stored = self.context.store.catalog.parameters.get(resolved, variable.default)
         return self._variables.get(resolved, stored)
@@ -131,11 +154,16 @@ class Session:
         if variable.name == "atomic_transactions" and (self.names.in_block or self.block is not None):
             message = f"{variable.name} cannot be set in a transaction block"
             raise Error(message, errors.ACTIVE_TRANSACTION, hint="Set it by itself, before BEGIN.")
-        self._reported = self._environment = None
-        if value is None:
+        normal = None if value is None else normalise(variable, value)
+        if variable.name in (AUTHORIZATION, ROLE):
+            normal = self._identity.check(variable.name, normal, self._variables)
+        if variable.name == AUTHORIZATION:
+            self._variables.pop(ROLE, None)
+        if normal is None:
             self._variables.pop(variable.name, None)
         else:
-            self._variables[variable.name] = normalise(variable, value)
+            self._variables[variable.name] = normal
+        self._forget_derived()
 
     @property
     def variables(self) -> dict[str, str]:
@@ -144,11 +172,19 @@ class Session:
 
     @variables.setter
     def variables(self, values: dict[str, str]) -> None:
-        self._variables, self._reported, self._environment = dict(values), None, None
+        self._variables = dict(values)
+        self._forget_derived()
 
-    def reset_all(self) -> None:
-        self._variables.clear()
+    def reset_all(self, and_user: bool = False) -> None:
+        """Reset all variables but who the user is; that too if asked to."""
+        kept = () if and_user else (AUTHORIZATION, ROLE)
+        self._variables = {name: value for name, value in self._variables.items() if name in kept}
+        self._forget_derived()
+
+    def _forget_derived(self) -> None:
+        """What is derived from the variables has to be worked out again."""
         self._reported = self._environment = None
+        self._shown = (self._shown[0], {})
 
     def flag(self, name: str) -> bool:
         return self.get(name) == "true"
@@ -179,27 +215,29 @@ class Session:
     @property
     def environment(self) -> Environment:
         """What statements are planned against now. The same object while it is the same, outside of atomic blocks."""
-        pinned = self.pinned or Pinned(None, self.context.store.catalog)
+        pinned = self.pinned
+        catalog, snapshot = (pinned.catalog, pinned.snapshot) if pinned else (self.context.store.catalog, None)
         if self.block is not None:  # has overlays
-            return self._make_environment(pinned)
+            return self._make_environment(catalog, snapshot)
         last = self._environment
         if (
             last is None
-            or last.catalog is not pinned.catalog
-            or last.snapshot != pinned.snapshot
+            or last.catalog is not catalog
+            or last.snapshot != snapshot
             or last.scope.temporary != self.temporary_schema
         ):
-            last = self._environment = self._make_environment(pinned)
+            last = self._environment = self._make_environment(catalog, snapshot)
+            self._plans.clear()
         return last
 
-    def _make_environment(self, pinned: Pinned) -> Environment:
+    def _make_environment(self, catalog: Catalog, snapshot: int | None) -> Environment:
         return Environment(
-            pinned.catalog,
+            catalog,
             self.scope,
             Settings(self._setting, lambda: iter((*SESSION, *_IDENTITY))),
             is_system,
             self.user,
-            pinned.snapshot,
+            snapshot,
             self.context.system_views.columns,
             self.block.names if self.block else {},
         )
@@ -219,7 +257,16 @@ class Session:
         environment: Environment | None = None,
     ) -> Plan:
         """The plan of a statement, made unless one is there that is as good; `environment` None is that of now."""
-        return self.context.plan_cache.plan(statement, oids, environment or self.environment, make)
+        now = self.environment
+        if self.block is not None or (environment is not None and environment is not now):
+            return self.context.plan_cache.plan(statement, oids, environment or now, make)
+        plan = self._plans.get((id(statement), oids))
+        if plan is None or plan.statement is not statement or not plan.reads_same(now):
+            plan = self.context.plan_cache.plan(statement, oids, now, make)
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[id(statement), oids] = plan
+        return plan
 
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""
@@ -242,21 +289,14 @@ class Session:
             limit if limit >= 0 else None,
         )
 
-    @contextlib.contextmanager
-    def statement(self) -> Iterator[None]:
+    def statement(self) -> RunningStatement:
         """While entered, one statement runs: a cancel or the time limit stops it."""
-        self._cancelled.clear()
-        limit = milliseconds(self.get("statement_timeout"))
-        alarm = ALARMS.set(limit / 1000, lambda: self.cancel("statement timeout")) if limit else None
-        try:
-            yield
-        except Error as error:
-            if error.sqlstate == errors.QUERY_CANCELED:
-                self.check_cancelled()
-            raise
-        finally:
-            if alarm is not None:
-                ALARMS.call_off(alarm)
+        return RunningStatement(self)
+
+    def forget_cancel(self) -> None:
+        """A statement starts: what was to stop the one before it does not stop this one."""
+        if self._cancelled.is_set():
+            self._cancelled.clear()
 
     def idle_limit(self, in_transaction: bool) -> tuple[float, Error] | None:
         """For how many seconds the client may be waited for, and what it is told then."""
@@ -436,7 +476,11 @@ class Session:
 _IDENTITY: dict[str, Callable[[Session], str]] = {
     "database": lambda session: session.database,
     "user": lambda session: session.user.name,
+    "session_user": lambda session: session.session_user.name,
 }
+
+# Variables whose values change without a SET.
+_VARYING = ("transaction_read_only", AUTHORIZATION)
 
 
 _IN_TRANSACTION = (

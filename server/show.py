@@ -170,14 +170,14 @@ def _processes(session: Session, statement: Show) -> _Rows:
     """The sessions of the user, of a superuser all; both ids are what KILL and pg_cancel_backend take."""
     rows: _Rows = []
     for backend in session.context.activity.backends():
-        if not session.user.is_super and backend.session.user.name != session.user.name:
+        if not session.user.is_super and backend.session.login.name != session.user.name:
             continue
         time, info = None, None
         if backend.state == "active" and backend.query_start is not None:
             elapsed = datetime.now(UTC) - backend.query_start
             time, info = f"{elapsed.total_seconds() * 1000:.0f}ms", backend.query
         id_, host = str(backend.process_id), f"{backend.address[0]}:{backend.address[1]}"
-        rows.append((id_, id_, backend.session.user.name, host, backend.session.database, time, info))
+        rows.append((id_, id_, backend.session.login.name, host, backend.session.database, time, info))
     return rows
 
 
@@ -186,7 +186,7 @@ def _cursors(session: Session, statement: Show) -> _Rows:
     for backend, name, portal in _own_cursors(session):
         if portal.feed is None:
             other, host = backend.session, f"{backend.address[0]}:{backend.address[1]}"
-            rows.append((str(backend.process_id), other.user.name, host, other.database, name))
+            rows.append((str(backend.process_id), other.login.name, host, other.database, name))
     return rows
 
 
@@ -196,7 +196,7 @@ def _subscription_cursors(session: Session, statement: Show) -> _Rows:
         other, feed = backend.session, portal.feed
         if feed is not None:
             host = f"{backend.address[0]}:{backend.address[1]}"
-            row = (str(backend.process_id), other.user.name, host, other.database, name)
+            row = (str(backend.process_id), other.login.name, host, other.database, name)
             rows.append((*row, feed.subscription_name, feed.state, feed.idle_ms))
     return rows
 
@@ -205,7 +205,7 @@ def _own_cursors(session: Session) -> Iterator[tuple[Backend, str, Portal]]:
     """The cursors of the user, of a superuser all."""
     for backend in session.context.activity.backends():
         other = backend.session
-        if session.user.is_super or other.user.name == session.user.name:
+        if session.user.is_super or other.login.name == session.user.name:
             yield from ((backend, *item) for item in list(other.names.portals.items()) if item[1].is_cursor)
 
 

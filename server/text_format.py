@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from catalog.errors import INVALID_PARAMETER_VALUE, NUMERIC_VALUE_OUT_OF_RANGE, Error
 from catalog.types import DEFAULT_NUMERIC, Type
+from server.json_text import json_texts
 
 DAY = 86_400_000_000  # microseconds
 _YEAR_1, _YEAR_10000 = -719_162, 2_932_897  # first days of these years, counted from 1970-01-01
@@ -78,7 +79,7 @@ def text_array(array: pa.Array, type: Type, zone: str = "UTC") -> pa.Array:
     """The values as `string` in Postgres' text format; NULLs stay null. `zone` is the session's TimeZone."""
     array = conform(array, type)
     if pa.types.is_string(array.type):
-        return array
+        return json_texts(array) if type.name == "jsonb" else array
     for matches, printer in _PRINTERS:
         if matches(array.type):
             return printer(array, type, zone)

@@ -71,8 +71,10 @@ def rename_user(session: Session, statement: RenameUser) -> Result:
     store = session.context.store
     with store.change() as cursor:
         me, user = session.user, find_user(store.catalog, statement.name, statement.position)
-        if user.id == me.id:
-            raise Error("session user cannot be renamed", errors.FEATURE_NOT_SUPPORTED, position=statement.position)
+        for whose, own in (("session", session.session_user), ("current", me)):
+            if user.id == own.id:
+                message = f"{whose} user cannot be renamed"
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.position)
         if not me.is_super:
             raise permission_denied("must be superuser to rename users")
         _refuse_built_in(user, "rename", statement.position)
@@ -94,8 +96,9 @@ def drop_user(session: Session, statement: DropUser) -> Result:
                 notices.append(Notice(f'role "{name}" does not exist, skipping'))
                 continue
             user = find_user(store.catalog, name, position)
-            if user.id == me.id:
-                raise Error("current user cannot be dropped", errors.OBJECT_IN_USE, position=position)
+            for whose, own in (("current", me), ("session", session.session_user)):
+                if user.id == own.id:
+                    raise Error(f"{whose} user cannot be dropped", errors.OBJECT_IN_USE, position=position)
             if user.is_super and not me.is_super:
                 raise permission_denied("must be superuser to drop superusers")
             _refuse_built_in(user, "drop", position)

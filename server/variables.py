@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from catalog import errors
 from catalog.errors import Error
 from planner.parallelism import DEFAULT, normalise_backfill_parallelism, normalise_parallelism
+from server.identity import AUTHORIZATION, NONE, ROLE
 from server.variable_kinds import (
     INT32,
     U32,
@@ -140,6 +141,8 @@ SESSION: dict[str, Variable] = {
         Variable("default_transaction_isolation", "read committed", isolation, _NO_EFFECT),
         Variable("default_transaction_read_only", "off", switch, "Whether transactions may not write unless they say"),
         Variable("default_transaction_deferrable", "off", switch, _NO_EFFECT),
+        Variable(AUTHORIZATION, "", text, "The session's user; by default who has connected"),
+        Variable(ROLE, NONE, text, "The role whose privileges count instead of that user's"),
         Variable("row_security", "true", boolean, _NO_EFFECT),
         Variable("synchronize_seqscans", "false", boolean, _NO_EFFECT),
         *(
@@ -214,8 +217,10 @@ def resolve_name(name: str) -> str:
 
 
 def find(name: str, *, system: bool) -> Variable:
-    """The variable of this name. Raises Error 42704."""
+    """The variable of this name. Raises Error 42704, 55P02 for one that is no system's."""
     resolved = resolve_name(name)
+    if system and resolved in (AUTHORIZATION, ROLE):  # nobody is somebody by default
+        raise Error(f'parameter "{resolved}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
     variable = SESSION.get(resolved) or (SYSTEM.get(resolved) if system else None)
     if variable is None:
         if system:

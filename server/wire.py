@@ -7,7 +7,6 @@ and misreads NULL parameters. Only a client's own thread writes to its socket.
 
 from __future__ import annotations
 
-import io
 import ipaddress
 import itertools
 import logging
@@ -31,14 +30,13 @@ from catalog.errors import (
 from catalog.users import ROOT, User
 from server import messages as m
 from server.authentication import authenticate
-from server.conversation import Conversation, Disconnected, Fatal, as_error
+from server.conversation import Conversation, Fatal, as_error
 from server.result import ClientSession
+from server.stream import FLUSH_AT, Disconnected, Input, Output
 from server.tls import ALPN
 
 logger = logging.getLogger(__name__)
 
-FLUSH_AT = 64 << 10
-READ_AT_ONCE = 1 << 20
 HEADER = struct.Struct("!cI")  # of a message: its code and its length
 STARTUP_SECONDS = 60  # Postgres' authentication_timeout
 MAX_STARTUP_BYTES = 10_000  # Postgres' MAX_STARTUP_PACKET_LENGTH
@@ -46,41 +44,18 @@ LINGER_SECONDS = 2.0
 TLS_HANDSHAKE = b"\x16"  # the first byte of a connection that starts with TLS
 
 
-class Output:
-    """Collects bytes for the client and sends them from 64 KiB on, or when flushed."""
-
-    closed = False
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._parts: list[bytes | memoryview] = []
-        self._size = 0
-
-    def write(self, data: bytes | memoryview) -> None:
-        self._parts.append(data)
-        self._size += len(data)
-        if self._size >= FLUSH_AT:
-            self.flush()
-
-    def flush(self) -> None:
-        parts, self._parts, self._size = self._parts, [], 0
-        try:
-            self._connection.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
-        except OSError as error:
-            raise Disconnected from error
-
-
 class WireHandler(BuenaVistaHandler):
     """One client: a channel for its conversation, and what comes before and after."""
 
     server: WireServer
     connection: socket.socket
+    rfile: Input
     disable_nagle_algorithm = True
-    rbufsize = 0  # what follows a request for encryption must not be read before it is granted
 
     def setup(self) -> None:
         super().setup()
-        self.wfile = Output(self.connection)
+        # What follows a request for encryption must not be read before it is granted.
+        self.rfile, self.wfile = Input(self.connection), Output(self.connection)
         # Both positive in 31 bits: some clients read them as signed.
         self.process_id, self.secret_key = next(self.server.process_ids), 1 + secrets.randbelow(2**31 - 1)
         self.terminating = False
@@ -109,20 +84,20 @@ class WireHandler(BuenaVistaHandler):
         """Answer encryption requests, then a cancel request or the whole life of a session."""
         if self.server.tls is not None and self._first_byte() == TLS_HANDSHAKE:
             self._encrypt(self.server.tls, ALPN)
-        length, code = struct.unpack("!ii", self._read(8))
+        length, code = struct.unpack("!ii", self.rfile.take(8))
         while code in (m.SSL_REQUEST, m.GSSENC_REQUEST):
             tls = None if code == m.GSSENC_REQUEST or self.is_encrypted else self.server.tls
             self.write(b"N" if tls is None else b"S")
             self.flush()
             if tls is not None:
                 self._encrypt(tls)
-            length, code = struct.unpack("!ii", self._read(8))
-        self.rfile = self.connection.makefile("rb", FLUSH_AT)
+            length, code = struct.unpack("!ii", self.rfile.take(8))
+        self.rfile = Input(self.connection, ahead=FLUSH_AT)
         if not 8 <= length <= MAX_STARTUP_BYTES:
             with suppress(OSError):  # closing with unread input would reset the connection
                 socket.socket.recv(self.connection, MAX_STARTUP_BYTES, socket.MSG_DONTWAIT)
             raise Disconnected  # some other protocol: Postgres does not answer either
-        body = self._read(length - 8)
+        body = self.rfile.take(length - 8)
         if code == m.CANCEL_REQUEST:
             self._cancel_other(body)
         elif code >> 16 == m.PROTOCOL_3 >> 16:
@@ -154,8 +129,7 @@ class WireHandler(BuenaVistaHandler):
         except OSError as error:  # that the client does not trust us, or speaks no TLS that we do
             logger.info("TLS with %s: %s", self.client_address, error)
             raise Disconnected from error
-        self.rfile = self.connection.makefile("rb", 0)
-        self.wfile = Output(self.connection)
+        self.rfile, self.wfile = Input(self.connection), Output(self.connection)
         if protocol is not None and encrypted.selected_alpn_protocol() != protocol:
             raise Disconnected
 
@@ -213,7 +187,7 @@ class WireHandler(BuenaVistaHandler):
         seconds, error = limit
         self.connection.settimeout(seconds)
         try:
-            header = self._read(HEADER.size)
+            header = self.rfile.take(HEADER.size)
         except Disconnected as gone:
             if isinstance(gone.__cause__, TimeoutError) and not self.terminating:
                 raise Fatal(error) from gone
@@ -249,7 +223,7 @@ class WireHandler(BuenaVistaHandler):
     # The channel
 
     def read_message(self) -> tuple[bytes, bytes]:
-        return self._read_body(self._read(HEADER.size))
+        return self._read_body(self.rfile.take(HEADER.size))
 
     def _read_body(self, header: bytes) -> tuple[bytes, bytes]:
         code, length = HEADER.unpack(header)
@@ -258,38 +232,16 @@ class WireHandler(BuenaVistaHandler):
         if length > self.message_limit:
             message = f"message length {length} exceeds the limit of {self.message_limit} bytes"
             raise Fatal(Error(message, PROTOCOL_VIOLATION))
-        return code, self._read(length - 4)
+        return code, self.rfile.take(length - 4) if length > 4 else b""
 
     def next_is(self, code: bytes) -> bool:
-        try:
-            self.connection.settimeout(0)
-            assert isinstance(self.rfile, io.BufferedReader)
-            return self.rfile.peek(1)[:1] == code
-        except OSError:  # nothing has arrived
-            return False
-        finally:
-            with suppress(OSError):
-                self.connection.settimeout(None)
+        return self.rfile.next_is(code)
 
     def write(self, data: bytes | memoryview) -> None:
         self.wfile.write(data)
 
     def flush(self) -> None:
         self.wfile.flush()
-
-    def _read(self, count: int) -> bytes:
-        """Exactly `count` bytes, in pieces so that memory is taken only for what arrives."""
-        pieces = []
-        while count:
-            try:
-                piece = self.rfile.read(min(count, READ_AT_ONCE))
-            except OSError as error:
-                raise Disconnected from error
-            if not piece:
-                raise Disconnected
-            pieces.append(piece)
-            count -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _say_goodbye(self, error: Error) -> None:
         """Send FATAL, and read on a little: closing with unread input resets the connection before it arrives."""

@@ -73,6 +73,13 @@ TEXTS = [
     ("numeric", pa.array([D("1.50")], pa.decimal128(5, 2)), ["1.50"]),
     ("numeric", pa.array([1e21, 0.25]), ["1000000000000000000000", "0.25"]),
     ("bytea", pa.array([b"\x00\xff", b""]), ["\\x00ff", "\\x"]),
+    ("jsonb", pa.array(["[1]", None, '"a:b"', "true"]), ["[1]", None, '"a:b"', "true"]),
+    (
+        "jsonb",
+        pa.array(['{"b":[1,2.5,null],"ab":{"z":"x,y: \\"é","B":{}},"b":[]}', None, '{"\\ud800":[1,2]}']),
+        ['{"ab": {"B": {}, "z": "x,y: \\"é"}, "b": []}', None, '{"\\ud800":[1,2]}'],
+    ),
+    ("jsonb[]", pa.array([['{"a":1}', None, "2"]]), ['{"{\\"a\\": 1}",NULL,2}']),
     (
         "date",
         pa.array([0, -719163 - 365, 2932897, 2**31 - 1, -(2**31 - 1)], pa.int32()).cast(pa.date32()),

@@ -147,7 +147,15 @@ def test_own_statements_and_cursors(session: Connection) -> None:
     cursors = "SELECT statement, is_holdable FROM pg_cursors WHERE name = 'reader'"
     assert session.execute(cursors).fetchall() == [("DECLARE reader CURSOR WITH HOLD FOR SELECT 1", True)]
     assert shown(session, "SHOW CURSORS")[1][0][4] == "reader"
-    session.execute("CLOSE reader")
+    session.execute("DECLARE both SCROLL CURSOR FOR SELECT 1")
+    scrolls = "SELECT name, is_scrollable FROM pg_cursors WHERE name IN ('both', 'reader') ORDER BY 1"
+    assert session.execute(scrolls).fetchall() == [("both", True), ("reader", False)]
+    session.execute("CREATE TABLE passing (a int)")
+    session.execute("SELECT a FROM passing WHERE a = %s", (1,), prepare=True)
+    session.execute("DROP TABLE passing")
+    prepared = "SELECT statement, from_sql FROM pg_prepared_statements WHERE name LIKE '\\_pg3%'"
+    assert session.execute(prepared).fetchall() == [("SELECT a FROM passing WHERE a = $1", False)]
+    session.execute("CLOSE reader; CLOSE both")
     session.execute("DEALLOCATE plan")
     assert session.execute(cursors).fetchall() == []
 

@@ -75,8 +75,8 @@ PRINTED = {
     "row(1, 2) < row(1, NULL)": "t",
     "(1, 2) IN ((1, 2), (3, 4))": "t",
     "('(1,\"a \\\\\"\"b\")'::STRUCT<i int, t varchar>).t": 'a \\"b',
-    "to_jsonb(ROW(1, 'a'))": '{"f1":1,"f2":"a"}',
-    "to_jsonb((1, 'a')::STRUCT<i int, t varchar>)": '{"i":1,"t":"a"}',
+    "to_jsonb(ROW(1, 'a'))": '{"f1": 1, "f2": "a"}',
+    "to_jsonb((1, 'a')::STRUCT<i int, t varchar>)": '{"i": 1, "t": "a"}',
     "ARRAY[ROW(1, 'a')]::STRUCT<i int, t varchar>[]": '{"(1,a)"}',
     "(ARRAY[ROW(1, 'a'), ROW(2, 'b')]::STRUCT<i int, t varchar>[])[2]": "(2,b)",
 }  # fmt: skip

@@ -119,13 +119,8 @@ CREATE OR REPLACE MACRO pg._number_digits
         || if(p = 0, '', '.' || left(rpad(split_part(round(x, p)::DECIMAL(38,10)::VARCHAR, '.', 2), p, '0'), p)),
     (x FLOAT, p) AS pg._float_digits(x, p, 6),
     (x DOUBLE, p) AS pg._float_digits(x, p, 15);
-CREATE OR REPLACE MACRO pg._number_whole(d, w) AS
-    array_to_string(list_transform(range(1, length(w) + 1), lambda i: CASE
-        WHEN greatest(length(d), length(replace(substring(w, coalesce(nullif(strpos(w, '0'), 0), length(w) + 1)), ',', '')))
-             < length(replace(substring(w, i), ',', '')) + if(w[i] = ',', 1, 0) THEN ' '
-        WHEN w[i] = ',' THEN ','
-        WHEN length(d) < length(replace(substring(w, i), ',', '')) THEN '0'
-        ELSE d[length(d) - length(replace(substring(w, i), ',', '')) + 1] END), '');
+CREATE OR REPLACE MACRO pg._number_filled(d, zeros) AS if(length(d) < zeros, lpad(d, zeros::INTEGER, '0'), d);
+CREATE OR REPLACE MACRO pg._number_comma(d, behind) AS if(length(d) > behind, ',', ' ');
 CREATE OR REPLACE MACRO pg._number_signed(minus, whole, fraction, s, f) AS
     CASE s
         WHEN '' THEN if(f, if(minus, '-', '') || ltrim(whole),
@@ -144,12 +139,11 @@ CREATE OR REPLACE MACRO pg._number_shown(t, w, k, f) AS
     CASE WHEN split_part(ltrim(t, '-'), '.', 1) = '0' AND contains(t, '.') AND NOT contains(w, '0')
               AND NOT (f AND pg._number_fraction(t, k, f) = '.')
          THEN '' ELSE split_part(ltrim(t, '-'), '.', 1) END;
-CREATE OR REPLACE MACRO pg._number_text(t, w, p, k, s, f) AS
+CREATE OR REPLACE MACRO pg._number_text(t, whole, w, p, k, s, f) AS
     CASE WHEN length(split_part(ltrim(t, '-'), '.', 1)) > length(replace(w, ',', ''))
          THEN pg._number_signed(starts_with(t, '-'), translate(w, '90', '##'),
                                 if(p = 0, '', '.' || repeat('#', length(split_part(t, '.', 2)))), s, f)
-         ELSE pg._number_signed(starts_with(t, '-'), pg._number_whole(pg._number_shown(t, w, k, f), w),
-                                pg._number_fraction(t, k, f), s, f) END;
+         ELSE pg._number_signed(starts_with(t, '-'), whole, pg._number_fraction(t, k, f), s, f) END;
 
 -- Text functions. Positions count characters from 1.
 CREATE OR REPLACE MACRO pg.length(s VARCHAR) AS length(s)::INTEGER, (s BLOB) AS octet_length(s)::INTEGER;

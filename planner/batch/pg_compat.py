@@ -270,7 +270,7 @@ _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
     "current_schema": _current_schema,
     "current_schemas": _current_schemas,
     "current_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
-    "session_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
+    "session_user": lambda context, args: exp.Literal.string(context.session.get("session_user", "root")),
     # A second argument is for how long to wait.
     "pg_cancel_backend": lambda context, args: _signal("pg_cancel_backend", context, args),
     "pg_terminate_backend": lambda context, args: _signal("pg_terminate_backend", context, args),

@@ -107,7 +107,7 @@ RENAMED: dict[str, str] = {
 
 
 # What a session is, among its settings.
-NOT_SETTINGS = frozenset({"database", "user"})
+NOT_SETTINGS = frozenset({"database", "user", "session_user"})
 
 
 @dataclass(frozen=True)

@@ -44,4 +44,30 @@ def number_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
         exp.true() if fill else exp.false(),
     )
     digits = ours("_number_digits", value, exp.Literal.number(len(fraction)))
-    return ours("_number_text", digits, *constants)
+    shown = ours("_number_shown", digits, constants[0], constants[2], constants[4])
+    return ours("_number_text", digits.copy(), _whole(shown, constants[0].name), *(each.copy() for each in constants))
+
+
+_DIGITS = "_digits"
+
+
+def _whole(digits: exp.Expr, pattern: str) -> exp.Expr:
+    """The digits before the point as a pattern shows them: each group cut out by its place, which the pattern tells.
+
+    Zeros are filled in from the pattern's first one on; a comma stands where a digit does before it.
+    """
+    groups = [len(group) for group in pattern.split(",")]
+    zeros = len(pattern[pattern.index("0") :].replace(",", "")) if "0" in pattern else 0
+    filled = ours("_number_filled", exp.column(_DIGITS), exp.Literal.number(zeros))
+    padded = exp.Anonymous(this="lpad", expressions=[filled, exp.Literal.number(sum(groups)), exp.Literal.string(" ")])
+    parts: list[exp.Expr] = []
+    for number, group in enumerate(groups):
+        before = sum(groups[:number])
+        if number:
+            parts.append(ours("_number_comma", filled.copy(), exp.Literal.number(sum(groups) - before)))
+        place = exp.Literal.number(before + 1), exp.Literal.number(group)
+        parts.append(exp.Anonymous(this="substring", expressions=[padded.copy(), *place]))
+    text = exp.Anonymous(this="concat", expressions=parts)
+    once = exp.Lambda(this=text, expressions=[exp.to_identifier(_DIGITS)])  # the digits are worked out once
+    found = exp.Anonymous(this="list_transform", expressions=[exp.Array(expressions=[digits]), once])
+    return exp.Anonymous(this="list_extract", expressions=[found, exp.Literal.number(1)])

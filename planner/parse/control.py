@@ -96,7 +96,15 @@ def parse_set(reader: TokenReader) -> Statement:
     reader.expect("SET")
     if reader.peek() == "TRANSACTION" or (reader.peek() == "SESSION" and reader.peek(1) == "CHARACTERISTICS"):
         return parse_set_transaction(reader)
-    is_local = not reader.accept("SESSION") and reader.accept("LOCAL")
+    is_authorization = reader.accept("SESSION", "AUTHORIZATION")
+    is_local = not is_authorization and not reader.accept("SESSION") and reader.accept("LOCAL")
+    if is_authorization or reader.accept("SESSION", "AUTHORIZATION"):
+        return SetVariable("session_authorization", _set_value(reader), is_local=is_local)
+    if reader.peek() == "ROLE" and reader.peek(1) not in ("TO", "="):
+        reader.skip()
+        if reader.peek() == "DEFAULT":
+            raise reader.syntax_error()
+        return SetVariable("role", _set_value(reader), is_local=is_local)
     if reader.accept("TIME", "ZONE"):
         return SetVariable("timezone", _set_value(reader), is_local=is_local)
     if reader.accept("NAMES"):
@@ -135,6 +143,9 @@ def _set_value(reader: TokenReader) -> str | None:
 
 def parse_reset(reader: TokenReader) -> Statement:
     reader.expect("RESET")
+    if reader.accept("SESSION", "AUTHORIZATION"):
+        reader.finish()
+        return SetVariable("session_authorization", None)
     name = reader.dotted_word()
     return Discard("RESET") if name == "all" else SetVariable(name, None)
 

@@ -27,6 +27,8 @@ def parse_show(reader: TokenReader) -> Statement:
         return ShowVariable("transaction_isolation")
     if reader.accept("TIME", "ZONE"):
         return ShowVariable("timezone")
+    if reader.accept("SESSION", "AUTHORIZATION"):
+        return ShowVariable("session_authorization")
     if reader.accept("CREATE"):
         kind = next((kind for kind in _CREATED if reader.accept(*kind.split())), None)
         if kind is None:
