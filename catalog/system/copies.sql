@@ -27,14 +27,16 @@ CREATE OR REPLACE TABLE pgc._databases AS
 SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
 CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
 
--- With the relations that are being created, and with indexes and sinks: what Postgres has no relation for.
+-- With the relations that are being created, and with indexes and sinks: what Postgres has no relation for. Without the
+-- rows that are to take another's place, to which no name leads.
 CREATE OR REPLACE TABLE pgc._all_relations AS
 SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, coalesce(r.shown, r.definition) AS definition, r.key, r.upstreams,
        coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only, r.lake_schema, r.lake_name,
        r.details
 FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
-LEFT JOIN pgc._roles o ON o.name = r.owner;
+LEFT JOIN pgc._roles o ON o.name = r.owner
+WHERE r.replaces IS NULL;
 
 CREATE OR REPLACE TABLE pgc._subscriptions AS
 SELECT r.*, s.retention_s FROM lake.sparkwave.subscriptions s JOIN pgc._all_relations r ON r.id = s.relation_id;
