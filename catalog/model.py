@@ -231,12 +231,16 @@ class Relation:
 
     def as_of(self, reader: int | None) -> Relation:
         """The relation as the definition with this id knows it, None as it is now: without later columns, and under the
-        names of then. So what a definition means never changes."""
+        names of then. So what a definition means never changes. A later column of the key is hidden."""
         if reader is None or all(c.since < reader and c.name_for(reader) == c.name for c in self.columns):
             return self
         names = {column.name: column.name_for(reader) for column in self.columns}
         watermark = self.watermark and replace(self.watermark, column=names[self.watermark.column])
-        columns = tuple(replace(c, name=names[c.name], made_as=c.lake_name) for c in self.columns if c.since < reader)
+        columns = tuple(
+            replace(c, name=names[c.name], made_as=c.lake_name, is_hidden=c.is_hidden or c.since >= reader)
+            for c in self.columns
+            if c.since < reader or c.name in self.key
+        )
         return replace(self, columns=columns, key=tuple(names.get(k, k) for k in self.key), watermark=watermark)
 
 

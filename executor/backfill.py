@@ -151,30 +151,26 @@ class BackfillJob:
 
     def _finish(self) -> None:
         """The last step, inside a barrier."""
-        for attempt in range(1, ATTEMPTS + 1):
-            self._wait_for_readers()
+        attempt = 0
+        while True:
+            self._work.check()
             handover = self._coordinator.hand_over(self.id)
             if not handover.done.wait(SOON_SECONDS):
                 self._work.wait_because(HANDING_OVER)
             while not handover.done.wait(0.1):
                 if self._work.is_shut_down.is_set():
                     return
-            if handover.error is None or self._work.is_created:
+            error = handover.error
+            if error is None or self._work.is_created:
                 return
+            if isinstance(error, Error) and error.sqlstate == errors.OBJECT_IN_USE:
+                # What reads the view to be replaced has to be created before: until then it follows the old rows.
+                self._work.wait_because(f"waiting: {error.detail}")
+                self._work.pause(0.5, self._work.controls)
+                continue
+            attempt += 1
             if attempt == ATTEMPTS:
-                raise handover.error
-
-    def _wait_for_readers(self) -> None:
-        """What reads a view is created before the view gets other rows: until then it follows the old ones."""
-        work = self._work
-        while work.relation.replaces is not None:
-            creating = [r for r in self._store.catalog.dependents(work.relation.replaces) if not r.created]
-            names = [reader.qualified_name for reader in creating if reader.id != self.id]
-            if not names:
-                break
-            work.wait_because(f"waiting for {', '.join(names)} to be created, which reads the view as it was")
-            work.pause(0.2, work.controls)
-        work.check()
+                raise error
 
     def _give_up(self, error: BaseException) -> None:
         """Remove everything the job made. The name is free again; the reason stays in the event log."""

@@ -223,7 +223,8 @@ class Coordinator:
             made = catalog.by_id.get(handover.job_id)
             try:
                 if made is not None and made.replaces is not None:
-                    found[made.replaces] = replacement(catalog, made)
+                    item = found[made.replaces] = replacement(catalog, made)
+                    self._plans.put(item.readers.plans)
                 finishing.append(handover)
             except Error as error:
                 handover.error = error
@@ -362,8 +363,8 @@ class Coordinator:
         if handovers:
             self._store.reload()
         for item in replacements.values():
-            for relation in (item.before, item.made, *item.readers):
-                self._plans.forget(relation.id)
+            for id_ in item.replanned:
+                self._plans.forget(id_)
 
     def _publish(self, epoch: Epoch) -> None:
         with self._epoch_condition:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 
 from catalog.model import Catalog, Relation
 from executor.advance import View
@@ -22,6 +23,11 @@ class Plans:
             if relation.id not in self._plans:
                 self._plans[relation.id] = plan_definition(relation, catalog)
             return View(relation, self._plans[relation.id])
+
+    def put(self, plans: Mapping[int, StreamPlan]) -> None:
+        """Plans, by relation, to be used instead of those there are."""
+        with self._lock:
+            self._plans.update(plans)
 
     def forget(self, relation_id: int) -> None:
         with self._lock:

@@ -17,7 +17,7 @@ from executor.plans import Plans
 from executor.versions import Version, rows_new
 from planner.definitions import shown
 from planner.nodes import Scan
-from planner.replacement import check_readers, readers, scanned_columns, with_relation
+from planner.replacement import Readers, check_readers, scanned_columns, with_relation
 
 
 class ReadersChanged(Exception):
@@ -26,11 +26,16 @@ class ReadersChanged(Exception):
 
 @dataclass(frozen=True)
 class Replacement:
-    """`made` takes the place of `before`, which these read."""
+    """`made` takes the place of `before`."""
 
     before: Relation
     made: Relation
-    readers: tuple[Relation, ...]
+    readers: Readers
+
+    @property
+    def replanned(self) -> set[int]:
+        """Of which relations, by id, plans are others afterwards."""
+        return {self.before.id, self.made.id, *self.readers.plans, *(r.id for r in self.readers.direct)}
 
 
 def replacement(catalog: Catalog, made: Relation) -> Replacement:
@@ -38,8 +43,7 @@ def replacement(catalog: Catalog, made: Relation) -> Replacement:
     assert made.replaces is not None
     before = catalog.by_id[made.replaces]
     later = max(relation.id for relation in catalog.relations) + 1
-    check_readers(before, replaced(before, made, later), catalog)
-    return Replacement(before, made, tuple(readers(catalog, before)))
+    return Replacement(before, made, check_readers(before, replaced(before, made, later), catalog))
 
 
 def bind_difference(
@@ -50,7 +54,7 @@ def bind_difference(
     `pending` has the changes of the new rows that this epoch has computed.
     """
     before, made = item.before, item.made
-    columns = scanned_columns(before, [plans.view(r, catalog).plan for r in item.readers if r.is_streaming])
+    columns = scanned_columns(before, [plans.view(r, catalog).plan for r in item.readers.direct if r.is_streaming])
     if not columns:
         return None
     types = {column.name: column.type for column in made.columns}
@@ -74,9 +78,12 @@ def put(store: Store, cursor: Cursor, item: Replacement) -> None:
     """Store it in the transaction that ends the epoch. Raises ReadersChanged."""
     catalog = store.catalog
     before, made = catalog.by_id[item.before.id], catalog.by_id[item.made.id]
-    if tuple(r.id for r in readers(catalog, before)) != tuple(r.id for r in item.readers):
+    if replacement(catalog, made).replanned != item.replanned:
         raise ReadersChanged
+    for relaxed in item.readers.relaxed:
+        store.replace_columns(cursor, relaxed)
     after = replaced(before, made, store.next_id(cursor))
     put_replaced(store, cursor, after, catalog.steady_group(catalog.job_by_id[made.id]))
     changed = with_relation(catalog, after)
-    place(cursor, (replace(r, shown=shown(r, changed)) for r in readers(catalog, before)))
+    direct = (catalog.by_id[reader.id] for reader in item.readers.direct)
+    place(cursor, (replace(reader, shown=shown(reader, changed)) for reader in direct))

@@ -7,13 +7,12 @@ rows and the new ones up like any other change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Catalog, Column, Relation
-from planner.delta.nullability import never_null
 from planner.dependence import lake_columns_read
 from planner.nodes import Node, Scan, transform
 from planner.stream import StreamPlan, plan_definition
@@ -21,7 +20,12 @@ from planner.stream import StreamPlan, plan_definition
 
 def with_relation(catalog: Catalog, relation: Relation) -> Catalog:
     """The catalog in which a relation is another one."""
-    return replace(catalog, relations=tuple(relation if r.id == relation.id else r for r in catalog.relations))
+    return _with_relations(catalog, [relation])
+
+
+def _with_relations(catalog: Catalog, changed: Iterable[Relation]) -> Catalog:
+    by_id = {relation.id: relation for relation in changed}
+    return replace(catalog, relations=tuple(by_id.get(r.id, r) for r in catalog.relations))
 
 
 def readers(catalog: Catalog, view: Relation) -> list[Relation]:
@@ -29,16 +33,26 @@ def readers(catalog: Catalog, view: Relation) -> list[Relation]:
     return [reader for reader in catalog.dependents(view.id) if reader.replaces != view.id]
 
 
-def check_readers(before: Relation, after: Relation, catalog: Catalog) -> None:
+@dataclass(frozen=True)
+class Readers:
+    """What depends on a view that gets another definition, directly, and what else has to know.
+
+    Where its columns can be NULL that never were, those of its readers can, and so on: `relaxed` are such relations as
+    they are from now on, and `plans` those, by id, that do without what is no longer certain. They are right for the
+    old rows too.
+    """
+
+    direct: tuple[Relation, ...]
+    relaxed: tuple[Relation, ...]
+    plans: dict[int, StreamPlan]
+
+
+def check_readers(before: Relation, after: Relation, catalog: Catalog) -> Readers:
     """Whether everything that depends on a view goes on when it is another one.
 
     Raises Error 55006 for what is being created, 0A000 for a subscription, 2BP01 for what would not be what it is.
     """
     found = readers(catalog, before)
-    creating = [f"{r.kind} {r.qualified_name} is still being created" for r in found if not r.created]
-    if creating:
-        message = f'cannot alter {before.kind} "{before.name}" because what reads it is still being created'
-        raise Error(message, errors.OBJECT_IN_USE, detail="\n".join(creating), hint="WAIT waits for it.")
     subscriptions = [f"subscription {r.qualified_name} is on it" for r in found if r.is_subscription]
     if subscriptions:
         message = f'cannot alter the query of {before.kind} "{before.name}" because it is subscribed'
@@ -52,6 +66,38 @@ def check_readers(before: Relation, after: Relation, catalog: Catalog) -> None:
             detail="\n".join(lost),
             hint="Give the query the columns they read, or drop them first.",
         )
+    relaxed, plans = _relaxed(before, after, catalog)
+    creating = [r for r in catalog.relations if not r.created and (r in found or r.id in plans)]
+    if creating:
+        raise Error(
+            f'cannot alter {before.kind} "{before.name}" because what reads it is still being created',
+            errors.OBJECT_IN_USE,
+            detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
+            hint="WAIT waits for it.",
+        )
+    return Readers(tuple(found), tuple(relaxed), plans)
+
+
+def _relaxed(before: Relation, after: Relation, catalog: Catalog) -> tuple[list[Relation], dict[int, StreamPlan]]:
+    present = {column.name for column in after.columns if column.not_null}
+    changed = [_with_nulls(before, present)]
+    plans: dict[int, StreamPlan] = {}
+    for relation in catalog.in_dependency_order(catalog.by_id):
+        if (
+            relation.is_streaming
+            and relation.replaces != before.id
+            and any(c.id in relation.upstreams for c in changed)
+        ):
+            plans[relation.id] = plan_definition(relation, _with_relations(catalog, changed))
+            relaxed = _with_nulls(relation, plans[relation.id].present)
+            changed += [relaxed] if relaxed != relation else []
+    return changed[1:], plans
+
+
+def _with_nulls(relation: Relation, present: Collection[str]) -> Relation:
+    """The relation, of whose columns only these are never NULL."""
+    columns = (replace(c, not_null=c.not_null and c.name in present) for c in relation.columns)
+    return replace(relation, columns=tuple(columns))
 
 
 def _differences(reader: Relation, before: Relation, catalog: Catalog, changed: Catalog) -> Iterator[str]:
@@ -89,11 +135,6 @@ def _differences_of_plan(old: StreamPlan, new: StreamPlan, before: Relation, wha
     if not _same(old, new, before):
         key = ", ".join(before.key)
         yield f"{what} depends on how the view tells its rows apart ({key}), or on the order of its columns"
-        return
-    for one, other in zip(old.scans, new.scans, strict=True):
-        if one.relation.id == before.id:
-            for name in sorted(never_null(one) - never_null(other)):
-                yield f'{what} relies on column "{name.removeprefix(one.alias + ".")}", which could be NULL'
 
 
 def _same(old: StreamPlan, new: StreamPlan, view: Relation) -> bool:
