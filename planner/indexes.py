@@ -5,6 +5,9 @@ The rules are RisingWave's (src/frontend/src/handler/create_index.rs).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from sqlglot import exp
 
 from catalog import errors
@@ -15,6 +18,7 @@ from planner.batch.output_names import NO_NAME, output_name
 from planner.bind import Scope, resolve_readable
 from planner.build.subqueries import order_of
 from planner.nodes import Order
+from planner.parse.generated import renamed
 from planner.parse.trees import folded, position_of
 from planner.statements import CreateIndex, Name
 
@@ -68,6 +72,13 @@ def index_query(
     items: list[exp.Expr] = [exp.alias_(trees[key.source].copy(), key.name, quoted=True) for key in index.keys]
     items += [_reference(name) for name in dict.fromkeys(included) if name not in keyed]
     return exp.select(*items).from_(_table(statement.table))
+
+
+def with_names(index: Index, names: Mapping[str, str]) -> Index:
+    """An index after columns of what it indexes got other names."""
+    changed = {old: new for old, new in names.items() if old != new}
+    keys = (replace(k, source=renamed(k.source, changed)) if k.is_expression and changed else k for k in index.keys)
+    return replace(index, keys=tuple(keys))
 
 
 def clustering(index: Index) -> tuple[Order, ...]:

@@ -228,11 +228,11 @@ def test_kill_9_while_a_view_is_filled_anew(server: Server) -> None:
     with server.connect() as db:
         db.execute("ALTER SYSTEM SET backfill_engine = auto")
         db.execute("CREATE TABLE t (k int PRIMARY KEY, g int, v int)")
-        db.execute("INSERT INTO t SELECT i, i % 7, i * 3 FROM range(1000) AS r(i)")
+        db.execute("INSERT INTO t SELECT i, i % 7, i * 3 FROM range(20000) AS r(i)")
         db.execute("CREATE MATERIALIZED VIEW m AS SELECT g, sum(k) AS k FROM t GROUP BY g")
         db.execute("CREATE MATERIALIZED VIEW d AS SELECT sum(k) AS s FROM m")
         db.execute("SET background_ddl = true")
-        db.execute("SET backfill_rate_limit = 200")
+        db.execute("SET backfill_rate_limit = 100")
         db.execute("ALTER MATERIALIZED VIEW m AS SELECT g, sum(v) AS k FROM t GROUP BY g")
     server.kill()
     again = Server(server.data)
