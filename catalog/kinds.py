@@ -23,7 +23,11 @@ TABLE, BLACKHOLE, FILES = "table", "blackhole", ("fs", "posix_fs")
 
 @dataclass(frozen=True)
 class IndexKey:
-    """A key column of an index under its name there. `source` is the upstream's column, or an expression as SQL."""
+    """A key column of an index under its name there.
+
+    `source` is the upstream's column, as it was called when the index was made, or an expression as SQL, in which
+    columns have their present names.
+    """
 
     name: str
     source: str

@@ -167,4 +167,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.grants ADD COLUMN column_name VARCHAR;
     ALTER TABLE lake.sparkwave.users ADD COLUMN valid_until TIMESTAMPTZ
     """,
+    # ALTER MATERIALIZED VIEW … AS: see `catalog.model.Relation`.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN replaces BIGINT;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN defined_by BIGINT
+    """,
 )

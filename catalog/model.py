@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from graphlib import TopologicalSorter
 
 from catalog.kinds import INDEX, SINK, STREAMING, Details, Index, Sink
 from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema
@@ -88,7 +89,8 @@ class Relation:
     change feeds find it; None before it is made. `dropped` are the columns that the lake table has had.
     `shown` is the definition of a view as it would be written now, where that is another.
     `details` are of an index or a sink. A sink's lake table holds what it has read while it is being created, and
-    nothing later.
+    nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place they take once
+    they are all there; until then no name leads to them. `defined_by` is the id under which they were made.
     """
 
     id: int
@@ -110,6 +112,13 @@ class Relation:
     dropped: tuple[str, ...] = ()
     shown: str | None = None
     details: Details | None = None
+    replaces: int | None = None
+    defined_by: int | None = None
+
+    @property
+    def definition_id(self) -> int:
+        """As which it knows what its definition names: those that are made or changed later have higher ids."""
+        return self.id if self.defined_by is None else self.defined_by
 
     @property
     def securable(self) -> Securable:
@@ -222,12 +231,16 @@ class Relation:
 
     def as_of(self, reader: int | None) -> Relation:
         """The relation as the definition with this id knows it, None as it is now: without later columns, and under the
-        names of then. So what a definition means never changes."""
+        names of then. So what a definition means never changes. A later column of the key is hidden."""
         if reader is None or all(c.since < reader and c.name_for(reader) == c.name for c in self.columns):
             return self
         names = {column.name: column.name_for(reader) for column in self.columns}
         watermark = self.watermark and replace(self.watermark, column=names[self.watermark.column])
-        columns = tuple(replace(c, name=names[c.name], made_as=c.lake_name) for c in self.columns if c.since < reader)
+        columns = tuple(
+            replace(c, name=names[c.name], made_as=c.lake_name, is_hidden=c.is_hidden or c.since >= reader)
+            for c in self.columns
+            if c.since < reader or c.name in self.key
+        )
         return replace(self, columns=columns, key=tuple(names.get(k, k) for k in self.key), watermark=watermark)
 
 
@@ -352,7 +365,12 @@ class Catalog:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:
-        return {(relation.database, relation.schema, relation.name): relation for relation in self.relations}
+        return {(relation.database, relation.schema, relation.name): relation for relation in self.named}
+
+    @cached_property
+    def named(self) -> tuple[Relation, ...]:
+        """The relations that clients know: all but what is to take another's place."""
+        return tuple(relation for relation in self.relations if relation.replaces is None)
 
     @cached_property
     def grants_on(self) -> dict[int, frozenset[Grant]]:
@@ -383,14 +401,37 @@ class Catalog:
         return job.specific_group or self.databases[self.by_id[job.id].database]
 
     def dependents(self, relation_id: int) -> Iterator[Relation]:
-        """The relations that read this one directly, or write to it, in order of creation."""
-        return (r for r in self.relations if relation_id in r.upstreams or relation_id == r.target)
+        """The relations that read this one directly, write to it or will take its place, in order of creation."""
+        return (r for r in self.relations if relation_id in (*r.upstreams, r.target, r.replaces))
+
+    def replacement(self, relation_id: int) -> Relation | None:
+        """What is being made to take a relation's place."""
+        return next((relation for relation in self.relations if relation.replaces == relation_id), None)
+
+    def closure(self, ids: Iterable[int]) -> set[int]:
+        """These relations and all that their rows come from, by queries, by sinks and by definitions to come."""
+        found: set[int] = set()
+        pending = list(ids)
+        while pending:
+            id_ = pending.pop()
+            if id_ not in found:
+                found.add(id_)
+                pending += self.by_id[id_].upstreams
+                pending += [r.id for r in self.relations if id_ in (r.target, r.replaces)]
+        return found
 
     def indexes(self, relation_id: int) -> list[Relation]:
         """The indexes of a relation, also those that are being created."""
         return [relation for relation in self.dependents(relation_id) if relation.is_index]
 
     def in_dependency_order(self, ids: Iterable[int]) -> list[Relation]:
-        """The relations with these ids, upstreams first: a relation only ever reads ones made before it."""
+        """The relations with these ids, upstreams and what takes their place first."""
         wanted = set(ids)
-        return [relation for relation in sorted(self.relations, key=lambda r: r.id) if relation.id in wanted]
+        return [relation for relation in self._upstreams_first if relation.id in wanted]
+
+    @cached_property
+    def _upstreams_first(self) -> tuple[Relation, ...]:
+        replacements = {relation.replaces: relation.id for relation in self.relations if relation.replaces is not None}
+        reads = {r.id: [*r.upstreams, *(replacements[id_] for id_ in r.upstreams if id_ in replacements)]
+                 for r in self.relations}  # fmt: skip
+        return tuple(self.by_id[id_] for id_ in TopologicalSorter(reads).static_order() if id_ in self.by_id)

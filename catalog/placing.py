@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from catalog.comments import forget_comments
+from catalog.kinds import dump_details
 from catalog.lake import Cursor
 from catalog.model import Relation
 from catalog.names import system_table
@@ -47,11 +48,19 @@ def rename_database(cursor: Cursor, database: Securable, name: str) -> None:
 
 
 def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
-    """Store the names, schemas and definitions of relations."""
+    """Store the names, schemas and definitions of relations, and what indexes say of what they index."""
     for relation in relations:
         cursor.execute(
-            f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ?, shown = ? WHERE id = ?",
-            [relation.schema, relation.name, relation.definition, relation.shown, relation.id],
+            f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ?, shown = ?, details = ? "
+            "WHERE id = ?",
+            [
+                relation.schema,
+                relation.name,
+                relation.definition,
+                relation.shown,
+                dump_details(relation.details),
+                relation.id,
+            ],
         )
 
 

@@ -143,7 +143,7 @@ class Store:
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
             f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
-            "shown, details "
+            "shown, details, replaces, defined_by "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
@@ -151,9 +151,10 @@ class Store:
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
                      tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
                      owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
-                     shown, load_details(kind, details))
+                     shown, load_details(kind, details), replaces, defined_by)
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
-                column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details in rows
+                column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details, replaces,
+                defined_by in rows
         )  # fmt: skip
         return {"relations": relations}
 
@@ -259,7 +260,7 @@ class Store:
         Returns it with the lake table that it is made as.
         """
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
-        if taken is not None:
+        if taken is not None and taken.id != relation.replaces:
             raise already_exists(taken)
         is_there = (relation.database, relation.schema) in self.catalog.schemas
         if not is_there and not relation.is_temporary:  # such a schema may be made by this transaction
@@ -269,7 +270,8 @@ class Store:
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
             "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
-            "version_columns, details) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "version_columns, details, replaces) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -290,6 +292,7 @@ class Store:
                 relation.conflict.action,
                 list(relation.conflict.versions),
                 dump_details(relation.details),
+                relation.replaces,
             ],
         )
         if relation.created:
@@ -302,10 +305,14 @@ class Store:
             self.create_table(cursor, relation.lake_name, tuple(stored))
         return relation
 
-    def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
-        """Store what ALTER TABLE has made of a table: its columns, and what names them."""
+    def replace_columns(self, cursor: Cursor, relation: Relation) -> None:
+        """Store the columns of a relation instead of those it had."""
         self._columns.pop(relation.id, None)
         replace_columns(cursor, relation)
+
+    def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
+        """Store what ALTER TABLE has made of a table: its columns, and what names them."""
+        self.replace_columns(cursor, relation)
         cursor.execute(
             f"UPDATE {system_table('relations')} SET key = ?, definition = ?, watermark_column = ?, "
             "version_columns = ?, dropped_columns = ? WHERE id = ?",
@@ -341,13 +348,17 @@ class Store:
         self.create_table(cursor, replace(job.lake_table, name=internal).sql, columns)
         cursor.execute(f"INSERT INTO {system_table('states')} VALUES (?, ?)", [job.id, internal])
 
-    def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Remove a relation, its job and everything they store."""
+    def drop_tables(self, cursor: Cursor, relation: Relation) -> None:
+        """Drop what a relation and its job store rows in."""
         for (state,) in cursor.execute(
             f"SELECT name FROM {system_table('states')} WHERE job_id = ?", [relation.id]
         ).fetchall():
             cursor.execute(f"DROP TABLE IF EXISTS {replace(relation.lake_table, name=state).sql}")
         cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
+
+    def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
+        """Remove a relation, its job and everything they store."""
+        self.drop_tables(cursor, relation)
         for table, column in (
             ("relations", "id"),
             ("columns", "relation_id"),

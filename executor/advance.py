@@ -40,7 +40,11 @@ class View:
     def table_of(self, state_name: str | None) -> LakeTable:
         """The internal table of a state; the view's own for None."""
         table = self.relation.lake_table
-        return replace(table, name=internal_name(self.relation.id, self.plan, state_name)) if state_name else table
+        return (
+            replace(table, name=internal_name(self.relation.definition_id, self.plan, state_name))
+            if state_name
+            else table
+        )
 
     @property
     def texts(self) -> frozenset[str]:

@@ -151,7 +151,8 @@ class BackfillJob:
 
     def _finish(self) -> None:
         """The last step, inside a barrier."""
-        for attempt in range(1, ATTEMPTS + 1):
+        attempt = 0
+        while True:
             self._work.check()
             handover = self._coordinator.hand_over(self.id)
             if not handover.done.wait(SOON_SECONDS):
@@ -159,10 +160,17 @@ class BackfillJob:
             while not handover.done.wait(0.1):
                 if self._work.is_shut_down.is_set():
                     return
-            if handover.error is None or self._work.is_created:
+            error = handover.error
+            if error is None or self._work.is_created:
                 return
+            if isinstance(error, Error) and error.sqlstate == errors.OBJECT_IN_USE:
+                # What reads the view to be replaced has to be created before: until then it follows the old rows.
+                self._work.wait_because(f"waiting: {error.detail}")
+                self._work.pause(0.5, self._work.controls)
+                continue
+            attempt += 1
             if attempt == ATTEMPTS:
-                raise handover.error
+                raise error
 
     def _give_up(self, error: BaseException) -> None:
         """Remove everything the job made. The name is free again; the reason stays in the event log."""

@@ -22,6 +22,7 @@ from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import Groups
 from executor.plans import Plans
+from executor.replacement import Replacement, bind_difference, put, replacement
 from executor.sinks import Delivery, Sinks, targets
 from executor.spark_engine import SparkError, spark_engine, spark_error
 from executor.versions import Version
@@ -197,8 +198,9 @@ class Coordinator:
             with self._handover_lock:
                 handovers, self._handovers = self._handovers, []
             try:
+                handovers, replacements = self._replacements(handovers)
                 with closing(Feeds(self._lake, self._cursor)) as feeds:
-                    return self._advance_all(feeds, handovers)
+                    return self._advance_all(feeds, handovers, replacements)
             except _OfView as failure:
                 # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
                 with self._handover_lock:
@@ -214,6 +216,22 @@ class Coordinator:
                 for handover in handovers:
                     handover.done.set()
 
+    def _replacements(self, handovers: list[Handover]) -> tuple[list[Handover], dict[int, Replacement]]:
+        """The jobs that may finish, and what those of them that replace a view, by its id, do to it."""
+        catalog = self._store.catalog
+        finishing, found = [], {}
+        for handover in handovers:
+            made = catalog.by_id.get(handover.job_id)
+            try:
+                if made is not None and made.replaces is not None:
+                    item = found[made.replaces] = replacement(catalog, made)
+                    self._plans.put(item.readers.plans)
+                finishing.append(handover)
+            except Error as error:
+                handover.error = error
+                handover.done.set()
+        return finishing, found
+
     def _take_up_stored(self) -> None:
         """After a failure: what is stored counts, since the checkpoint may have been committed before it."""
         rollback(self._cursor)
@@ -227,22 +245,24 @@ class Coordinator:
             self.sinks.forget(d for d in self._delivering if d.snapshot > self._epoch.snapshot)
             self._delivering = []
 
-    def _advance_all(self, feeds: Feeds, handovers: list[Handover]) -> bool:
+    def _advance_all(self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement]) -> bool:
         cursor = self._cursor
         # The clock may be set back; an epoch's time never is.
         epoch = Epoch(self._lake.snapshot(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
         advances: dict[int, Advance] = {}
+        pending: dict[int, str] = {}  # the changes of relations that this epoch has computed
         finishing = {handover.job_id for handover in handovers}
         catalog = self._store.catalog
         live = [job.id for job in catalog.jobs if job.status == CREATED or job.id in finishing]
+        live = [id_ for id_ in live if id_ not in replacements]
         for relation in catalog.in_dependency_order(live):
             start = self._start_of(relation, finishing)
-            pending = {up: advances[up].changes for up in relation.upstreams if up in advances}
             tables = (up for up in (catalog.by_id[u] for u in relation.upstreams) if up.is_table)
             touched = any(feeds.has_changes(table, start.snapshot, epoch.snapshot) for table in tables)
             with self._counting_failures(relation):
                 view = self._plans.view(relation, catalog)
-                if not (touched or pending or view.plan.reads_now or relation.id in finishing):
+                has_pending = not pending.keys().isdisjoint(relation.upstreams)
+                if not (touched or has_pending or view.plan.reads_now or relation.id in finishing):
                     continue
                 advance = self._advance(feeds, view, start, epoch, pending)
                 if advance is not None and relation.is_sink:
@@ -251,8 +271,14 @@ class Coordinator:
                     advance = advance.of_states
                 if advance is not None:
                     advances[relation.id] = advance
+                    pending[relation.id] = advance.changes
+                if relation.replaces is not None:
+                    item = replacements[relation.replaces]
+                    own = pending.get(relation.id)
+                    difference = bind_difference(cursor, item, self._plans, catalog, epoch.snapshot, own)
+                    pending |= {relation.replaces: difference} if difference is not None else {}
         if advances or finishing:
-            self._checkpoint(cursor, epoch, advances, handovers)
+            self._checkpoint(cursor, epoch, advances, handovers, replacements)
         self._publish(epoch)
         return bool(advances or finishing)
 
@@ -308,7 +334,12 @@ class Coordinator:
             raise _OfView(error) from error
 
     def _checkpoint(
-        self, cursor: Cursor, epoch: Epoch, advances: dict[int, Advance], handovers: list[Handover]
+        self,
+        cursor: Cursor,
+        epoch: Epoch,
+        advances: dict[int, Advance],
+        handovers: list[Handover],
+        replacements: dict[int, Replacement],
     ) -> None:
         """The one transaction that ends an epoch."""
         written = [table for advance in advances.values() for table in advance.tables]
@@ -319,9 +350,12 @@ class Coordinator:
                 advance.apply(cursor)
             self.sinks.deliver(cursor, catalog, deliveries)
             self._store.set_epoch(cursor, epoch)
-            for handover in handovers:
-                group = self._store.catalog.steady_group(self._store.catalog.job_by_id[handover.job_id])
-                self._store.finish_job(cursor, handover.job_id, group)
+            now = self._store.catalog
+            created = {handover.job_id for handover in handovers} - {item.made.id for item in replacements.values()}
+            for job_id in created:
+                self._store.finish_job(cursor, job_id, now.steady_group(now.job_by_id[job_id]))
+            for item in replacements.values():
+                put(self._store, cursor, item)
         self._delivering = []
         if shared:  # which views may read
             self._delivered = self._lake.snapshot(cursor)
@@ -329,6 +363,9 @@ class Coordinator:
         self._epoch = epoch
         if handovers:
             self._store.reload()
+        for item in replacements.values():
+            for id_ in item.replanned:
+                self._plans.forget(id_)
 
     def _publish(self, epoch: Epoch) -> None:
         with self._epoch_condition:

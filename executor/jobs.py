@@ -13,6 +13,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
+from catalog.names import quote_if_needed
 from catalog.store import Store
 from executor.advance import internal_name
 from executor.backfill import Admission, BackfillJob
@@ -21,6 +22,7 @@ from executor.groups import Groups
 from executor.permits import Permits
 from executor.plans import Plans
 from executor.work import Settings
+from planner.sinks import circular_dependency
 from planner.stream import StreamPlan
 
 logger = logging.getLogger(__name__)
@@ -126,18 +128,23 @@ class Jobs:
     def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:
         """Reserve the name and start the job once it has a permit. `relation` and `job` have no id yet.
 
-        Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more.
+        Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more, 55006 when
+        the view to be replaced is being replaced already, 0A000 for rows that would come from themselves.
         """
         with self._store.change() as cursor:
             now = self._store.catalog
-            used = relation.upstreams if relation.target is None else (*relation.upstreams, relation.target)
-            has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in used)
+            written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
+            has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in (*relation.upstreams, *written))
             if has_changed or not set(catalog.functions) <= set(now.functions):
                 raise Error(
                     "a relation that the query reads, or a function, has just been dropped or altered",
                     errors.NOT_IN_PREREQUISITE_STATE,
                     hint="Try again.",
                 )
+            if relation.replaces is not None:
+                refuse_altering(now, now.by_id[relation.replaces])
+            if not now.closure(relation.upstreams).isdisjoint(written):
+                raise circular_dependency(relation.kind)
             job_id = self._store.next_id(cursor)
             relation, job = replace(relation, id=job_id), replace(job, id=job_id)
             relation = self._store.create_relation(cursor, relation)
@@ -220,9 +227,13 @@ class Jobs:
             raise job.error
 
     def wait(self, job_id: int, check: Callable[[], None]) -> None:
-        """Wait for one job, which may have finished long ago. Raises what makes it fail."""
+        """Wait for one job, which may have finished long ago, or for the one that is to replace it.
+
+        Raises what makes it fail.
+        """
+        made = self._store.catalog.replacement(job_id)
         with self._lock:
-            job = self._running.get(job_id)
+            job = self._running.get(job_id if made is None else made.id)
         if job is not None:
             self.wait_for(job, check)
 
@@ -267,3 +278,14 @@ class Jobs:
             self._closing = True
         for job in list(self._running.values()):
             job.shut_down()
+
+
+def refuse_altering(catalog: Catalog, view: Relation) -> None:
+    """Raise Error 55006 for a view that is being given another definition."""
+    made = catalog.replacement(view.id)
+    if made is not None:
+        raise Error(
+            f'the query of {view.kind} "{view.name}" is being altered',
+            errors.OBJECT_IN_USE,
+            hint=f"WAIT {view.kind.upper()} {quote_if_needed(view.name)} waits for it, CANCEL JOBS {made.id} ends it.",
+        )

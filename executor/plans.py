@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 
 from catalog.model import Catalog, Relation
 from executor.advance import View
-from planner.bind import scope_of
-from planner.parse.statement import parse_statement
-from planner.statements import CreateStreaming
-from planner.stream import StreamPlan, plan_view
+from planner.stream import StreamPlan, plan_definition
 
 
 class Plans:
-    """Caches views by relation id. What a definition says never changes, so neither does a plan."""
+    """Caches views by relation id: a plan is good until its definition, or that of a view it reads, is replaced."""
 
     def __init__(self) -> None:
         self._plans: dict[int, StreamPlan] = {}
@@ -26,13 +24,11 @@ class Plans:
                 self._plans[relation.id] = plan_definition(relation, catalog)
             return View(relation, self._plans[relation.id])
 
+    def put(self, plans: Mapping[int, StreamPlan]) -> None:
+        """Plans, by relation, to be used instead of those there are."""
+        with self._lock:
+            self._plans.update(plans)
+
     def forget(self, relation_id: int) -> None:
         with self._lock:
             self._plans.pop(relation_id, None)
-
-
-def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
-    """Plan a stored definition again. Plans are never stored, so a newer planner takes effect at a restart."""
-    statement = parse_statement(relation.definition)
-    assert isinstance(statement, CreateStreaming)
-    return plan_view(statement, catalog, scope_of(relation), made=relation)

@@ -87,8 +87,9 @@ class Work:
     @property
     def is_created(self) -> bool:
         """The last step is committed."""
-        relation = self.store.catalog.by_id.get(self.id)
-        return relation is not None and relation.created
+        replaces = self.relation.replaces
+        relation = self.store.catalog.by_id.get(self.id if replaces is None else replaces)
+        return relation is not None and relation.created and relation.definition_id == self.id
 
     @property
     def is_planned(self) -> bool:

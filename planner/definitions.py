@@ -147,6 +147,8 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
     edits: list[tuple[int, int, str]] = []
     query = _query(statement) or exp.select()
     columns = [column for column in query.find_all(exp.Column) if column.args.get("db") is not None]
+    if isinstance(statement, CreateIndex):
+        edits += _renamed_columns(statement, relation, catalog, tokens)
     for reference in _sources(statement):
         table = find(catalog, scope_of(relation), reference.name)
         stop = _end_of_name(tokens, reference.start)
@@ -160,6 +162,23 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
         edits.append((reference.start, stop, f"(SELECT {listed} FROM {reference.name.sql}){alias}"))
         edits += [_bare(column) for column in columns if _is_of(column, reference.name)]
     return _edited(relation.definition, edits) if edits else None
+
+
+def _renamed_columns(
+    statement: CreateIndex, index: Relation, catalog: Catalog, tokens: list[Token]
+) -> Iterator[tuple[int, int, str]]:
+    """The names of columns in CREATE INDEX, as the table has them now."""
+    table = find(catalog, scope_of(index), statement.table)
+    if table is None or table is catalog.by_id[table.id]:
+        return
+    present = {column.lake_name: column.name for column in catalog.by_id[table.id].columns}
+    names = {column.name: present[column.lake_name] for column in table.columns}
+    written = [(name, position - 1) for name, position in statement.include]
+    for node in (*statement.keys, *statement.distributed_by):
+        written += [(folded(column.this), column.this.meta["start"]) for column in node.find_all(exp.Column)]
+    for name, start in written:
+        if names.get(name, name) != name:
+            yield start, _end_of_name(tokens, start), quote_if_needed(names[name])
 
 
 def _as(name: str, alias: str) -> str:

@@ -5,6 +5,9 @@ The rules are RisingWave's (src/frontend/src/handler/create_index.rs).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from sqlglot import exp
 
 from catalog import errors
@@ -15,6 +18,7 @@ from planner.batch.output_names import NO_NAME, output_name
 from planner.bind import Scope, resolve_readable
 from planner.build.subqueries import order_of
 from planner.nodes import Order
+from planner.parse.generated import renamed
 from planner.parse.trees import folded, position_of
 from planner.statements import CreateIndex, Name
 
@@ -77,6 +81,13 @@ def _first_name(relation: Relation, made: Relation) -> str:
     hidden = (column.name for column in made.columns if column.is_hidden)
     names = (name.removesuffix(f".{key}") for name in hidden for key in relation.key if name.endswith(f".{key}"))
     return next(names, relation.name)
+
+
+def with_names(index: Index, names: Mapping[str, str]) -> Index:
+    """An index after columns of what it indexes got other names."""
+    changed = {old: new for old, new in names.items() if old != new}
+    keys = (replace(k, source=renamed(k.source, changed)) if k.is_expression and changed else k for k in index.keys)
+    return replace(index, keys=tuple(keys))
 
 
 def clustering(index: Index) -> tuple[Order, ...]:

@@ -13,7 +13,7 @@ class Scope:
     """Where unqualified names are looked up: in these schemas, one after the other.
 
     `temporary` is the session's schema of temporary tables, which is the first in the path if it has one. `as_of` is
-    the id of the relation whose definition the names are in: it knows tables as they were when it was made.
+    the id of the definition that the names are in: it knows tables as they were when it was made.
     """
 
     database: str
@@ -24,4 +24,4 @@ class Scope:
 
 def scope_of(relation: Relation) -> Scope:
     """Where the names in a relation's stored definition are looked up."""
-    return Scope(relation.database, (relation.schema,), as_of=relation.id)
+    return Scope(relation.database, (relation.schema,), as_of=relation.definition_id)

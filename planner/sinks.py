@@ -262,20 +262,13 @@ def check_target(
         )
 
 
-def check_no_circle(statement: CreateSink, upstreams: frozenset[int], target: Relation, catalog: Catalog) -> None:
-    """Raise Error 0A000 for a sink into a table that it reads, itself or by way of others."""
-    seen: set[int] = set()
-    pending = list(upstreams)
-    while pending:
-        id_ = pending.pop()
-        if id_ not in seen:
-            seen.add(id_)
-            pending += catalog.by_id[id_].upstreams
-            pending += [sink.id for sink in catalog.relations if sink.target == id_]
-    if target.id in seen:
-        assert statement.target is not None
-        raise Error(
-            "Creating such a sink will result in circular dependency.",
-            errors.FEATURE_NOT_SUPPORTED,
-            position=statement.target.position,
-        )
+def check_no_circle(kind: str, upstreams: Iterable[int], written: int, position: int, catalog: Catalog) -> None:
+    """Raise Error 0A000 for what writes to a relation that it reads, itself or by way of others."""
+    if written in catalog.closure(upstreams):
+        raise circular_dependency(kind, position)
+
+
+def circular_dependency(kind: str, position: int | None = None) -> Error:
+    """RisingWave's words for rows that would come from themselves."""
+    message = f"Creating such a {kind} will result in circular dependency."
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -353,6 +354,18 @@ class SetVariable:
     value: str | None
     system: bool = False
     is_local: bool = False
+
+
+@dataclass(frozen=True)
+class AlterQuery:
+    """ALTER MATERIALIZED VIEW … AS: `text` is that of the query, with what follows it."""
+
+    name: Name
+    query: exp.Query
+    text: str
+    emit_on_window_close: bool = False
+    if_exists: bool = False
+    kind: ClassVar[str] = "materialized view"
 
 
 @dataclass(frozen=True)
@@ -819,6 +832,7 @@ Statement = (
     | ShowVariable
     | Kill
     | SetVariable
+    | AlterQuery
     | AlterRateLimit
     | AlterSourceRateLimit
     | AlterParallelism

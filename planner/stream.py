@@ -12,7 +12,7 @@ from catalog.errors import Error
 from catalog.kinds import Details
 from catalog.model import Catalog, Column, Relation
 from planner.backfill_order import backfill_order
-from planner.bind import Scope, bind, check_functions
+from planner.bind import Scope, bind, check_functions, scope_of
 from planner.build.query import build
 from planner.build.window_close import on_window_close
 from planner.delta.now import reads_now
@@ -39,6 +39,7 @@ from planner.nodes import (
     walk,
 )
 from planner.options import read_options
+from planner.parse.statement import parse_statement
 from planner.parse.trees import position_of
 from planner.rules import apply_rules
 from planner.sinks import planned_sink, target_of
@@ -150,6 +151,13 @@ def plan_view(
         streaming.clustering,
         _details(statement, streaming, planned, catalog, scope),
     )
+
+
+def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
+    """Plan a stored definition again. Plans are never stored, so a newer planner takes effect at a restart."""
+    statement = parse_statement(relation.definition)
+    assert isinstance(statement, CreateStreaming)
+    return plan_view(statement, catalog, scope_of(relation), made=relation)
 
 
 def _details(

@@ -86,10 +86,11 @@ def _change(
 
 
 def _job(session: Session, statement: Alteration) -> Job:
-    """The job of what a statement names. Raises Error 42704, 42809 or 42501."""
+    """The job of what a statement names, or of what takes its place. Raises Error 42704, 42809 or 42501."""
     relation = find_to_alter(session, statement.name, statement.kind)
     check_owner(session.user, relation.securable, statement.name.position)
-    return session.context.store.catalog.job_by_id[relation.id]
+    catalog = session.context.store.catalog
+    return catalog.job_by_id[(catalog.replacement(relation.id) or relation).id]
 
 
 def _is_creating(job: Job) -> bool:

@@ -32,6 +32,7 @@ from catalog.user_store import move_column_grants
 from planner.batch.values import default_text
 from planner.dependence import readers_of
 from planner.functions.unstable import random_call
+from planner.indexes import with_names
 from planner.parse.generated import columns_read, expression_of
 from planner.privileges import check_owner
 from planner.statements import (
@@ -79,19 +80,22 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
                 change.table = _ACTIONS[type(action)](change, action)
             altered = with_text(change.table)
             session.context.store.alter_columns(cursor, altered)
-            _show_anew(session, cursor, altered, change.dropped)
+            _show_anew(session, cursor, found, altered, change.dropped)
         for relation in change.dropped:
             session.context.plans.forget(relation.id)
     return Result(_TAG, notices=change.notices)
 
 
-def _show_anew(session: Session, cursor: Cursor, table: Relation, dropped: list[Relation]) -> None:
+def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
     """Store how the definitions that name the table are to be written from now on."""
     catalog = session.context.store.catalog
     gone = {relation.id for relation in dropped}
     relations = tuple(table if r.id == table.id else r for r in catalog.relations if r.id not in gone)
     after = replace(catalog, relations=relations)
-    place(cursor, with_shown(after.dependents(table.id), after))
+    present = {column.lake_name: column.name for column in table.columns}
+    names = {column.name: present.get(column.lake_name, column.name) for column in before.columns}
+    readers = (replace(r, details=with_names(r.index, names)) if r.is_index else r for r in after.dependents(table.id))
+    place(cursor, with_shown(readers, after))
 
 
 def _find(session: Session, statement: AlterTable) -> Relation:

@@ -46,7 +46,7 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
     if statement.name == session.database:
         raise Error("cannot drop the currently open database", errors.OBJECT_IN_USE, position=statement.position)
     with store.change() as cursor:
-        relations = [r.qualified_name for r in store.catalog.relations if r.database == statement.name]
+        relations = [r.qualified_name for r in store.catalog.named if r.database == statement.name]
         relations += [f.qualified_name for f in store.catalog.functions if f.database == statement.name]
         if relations:
             raise Error(

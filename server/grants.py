@@ -62,7 +62,7 @@ def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable
             yield _find(catalog, (name.name,), name, errors.INVALID_CATALOG_NAME)
         elif statement.all_in:
             schema = _find(catalog, (session.database, name.name), name, errors.INVALID_SCHEMA_NAME).name
-            for relation in catalog.relations:
+            for relation in catalog.named:
                 if (relation.database, relation.schema, relation.kind) == (session.database, schema, statement.kind):
                     yield relation.securable
         elif statement.kind == "schema":

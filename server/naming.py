@@ -15,10 +15,11 @@ from catalog.lake import Cursor
 from catalog.model import Catalog, Column, Relation
 from catalog.placing import place
 from catalog.store import already_exists
-from executor.plans import plan_definition
+from executor.jobs import refuse_altering
 from planner.definitions import Place, placed, shown
 from planner.privileges import check, check_owner
-from planner.statements import AlterOwner, MoveRelation, Name, RenameRelation, SwapRelations
+from planner.statements import AlterOwner, AlterQuery, MoveRelation, Name, RenameRelation, SwapRelations
+from planner.stream import plan_definition
 from server.kinds import check_name, find_to_alter
 from server.result import Notice, Result
 from server.session import Session
@@ -35,7 +36,8 @@ def rename_relation(session: Session, statement: RenameRelation) -> Result:
         schema = store.catalog.securables[relation.database, relation.schema]
         check(store.catalog, session.user, schema, "CREATE", statement.name.position)
         _check_free(store.catalog, relation, relation.schema, statement.new_name, statement.new_position)
-        store_places(session, cursor, {relation.id: (relation.schema, statement.new_name)})
+        place = relation.schema, statement.new_name
+        store_places(session, cursor, {r.id: place for r in _with_replacement(store.catalog, relation)})
     return altered(statement.kind)
 
 
@@ -52,7 +54,7 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
             raise Error(f'schema "{name}" does not exist', errors.INVALID_SCHEMA_NAME, position=position)
         check(store.catalog, session.user, schema, "CREATE", position)
         if name != relation.schema:
-            moved = [relation, *store.catalog.indexes(relation.id)]
+            moved = [*_with_replacement(store.catalog, relation), *store.catalog.indexes(relation.id)]
             for each in moved:
                 _check_free(store.catalog, each, name, each.name, position)
             store_places(session, cursor, {each.id: (name, each.name) for each in moved})
@@ -62,7 +64,8 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
 def swap_relations(session: Session, statement: SwapRelations) -> Result:
     """Two relations of a kind get each other's names; who reads one goes on reading that one.
 
-    Raises Error 42704, 42809 also for two kinds, 42501, or 55000 for a view that is still being created.
+    Raises Error 42704, 42809 also for two kinds, 42501, 55000 for a view that is still being created, or 55006 for one
+    whose query is being altered.
     """
     store = session.context.store
     with store.change() as cursor:
@@ -75,18 +78,30 @@ def swap_relations(session: Session, statement: SwapRelations) -> Result:
                 position=statement.other.position,
             )
         for relation, name in ((one, statement.name), (other, statement.other)):
-            if not relation.created:
-                raise Error(
-                    f'{relation.kind} "{name}" is still being created',
-                    errors.NOT_IN_PREREQUISITE_STATE,
-                    hint=f"WAIT {relation.kind.upper()} {name} waits for it.",
-                    position=name.position,
-                )
+            check_created(relation, name)
+            refuse_altering(store.catalog, relation)
         if one.id == other.id:
             message = f"cannot swap {one.name} with itself"
             raise Error(message, errors.INVALID_PARAMETER_VALUE, position=statement.other.position)
         store_places(session, cursor, {one.id: (other.schema, other.name), other.id: (one.schema, one.name)})
     return altered(statement.kind)
+
+
+def check_created(relation: Relation, name: Name) -> None:
+    """Raise Error 55000 for what is still being created."""
+    if not relation.created:
+        raise Error(
+            f'{relation.kind} "{name}" is still being created',
+            errors.NOT_IN_PREREQUISITE_STATE,
+            hint=f"WAIT {relation.kind.upper()} {name} waits for it.",
+            position=name.position,
+        )
+
+
+def _with_replacement(catalog: Catalog, relation: Relation) -> list[Relation]:
+    """A relation and what is to take its place, which is where it is."""
+    made = catalog.replacement(relation.id)
+    return [relation] if made is None else [relation, made]
 
 
 def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) -> None:
@@ -126,7 +141,9 @@ def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
     return [(column.name, column.type, column.is_hidden) for column in columns]
 
 
-def find_altered(session: Session, statement: RenameRelation | MoveRelation | AlterOwner) -> Relation | Notice:
+def find_altered(
+    session: Session, statement: RenameRelation | MoveRelation | AlterOwner | AlterQuery
+) -> Relation | Notice:
     """The relation to alter, or what to say of one that need not exist."""
     try:
         return _owned(session, statement.name, statement.kind)

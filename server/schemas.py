@@ -52,7 +52,7 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
                 raise
             notices.append(Notice(f'schema "{name.name}" does not exist, skipping'))
     names = {schema.name for schema in schemas}
-    inside = [r for r in store.catalog.relations if r.database == session.database and r.schema in names]
+    inside = [r for r in store.catalog.named if r.database == session.database and r.schema in names]
     functions = _functions(session, names)
     if (inside or functions) and not statement.cascade:
         things = [f"{r.kind} {r.qualified_name}" for r in inside] + [f"function {f.qualified_name}" for f in functions]

@@ -125,7 +125,7 @@ def _relations(session: Session, statement: Show) -> _Rows:
     path = (statement.schema,) if statement.schema else session.scope.path
     found = [
         relation
-        for relation in catalog.relations
+        for relation in catalog.named
         if relation.kind == kind
         and relation.created
         and relation.database == session.database

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.kinds import Details, Sink, with_article
+from catalog.kinds import SINK, Details, Sink, with_article
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
 from catalog.names import quote_if_needed
+from executor.jobs import refuse_altering
+from executor.replacement import replacement
 from planner.batch.query import Environment, check_reads, relations_read
 from planner.bind import resolve
 from planner.definitions import settled
@@ -39,21 +41,29 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
 
     A plan error, a wrong option or a disabled feature is found before anything is reserved or provisioned.
     """
-    kind = KINDS[type(statement)]
-    what = f"CREATE {kind.upper()}"
-    tag = what.replace(" ", "_")
+    what = f"CREATE {KINDS[type(statement)].upper()}"
     environment = session.environment
-    catalog, scope = environment.catalog, environment.scope
     statement = _placed(statement, environment)
     existing = existing_notice(session, statement)
     if existing is not None:
         if not session.flag("background_ddl"):
-            found = resolve(session.context.store.catalog, scope, statement.name)
+            found = resolve(session.context.store.catalog, environment.scope, statement.name)
             session.context.jobs.wait(found.id, watch(session, what))
-        return Result(tag, notices=[existing])
+        return Result(what.replace(" ", "_"), notices=[existing])
+    return run_job(session, statement, what)
+
+
+def run_job(session: Session, statement: CreateStreaming, what: str, replaces: Relation | None = None) -> Result:
+    """Plan a statement, start its job, and wait for it unless `background_ddl` is on.
+
+    What it makes takes the place of the view `replaces` in the end, if that is given. Then it also raises what
+    `executor.replacement.replacement` raises, 55006 for a view that is being replaced, and 0A000 for a circle.
+    """
+    kind, environment = KINDS[type(statement)], session.environment
+    catalog, scope = environment.catalog, environment.scope
     streaming = streaming_of(statement, catalog, scope)
     options = read_options(streaming.options)
-    parallelism, backfill_parallelism = _parallelism(session, kind), _backfill_parallelism(session)
+    backfill_parallelism = _backfill_parallelism(session)
     settings = options.applied(session.backfill_settings)
     check_reads(streaming.query, environment)
     plan = plan_view(statement, catalog, scope, settings)
@@ -63,7 +73,16 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
     is_serverless, group = _resource_type(session, options)
     is_background = session.flag("background_ddl")
     refuse_temporary(session, upstreams)
-    relation = _relation(session, environment, statement, plan, upstreams)
+    schema = target_schema(session, statement) if replaces is None else replaces.schema
+    relation = _relation(session, environment, statement, plan, upstreams, schema)
+    if replaces is None:
+        parallelism = _parallelism(session, kind)
+    else:
+        relation = replace(relation, name=replaces.name, owner=replaces.owner, replaces=replaces.id)
+        refuse_altering(catalog, replaces)
+        check_no_circle(kind, upstreams, replaces.id, statement.name.position, catalog)
+        replacement(catalog, relation)
+        parallelism, group = catalog.job_by_id[replaces.id].parallelism, catalog.job_by_id[replaces.id].specific_group
     job = Job(
         0,
         INITIAL,
@@ -84,7 +103,9 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
     except Error:
         session.context.jobs.cancel((backfill.id,))
         raise
-    return Result(tag, notices=[Notice(text) for text in _notices(streaming, plan, kind, is_serverless)])
+    return Result(
+        what.replace(" ", "_"), notices=[Notice(text) for text in _notices(streaming, plan, kind, is_serverless)]
+    )
 
 
 def _placed(statement: CreateStreaming, environment: Environment) -> CreateStreaming:
@@ -105,8 +126,8 @@ def _relation(
     statement: CreateStreaming,
     plan: StreamPlan,
     upstreams: Iterable[int],
+    schema: str,
 ) -> Relation:
-    schema = target_schema(session, statement)
     return Relation(
         id=0,
         database=session.database,
@@ -140,7 +161,7 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
         for privilege in ("INSERT",) if target.append_only else ("INSERT", "UPDATE", "DELETE"):
             check_relation(catalog, session.user, target, privilege, statement.target.position)
         refuse_temporary(session, (target.id,))
-        check_no_circle(statement, upstreams, target, catalog)
+        check_no_circle(SINK, upstreams, target.id, statement.target.position, catalog)
         unsafe = session.flag("streaming_unsafe_allow_upsert_sink_pk_mismatch")
         check_target(statement, sink, plan.root, plan.columns, target, unsafe)
     if sink.path is not None:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 
 from catalog import errors, history
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, translate
+from catalog.lake import Cursor, DuckDBError, at_version, translate
+from catalog.model import Catalog
+from catalog.names import LakeTable, system_table
 from planner.batch.query import Environment
 from planner.batch.time_travel import Point
 from server.session import Session
@@ -25,13 +27,14 @@ def environment_at(session: Session, asked: Mapping[str, Point]) -> Environment:
     cursor = session.cursor()
     try:
         versions = {key: _version(cursor, point) for key, point in asked.items()}
+        absent = {snapshot: _absent(cursor, session.environment.catalog, snapshot) for snapshot in versions.values()}
     except DuckDBError as error:
         found = translate(error)
         found.position = next(iter(asked.values())).position
         raise found from error
     finally:
         cursor.close()
-    return replace(session.environment, versions=versions)
+    return replace(session.environment, versions=versions, absent=absent)
 
 
 # RisingWave's epochs: milliseconds since this one (src/common/src/util/epoch.rs), and 16 bits that count within one.
@@ -45,7 +48,17 @@ def at_epoch(session: Session, environment: Environment, epoch: int) -> Environm
         found = history.snapshot_at(cursor, time_us)
         if found is None:
             raise expired(cursor, f"epoch {epoch}", None)
-    return replace(environment, snapshot=found, overlays={})
+        absent = {found: _absent(cursor, environment.catalog, found)}
+    return replace(environment, snapshot=found, overlays={}, absent=absent)
+
+
+def _absent(cursor: Cursor, catalog: Catalog, snapshot: int) -> frozenset[int]:
+    """The relations of a catalog, by id, that a job had not filled at a snapshot, or had with rows that are gone."""
+    rows = cursor.execute(
+        f"SELECT id, lake_schema, lake_name FROM {at_version(system_table('relations'), snapshot)} WHERE created"
+    ).fetchall()
+    filled = {id_: LakeTable(schema, name) for id_, schema, name in rows}
+    return frozenset(r.id for r in catalog.relations if r.is_streaming and filled.get(r.id) != r.lake_table)
 
 
 def _version(cursor: Cursor, point: Point) -> int:

@@ -309,3 +309,35 @@ def test_on_spark(shared_server: Server) -> None:
         assert rows(own, "SELECT count(*), sum(k), count(DISTINCT v) FROM spark_i") == [(1009, 1009 * 504, 1009)]
         assert rows(own, "SELECT v FROM spark_t WHERE k = 0") == [("0",)]
         own.execute("DROP TABLE spark_t")
+
+
+def test_an_index_follows_the_names_of_columns(session: Connection) -> None:
+    session.execute("CREATE INDEX i ON t (a DESC, lower(b)) INCLUDE (k) DISTRIBUTED BY (a)")
+    session.execute("CREATE INDEX late ON t (b)")
+    for rename in ("a TO c", "b TO a", "c TO b", 'k TO "Key"'):  # which in the end swaps a and b
+        session.execute(f"ALTER TABLE t RENAME COLUMN {rename}")
+    session.execute("CREATE INDEX after_all ON t (a)")
+    assert rows(session, "SHOW INDEXES FROM t") == [
+        ("after_all", "t", "a ASC", "Key, b", "a"),
+        ("i", "t", "b DESC, lower(a) ASC", "Key", "b"),
+        ("late", "t", "a ASC", "Key, b", "a"),
+    ]
+    [(_, shown)] = rows(session, "SHOW CREATE INDEX i")
+    assert shown == 'CREATE INDEX i ON t (b DESC, lower(a)) INCLUDE ("Key") DISTRIBUTED BY (b)'
+    assert rows(session, "SELECT indexdef FROM pg_indexes WHERE indexname = 'i'") == [
+        ('CREATE INDEX i ON app.t USING btree (b DESC, lower(a)) INCLUDE ("Key")',)
+    ]
+    assert rows(session, "SELECT key_columns, include_columns FROM rw_indexes WHERE name = 'i'") == [([2, 0], [1])]
+    for query, index, expected in (
+        ('SELECT "Key", b FROM t WHERE b = 10', "i", [(1, 10), (3, 10)]),
+        ("SELECT \"Key\" FROM t WHERE b = 20 AND lower(a) = 'y'", "i", [(2,)]),
+        ("SELECT * FROM t WHERE a = 'z'", "late", [(4, None, "z")]),
+    ):
+        session.execute("FLUSH")
+        assert index in plan(session, query), plan(session, query)
+        assert sorted(rows(session, query)) == expected
+    session.execute("UPDATE t SET a = 'new' WHERE b = 20")
+    session.execute("FLUSH")
+    assert rows(session, "SELECT \"Key\" FROM t WHERE b = 20 AND lower(a) = 'new'") == [(2,)]
+    session.execute("ALTER TABLE t RENAME TO t2")  # the indexes are planned again
+    assert rows(session, "SELECT \"Key\" FROM t2 WHERE b = 20 AND lower(a) = 'new'") == [(2,)]

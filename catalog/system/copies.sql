@@ -27,14 +27,16 @@ CREATE OR REPLACE TABLE pgc._databases AS
 SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
 CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
 
--- With the relations that are being created, and with indexes and sinks: what Postgres has no relation for.
+-- With the relations that are being created, and with indexes and sinks: what Postgres has no relation for. Without the
+-- rows that are to take another's place, to which no name leads.
 CREATE OR REPLACE TABLE pgc._all_relations AS
 SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, coalesce(r.shown, r.definition) AS definition, r.key, r.upstreams,
        coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only, r.lake_schema, r.lake_name,
        r.details
 FROM lake.sparkwave.relations r
 JOIN pgc._namespaces n ON n.database = r.database AND n.name = r.schema
-LEFT JOIN pgc._roles o ON o.name = r.owner;
+LEFT JOIN pgc._roles o ON o.name = r.owner
+WHERE r.replaces IS NULL;
 
 CREATE OR REPLACE TABLE pgc._subscriptions AS
 SELECT r.*, s.retention_s FROM lake.sparkwave.subscriptions s JOIN pgc._all_relations r ON r.id = s.relation_id;
@@ -128,27 +130,36 @@ WITH shaped AS (
     SELECT *, upstreams[1]::UINTEGER AS relation_id, from_json(details, '{"distributed": "INTEGER", "keys": [{"name": "VARCHAR",
            "source": "VARCHAR", "is_expression": "BOOLEAN", "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
     FROM pgc._created_relations WHERE kind = 'index'
-), numbered AS (
-    SELECT relation_id, map(list(name), list(attnum)) AS numbers FROM pgc._columns WHERE NOT is_hidden GROUP BY relation_id
+), known AS (  -- the columns of what is indexed by the names that the index knows, which they may have lost since
+    SELECT i.id, map(list(k.name), list(c.attnum)) AS numbers, map(list(k.name), list(c.name)) AS names
+    FROM shaped i JOIN pgc._columns c ON c.relation_id = i.relation_id AND NOT c.is_hidden
+    JOIN (SELECT relation_id, name AS now,
+                 coalesce(list_filter(list_zip(former_names, former_until), lambda f: f[2] > id)[1][1], name) AS name, id
+          FROM lake.sparkwave.columns JOIN (SELECT id, relation_id AS indexed FROM shaped) ON indexed = relation_id) k
+        ON k.id = i.id AND k.now = c.name
+    GROUP BY i.id
 ), included AS (
     SELECT i.id, list(c.name ORDER BY c.position) FILTER (c.attnum > len(i.shape.keys)) AS names
     FROM shaped i JOIN pgc._columns c ON c.relation_id = i.id AND NOT c.is_hidden GROUP BY i.id
 )
 SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_id, i.owner, i.definition,
        i.initialized_at, i.created_at, r.kind, r.name AS relation_name, r.schema AS relation_schema,
-       coalesce(n.names, []) AS included, list_transform(coalesce(n.names, []), lambda c: t.numbers[c]) AS included_numbers,
+       list_transform(coalesce(n.names, []), lambda c: t.names[c]) AS included,
+       list_transform(coalesce(n.names, []), lambda c: t.numbers[c]) AS included_numbers,
        list_transform(i.shape.keys, lambda k: if(k.is_expression, 0, t.numbers[k.source])::SMALLINT) AS key_numbers,
        list_transform(i.shape.keys, lambda k: (if(k.descending, 1, 0) + if(k.nulls_first, 2, 0))::SMALLINT) AS options,
-       list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pgf.quote_ident(k.source)
+       list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pgf.quote_ident(t.names[k.source])
            WHEN regexp_full_match(k.source, '\w+\([^()]*\)') THEN k.source
            ELSE '(' || k.source || ')' END) AS texts,
        list_transform(i.shape.keys, lambda k: CASE WHEN k.descending = k.nulls_first THEN if(k.descending, ' DESC', '')
            WHEN k.descending THEN ' DESC NULLS LAST' ELSE ' NULLS FIRST' END) AS orders,
-       list_transform(i.shape.keys, lambda k: k.source || if(k.descending, ' DESC', ' ASC')) AS shown,
-       list_transform(i.shape.keys[:i.shape.distributed], lambda k: k.source) AS distributed
+       list_transform(i.shape.keys, lambda k: if(k.is_expression, k.source, t.names[k.source]) || if(k.descending, ' DESC', ' ASC'))
+           AS shown,
+       list_transform(i.shape.keys[:i.shape.distributed], lambda k: if(k.is_expression, k.source, t.names[k.source]))
+           AS distributed
 FROM shaped i
 JOIN pgc._created_relations r ON r.id = i.relation_id
-JOIN numbered t ON t.relation_id = i.relation_id
+JOIN known t ON t.id = i.id
 LEFT JOIN included n ON n.id = i.id;
 
 -- All indexes: primary keys, and those. A materialized view has no key, as in PostgreSQL: dbt would drop what it did not

@@ -43,7 +43,8 @@ CREATE OR REPLACE MACRO rwc._duration(ms) AS
 
 -- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/backfill.py, HANDING_OVER).
 CREATE OR REPLACE VIEW rwc._creating_jobs AS
-SELECT j.*, r.database, r.schema, r.name, r.kind, r.definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
+SELECT j.*, r.database, r.schema, r.name, r.kind,
+       if(r.replaces IS NULL, r.definition, 'ALTER' || substr(r.definition, 7)) AS definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
        coalesce(j.waiting LIKE 'handing over%', false) AS is_finishing,
        epoch_ms(now()) - j.time_us // 1000 AS lag_ms
 FROM lake.sparkwave.jobs j JOIN lake.sparkwave.relations r ON r.id = j.id

@@ -38,6 +38,12 @@ class _Use:
     names: frozenset[str]
     has_star: bool
 
+    def names_in(self, index: Relation) -> dict[str, str]:
+        """What an index calls the columns that it has of the table, by their present names."""
+        has = {column.name for column in index.visible} - {key.name for key in index.index.keys if key.is_expression}
+        names = {column.name: column.name_for(index.definition_id) for column in self.relation.visible}
+        return {now: then for now, then in names.items() if then in has}
+
     @property
     def alias(self) -> str:
         alias = self.table.args.get("alias")
@@ -108,8 +114,7 @@ def _rating(use: _Use, index: Relation) -> tuple[int, int] | None:
     ranged = equal < len(keys) and bool(compared.get(keys[equal].name))
     if not equal and not ranged:
         return None
-    has = {column.name for column in index.visible} - {key.name for key in keys if key.is_expression}
-    return (equal, int(ranged)) if use.names <= has else None
+    return (equal, int(ranged)) if use.names <= use.names_in(index).keys() else None
 
 
 def _compared(use: _Use, index: Relation) -> dict[str, str]:
@@ -132,7 +137,8 @@ def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
         owner = node.args.get("table")
         is_own = use.is_alone if owner is None else folded(owner) == use.alias
         name = folded(node.this) if is_own and isinstance(node.this, exp.Identifier) else None
-        return next((key for key in index.index.keys if not key.is_expression and key.name == name), None)
+        then = use.names_in(index).get(name or "")
+        return next((key for key in index.index.keys if not key.is_expression and key.name == then), None)
     if not use.is_alone or use.has_star:
         return None
     expressions = (key for key in index.index.keys if key.is_expression)
@@ -168,14 +174,19 @@ def _text(node: exp.Expr) -> str:
 def _replace(use: _Use, index: Relation, source: Source) -> None:
     """Read the index under the table's name: the columns that it has, in the table's order."""
     where, keys = use.select.args["where"], index.index.keys
-    names = [c.name for c in use.relation.visible if c.name in use.names] or [keys[0].name]
+    known = use.names_in(index)
+    items = [
+        exp.alias_(_column(known[c.name]), c.name, quoted=True) for c in use.relation.visible if c.name in use.names
+    ]
+    found: dict[str, exp.Expr] = {}
     for key in (key for key in keys if key.is_expression):
         text = _text(_expression(key))
         for node in list(where.walk()):
             if use.is_alone and not use.has_star and not isinstance(node, exp.Column) and _text(node) == text:
                 node.replace(_column(key.name))
-                names.append(key.name)
-    rows = exp.select(*(_column(name) for name in dict.fromkeys(names))).from_(source(index))
+                found[key.name] = _column(key.name)
+    items = [*items, *found.values()] or [_column(keys[0].name)]
+    rows = exp.select(*items).from_(source(index))
     alias = use.table.args.get("alias")
     subquery = exp.Subquery(this=rows, alias=alias.copy() if alias is not None else _alias(use.alias))
     use.table.replace(subquery)

@@ -31,7 +31,7 @@ from planner.bind import Scope, check_database, data_type, find, resolve_readabl
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
-from planner.parse.trees import folded, is_cte, name_of
+from planner.parse.trees import folded, is_cte, name_of, position_of
 from planner.privileges import check_relation, holds, holds_any, permission_denied
 from planner.sql_functions import with_functions
 from planner.statements import Name
@@ -87,7 +87,8 @@ class Environment:
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
     `snapshot` is the one of the lake to read, None the newest. `overlays` has the schema in memory with what the
     transaction has made of each table that it has written, instead of what is stored.
-    `versions` has the snapshots of points in time (`planner.batch.time_travel`).
+    `versions` has the snapshots of points in time (`planner.batch.time_travel`), and `absent`, by snapshot, the
+    relations that had not all of their rows then, or other rows than those that a later definition has made.
     `user` is whose privileges count. `system_columns` has the columns of a system relation.
     """
 
@@ -100,6 +101,7 @@ class Environment:
     system_columns: SystemColumns = lambda schema, name: {}
     overlays: Mapping[LakeTable, str] = field(default_factory=dict)
     versions: Mapping[str, int] = field(default_factory=dict)
+    absent: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 def plan_query(
@@ -367,6 +369,12 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
 
     They are listed, so that a table that is being altered is never read with other columns than it was planned with.
     """
+    if environment.snapshot is not None and relation.id in environment.absent.get(environment.snapshot, ()):
+        raise Error(
+            f'{relation.kind} "{relation.name}" did not have its present definition then, or was not created',
+            errors.UNDEFINED_TABLE,
+            position=position_of(table),
+        )
     table_ = stored_table(relation, None, environment)
     if relation.lake_table not in environment.overlays:
         table_.meta[RELATION] = relation.id

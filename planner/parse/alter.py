@@ -1,5 +1,5 @@
-"""Parsing of ALTER {MATERIALIZED VIEW | INDEX | SINK} … SET: how a streaming job runs (RisingWave: src/sqlparser/src/
-parser.rs, parse_alter_view, parse_alter_index, parse_alter_sink)."""
+"""Parsing of ALTER {MATERIALIZED VIEW | INDEX | SINK} … SET, how a streaming job runs, and … AS, what it keeps
+(RisingWave: src/sqlparser/src/parser.rs, parse_alter_view, parse_alter_index, parse_alter_sink)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.kinds import MATERIALIZED_VIEW
 from planner.parallelism import (
     ADAPTIVE,
     DEFAULT,
@@ -17,10 +18,18 @@ from planner.parallelism import (
     normalise_parallelism,
 )
 from planner.parse.naming import Naming, parse_naming
+from planner.parse.sink import parse_streaming_query
 from planner.parse.tokens import TokenReader
-from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup, Name
+from planner.statements import (
+    AlterBackfillParallelism,
+    AlterParallelism,
+    AlterQuery,
+    AlterRateLimit,
+    AlterResourceGroup,
+    Name,
+)
 
-AlterStreaming = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup | Naming
+AlterStreaming = AlterQuery | AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup | Naming
 
 
 def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
@@ -30,15 +39,8 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
     position = reader.offset + 1
     if (naming := parse_naming(reader, kind, name, if_exists)) is not None:
         return naming
-    if reader.accept("AS"):
-        raise Error(
-            "ALTER MATERIALIZED VIEW … AS is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            detail="RisingWave puts the query in place without filling the view with its rows.",
-            hint="CREATE MATERIALIZED VIEW with the new query and another name, then ALTER MATERIALIZED VIEW … SWAP "
-            "WITH it. Views that read the old one go on reading that.",
-            position=position,
-        )
+    if kind == MATERIALIZED_VIEW and reader.accept("AS"):
+        return _query(reader, name, if_exists)
     if reader.accept("RESET", "RESOURCE_GROUP"):
         reset = AlterResourceGroup(kind, name, None, reader.accept("DEFERRED"))
         reader.finish()
@@ -48,7 +50,7 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
             f"this ALTER {kind.upper()} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
             hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP and SCHEMA, RENAME TO, "
-            "OWNER TO and SWAP WITH are.",
+            "OWNER TO and SWAP WITH are, and AS of a materialized view.",
             position=position,
         )
     setting = _SETTINGS[reader.identifier().upper()]
@@ -57,6 +59,12 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
     statement = setting(reader, kind, name)
     reader.finish()
     return statement
+
+
+def _query(reader: TokenReader, name: Name, if_exists: bool) -> AlterQuery:
+    start = reader.offset
+    query, emits = parse_streaming_query(reader.sql, start)
+    return AlterQuery(name, query, reader.sql[start:].strip(), emits, if_exists)
 
 
 def _rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterRateLimit:

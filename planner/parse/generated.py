@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column
+from catalog.names import quote_if_needed
 from planner.functions.unstable import mutable_call
 from planner.parse.trees import folded, parse_tree, position_of, unsupported
 from planner.statements import ColumnDefinition
@@ -69,5 +70,5 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
     tree = expression_of(text).copy()
     for column in list(tree.find_all(exp.Column)):
         if (name := names.get(folded(column.this))) is not None:
-            column.set("this", exp.to_identifier(name, quoted=True))
-    return tree.sql(dialect="postgres")
+            column.set("this", exp.to_identifier(name, quoted=quote_if_needed(name) != name))
+    return tree.sql(dialect="postgres", normalize_functions="lower")

@@ -142,13 +142,14 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     reader.expect("AS")
     offset = reader.offset
     query, emits = parse_streaming_query(reader.sql, offset)
-    head = f"CREATE MATERIALIZED VIEW {name.sql}{_column_list(columns)}"
+    head = f"CREATE MATERIALIZED VIEW {name.sql}{column_list(columns)}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
     return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits)
 
 
-def _column_list(columns: tuple[str, ...]) -> str:
+def column_list(columns: tuple[str, ...]) -> str:
+    """The names of a view's columns behind its own, as a definition has them."""
     return f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
 
 
@@ -161,7 +162,7 @@ def _create_view(reader: TokenReader) -> CreateView:
     query = parse_tree(reader.sql, offset)
     if not isinstance(query, exp.Query | exp.Values):
         raise syntax_error(reader.sql, offset)
-    definition = f"CREATE VIEW {name.sql}{_column_list(columns)} AS {reader.sql[offset:].strip()}"
+    definition = f"CREATE VIEW {name.sql}{column_list(columns)} AS {reader.sql[offset:].strip()}"
     return CreateView(name, columns, query, if_not_exists, definition)
 
 
