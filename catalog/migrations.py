@@ -167,4 +167,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.grants ADD COLUMN column_name VARCHAR;
     ALTER TABLE lake.sparkwave.users ADD COLUMN valid_until TIMESTAMPTZ
     """,
+    # Secrets, whose values are sealed, and which options of a source have them for their values (JSON, by id).
+    """
+    CREATE TABLE lake.sparkwave.secrets (id BIGINT, schema_id BIGINT, name VARCHAR, owner VARCHAR, value VARCHAR);
+    ALTER TABLE lake.sparkwave.sources ADD COLUMN secrets VARCHAR
+    """,
 )

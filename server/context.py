@@ -17,6 +17,7 @@ from executor.applications import Size
 from executor.coordinator import Coordinator
 from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
+from executor.outbox import Outbox
 from executor.plans import Plans
 from executor.retention import Retention
 from executor.serving import Serving
@@ -45,6 +46,7 @@ class Context:
     jobs: Jobs
     retention: Retention
     sources: Sources
+    outbox: Outbox
     serving: Serving
     system_views: SystemViews
     plan_cache: PlanCache
@@ -58,6 +60,7 @@ class Context:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
         self.retention.stop()
         self.sources.stop()
+        self.outbox.stop()
         self.serving.stop()
         self.jobs.close()
         self.coordinator.stop()
@@ -102,7 +105,7 @@ def open_context(config: Config, parameters: dict[str, str]) -> Context:
     require_java()
     lake = Lake(config.data, config.duckdb_memory)
     try:
-        store = Store(lake)
+        store = Store(lake, config.secret_key_file)
         forget_temporary_schemas(store)
         if any(store.catalog.parameters.get(name) != value for name, value in checked.items()):
             with store.change() as cursor:
@@ -164,11 +167,16 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
     activity = Activity()
     views = SystemViews(store, activity)
-    sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
+    most_rows = lambda: int(parameter("source_rows_per_epoch"))  # noqa: E731
+    delivery = Delivery(lambda: store.catalog)
+    sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     sources.start()
+    outbox = Outbox(store)
+    outbox.start()
     return Context(
-        config, lake, store, plans, groups, coordinator, jobs, retention, sources, serving, views, PlanCache(), activity
-    )
+        config, lake, store, plans, groups, coordinator, jobs, retention, sources, outbox, serving, views, PlanCache(),
+        activity,
+    )  # fmt: skip
 
 
 def _warm_up(groups: Groups) -> None:

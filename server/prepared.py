@@ -15,6 +15,7 @@ from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import statements
 from planner.batch.query import plan_arguments
+from planner.parse.secret import redacted
 from planner.parse.trees import locate
 from planner.statements import Statement
 from server import dml, portal, queries, show
@@ -32,6 +33,10 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
 }
 
 
+# What has options of connectors.
+_WITH_OPTIONS = (statements.CreateTable, statements.CreateSource, statements.CreateSink, statements.Explain)
+
+
 @contextlib.contextmanager
 def places(statement: Statement) -> Iterator[None]:
     """Give errors that DuckDB found their place in the client's text."""
@@ -45,6 +50,13 @@ def places(statement: Statement) -> Iterator[None]:
         if tree is not None and name is not None:
             error.position = locate(tree, name[1])
         raise error from raw
+
+
+def shown(statement: Statement, text: str) -> str:
+    """The text of a statement as other sessions may see it."""
+    if isinstance(statement, statements.CreateSecret):
+        return redacted(text, is_secret=True)
+    return redacted(text) if isinstance(statement, _WITH_OPTIONS) else text
 
 
 @dataclass
