@@ -109,7 +109,9 @@ def _json(value: str, type_: Type) -> str:
             return f"epoch_ms({value})"
         case "timestamp with time zone":
             return f"strftime({value} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')"
-        case "numeric" | "interval" | "jsonb" | "uuid":
+        case "jsonb":
+            return f"CAST(json({value}) AS VARCHAR)"
+        case "numeric" | "interval" | "uuid":
             return f"CAST({value} AS VARCHAR)"
         case "bytea":
             return f"to_base64({value})"
