@@ -17,8 +17,10 @@ def with_article(kind: str) -> str:
 
 # What a sink does with changes: it has rows that come only, or rows that go too.
 APPEND_ONLY, UPSERT = "append-only", "upsert"
-# Connectors of sinks. `table` is that of CREATE SINK … INTO.
+# Connectors of sinks. `table` is that of CREATE SINK … INTO. What goes to the remote ones waits for them in a log.
 TABLE, BLACKHOLE, FILES = "table", "blackhole", ("fs", "posix_fs")
+S3, KAFKA = "s3", "kafka"
+REMOTE = (S3, KAFKA)
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,10 @@ class Sink:
     """Where the changes of a sink go.
 
     `target` is the table (by id) of connector `table`, whose columns have the names of the sink's. Those of files have
-    the directory `path`, a `format` and `token`, by which names of files differ from those of any other sink.
-    `options` are the connector's as the user gave them.
+    the directory `path`, or what names of objects begin with, a `format`, and `token`, by which names of files differ
+    from those of any other sink.
+    `options` are the connector's as the user gave them, secret ones sealed; those that are the value of a secret are
+    in `secrets`, with its id. `key` are the columns of a message's key.
     """
 
     connector: str
@@ -61,6 +65,17 @@ class Sink:
     format: str | None = None
     token: str | None = None
     options: tuple[tuple[str, str], ...] = ()
+    key: tuple[str, ...] = ()
+    secrets: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def is_remote(self) -> bool:
+        return self.connector in REMOTE
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it writes files of the server's machine."""
+        return self.connector in FILES
 
 
 Details = Index | Sink
@@ -71,7 +86,9 @@ def dump_details(details: Details | None) -> str | None:
     if details is None:
         return None
     listed = asdict(details)
-    return json.dumps({**listed, "options": dict(listed["options"])} if isinstance(details, Sink) else listed)
+    if isinstance(details, Sink):
+        listed |= {"options": dict(details.options), "secrets": dict(details.secrets)}
+    return json.dumps(listed)
 
 
 def load_details(kind: str, text: str | None) -> Details | None:
@@ -81,4 +98,5 @@ def load_details(kind: str, text: str | None) -> Details | None:
     found = json.loads(text)
     if kind == INDEX:
         return Index(tuple(IndexKey(**key) for key in found["keys"]), found["distributed"])
-    return Sink(**{**found, "options": tuple(found["options"].items())})
+    pairs = {name: tuple(found.get(name, {}).items()) for name in ("options", "secrets")}
+    return Sink(**{**found, **pairs, "key": tuple(found.get("key", ()))})

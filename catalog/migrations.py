@@ -172,4 +172,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.relations ADD COLUMN replaces BIGINT;
     ALTER TABLE lake.sparkwave.relations ADD COLUMN defined_by BIGINT
     """,
+    # Secrets, whose values are sealed, and which options of a source have them for their values (JSON, by id).
+    """
+    CREATE TABLE lake.sparkwave.secrets (id BIGINT, schema_id BIGINT, name VARCHAR, owner VARCHAR, value VARCHAR);
+    ALTER TABLE lake.sparkwave.sources ADD COLUMN secrets VARCHAR
+    """,
 )

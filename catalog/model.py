@@ -286,6 +286,21 @@ class Function:
         return Securable("function", self.id, self.name, self.owner)
 
 
+@dataclass(frozen=True)
+class Secret:
+    """A named value that nobody is shown, which options of sources and sinks may have for their own; it is sealed."""
+
+    id: int
+    schema_id: int
+    name: str
+    owner: str
+    sealed: str
+
+    @property
+    def securable(self) -> Securable:
+        return Securable("secret", self.id, self.name, self.owner)
+
+
 def row_id_column() -> Column:
     return Column(ROW_ID, BIGINT, is_hidden=True)
 
@@ -362,6 +377,7 @@ class Catalog:
     functions: tuple[Function, ...] = ()
     sources: dict[int, Source] = field(default_factory=dict)
     memberships: frozenset[Membership] = frozenset()
+    secrets: dict[int, Secret] = field(default_factory=dict)  # by id
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:

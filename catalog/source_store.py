@@ -22,7 +22,8 @@ class Moved(Exception):
 def load_sources(cursor: Cursor) -> dict[int, Source]:
     """All sources, by relation."""
     rows = cursor.execute(
-        "SELECT relation_id, connector, options, format, encode, encode_options, includes, rate_limit "
+        "SELECT relation_id, connector, options, format, encode, encode_options, includes, rate_limit, "
+        "coalesce(secrets, '{}') "
         f"FROM {_SOURCES} ORDER BY relation_id"
     ).fetchall()
     return {
@@ -35,14 +36,15 @@ def load_sources(cursor: Cursor) -> dict[int, Source]:
             json.loads(encode_options),
             tuple((what, column) for what, column in json.loads(includes)),
             limit,
+            json.loads(secrets),
         )
-        for id_, connector, options, format_, encode, encode_options, includes, limit in rows
+        for id_, connector, options, format_, encode, encode_options, includes, limit, secrets in rows
     }
 
 
 def add_source(cursor: Cursor, source: Source) -> None:
     cursor.execute(
-        f"INSERT INTO {_SOURCES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO {_SOURCES} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             source.relation_id,
             source.connector,
@@ -52,6 +54,7 @@ def add_source(cursor: Cursor, source: Source) -> None:
             json.dumps(dict(source.encode_options)),
             json.dumps(source.includes),
             source.rate_limit,
+            json.dumps(dict(source.secrets)),
         ],
     )
 

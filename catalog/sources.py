@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 # Options whose values nobody is shown.
-SECRET_OPTIONS = ("password", "secret", "token", "key.pem")
+SECRET_OPTIONS = ("password", "secret", "token", "key.pem", "credentials")
 MASK = "***"
 
 
@@ -15,7 +15,8 @@ class Source:
     """A connector and its options, for the relation with an id. `format` and `encode` are in upper case.
 
     `includes` are pairs of what is known of a row besides its values ("file", "offset") and the column that has it.
-    `rate_limit` is in rows a second, None without a limit and 0 to pause.
+    `rate_limit` is in rows a second, None without a limit and 0 to pause. Secret `options` are sealed; `secrets` are
+    those whose value is that of a secret, with its id.
     """
 
     relation_id: int
@@ -26,6 +27,7 @@ class Source:
     encode_options: Mapping[str, str] = field(default_factory=dict)
     includes: tuple[tuple[str, str], ...] = ()
     rate_limit: int | None = None
+    secrets: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

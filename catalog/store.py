@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
 from catalog import errors
@@ -37,6 +38,7 @@ from catalog.model import (
 from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.row_history import is_kept
+from catalog.secrets import KEY_FILE, load_secrets, open_cipher
 from catalog.source_store import load_sources
 from catalog.subscription_store import load_subscriptions
 from catalog.user_store import forget_grants, load_grants, load_memberships, load_users, put_grants
@@ -81,15 +83,17 @@ _PROGRESS = {
 # Those that `Store.catalog` is read from.
 _LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
-    "subscriptions", "functions", "sources",
+    "subscriptions", "functions", "sources", "secrets",
 }  # fmt: skip
 
 
 class Store:
     """Reads the catalog into memory once and after each change."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, key_file: Path | None = None) -> None:
+        """Raises Error F0000 when the file of the key of secrets is not fit; None is that of the data directory."""
         self.lake = lake
+        self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
         self._cursor = lake.cursor()
         self._columns: dict[int, tuple[Column, ...]] = {}
         self.catalog = Catalog()
@@ -130,6 +134,7 @@ class Store:
             ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
             ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
             ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
+            ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
         ):
             if not tables.isdisjoint(changed):
                 found |= load()

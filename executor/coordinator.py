@@ -23,7 +23,7 @@ from executor.feeds import Feeds
 from executor.groups import Groups
 from executor.plans import Plans
 from executor.replacement import Replacement, bind_difference, put, replacement
-from executor.sinks import Delivery, Sinks, targets
+from executor.sinks import Delivery, Sinks, logs, targets
 from executor.spark_engine import SparkError, spark_engine, spark_error
 from executor.versions import Version
 
@@ -345,6 +345,7 @@ class Coordinator:
         written = [table for advance in advances.values() for table in advance.tables]
         catalog, deliveries = self._store.catalog, self._delivering
         shared = targets(catalog, (delivery.relation for delivery in deliveries))
+        written += logs(delivery.relation for delivery in deliveries)
         with self._lake.transaction(cursor, written, shared):
             for advance in advances.values():
                 advance.apply(cursor)

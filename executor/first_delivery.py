@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.store import AlreadyDone
-from executor.sinks import Sinks, targets
+from executor.sinks import Sinks, logs, targets
 from executor.work import Work
 
 _ROWS = "sink_rows"
@@ -17,7 +17,7 @@ def deliver_all(work: Work, sinks: Sinks) -> None:
     delivery = sinks.prepare(cursor, catalog, relation, _ROWS, snapshot)
     try:
         work.check()
-        with work.lake.transaction(cursor, [relation.lake_table], targets(catalog, [relation])):
+        with work.lake.transaction(cursor, [relation.lake_table, *logs([relation])], targets(catalog, [relation])):
             work.store.set_delivered(cursor, work.id, snapshot)
             sinks.deliver(cursor, catalog, [delivery])
             cursor.execute(f"DELETE FROM {relation.lake_name}")

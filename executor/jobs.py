@@ -21,6 +21,7 @@ from executor.coordinator import Coordinator
 from executor.groups import Groups
 from executor.permits import Permits
 from executor.plans import Plans
+from executor.sinks import log_columns, log_name
 from executor.work import Settings
 from planner.sinks import circular_dependency
 from planner.stream import StreamPlan
@@ -153,6 +154,8 @@ class Jobs:
                 if not state.in_view:
                     columns = tuple(Column(f.name, f.type) for f in state.node.fields)
                     self._store.add_state(cursor, relation, internal_name(job_id, plan, state.name), columns)
+            if relation.is_sink and relation.sink.is_remote:
+                self._store.add_state(cursor, relation, log_name(job_id), log_columns(relation))
         try:
             return self._start(job, self._admission(job))
         except BaseException:

@@ -1,23 +1,27 @@
 """What sinks hand on: the changes of an epoch go where they are to be in the transaction that ends it, or before that.
 
 Into a table they are written by the transaction itself. A file has its last name before the transaction commits: the
-name carries the epoch, so that after a crash it is known whether that was ever committed.
+name carries the epoch, so that after a crash it is known whether that was ever committed. What goes to a server
+elsewhere the transaction writes into the sink's log, an internal table; `executor.outbox` hands that on.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.kinds import APPEND_ONLY, TABLE
 from catalog.lake import Cursor
-from catalog.model import CREATING, Catalog, Relation
+from catalog.model import CREATING, Catalog, Column, Relation
 from catalog.names import LakeTable, literal, quote
+from catalog.types import BIGINT, INTEGER
 
+# The column of a log with the snapshot that tells a row's epoch.
+EPOCH = "?epoch"
 # The column of a file with what became of a row, of a sink that is not append-only.
 OPERATION = "_op"
 _COPY = {"parquet": "FORMAT parquet", "json": "FORMAT json", "csv": "FORMAT csv, HEADER"}
@@ -66,13 +70,15 @@ class Sinks:
         sink = relation.sink
         if sink.connector == TABLE:
             _check_not_null(cursor, relation, catalog.by_id[sink.target or 0], changes)
-        file = _write_file(cursor, relation, changes, snapshot) if sink.path is not None else None
+        file = _write_file(cursor, relation, changes, snapshot) if sink.is_local else None
         return Delivery(relation, changes, snapshot, file)
 
     def deliver(self, cursor: Cursor, catalog: Catalog, deliveries: Iterable[Delivery]) -> None:
-        """Write the rows for tables, inside the cursor's transaction: each table once, whatever writes to it."""
+        """Write the rows for tables and logs, inside the cursor's transaction: each table once, whatever writes it."""
         by_table: dict[int, list[Delivery]] = {}
         for delivery in deliveries:
+            if delivery.relation.sink.is_remote:
+                _write_log(cursor, delivery)
             if delivery.relation.target is not None:
                 by_table.setdefault(delivery.relation.target, []).append(delivery)
         for target_id, group in by_table.items():
@@ -91,7 +97,7 @@ class Sinks:
         `epoch` is the newest snapshot that created sinks have applied.
         """
         for relation in catalog.relations:
-            if relation.is_sink and relation.sink.path is not None:
+            if relation.is_sink and relation.sink.is_local:
                 job = catalog.job_by_id[relation.id]
                 last = epoch if job.status != CREATING else job.delivered
                 for file, snapshot in _files(relation):
@@ -100,7 +106,7 @@ class Sinks:
 
     def remove_all(self, relation: Relation) -> None:
         """Delete what a sink has written that was given up before it was created."""
-        if relation.is_sink and relation.sink.path is not None:
+        if relation.is_sink and relation.sink.is_local:
             for file, _ in _files(relation):
                 file.unlink(missing_ok=True)
 
@@ -108,6 +114,36 @@ class Sinks:
 def targets(catalog: Catalog, relations: Iterable[Relation]) -> list[LakeTable]:
     """The lake tables that these sinks write to, which clients write to as well."""
     return [catalog.by_id[relation.target].lake_table for relation in relations if relation.target is not None]
+
+
+def log_of(relation: Relation) -> LakeTable:
+    """The log of a sink that hands on to a server elsewhere."""
+    return replace(relation.lake_table, name=log_name(relation.id))
+
+
+def log_name(job_id: int) -> str:
+    return f"__internal_{job_id}_log_sink"
+
+
+def log_columns(relation: Relation) -> tuple[Column, ...]:
+    """The columns of a sink, and what its rows weigh and which epoch they are of."""
+    own = tuple(Column(column.name, column.type) for column in relation.visible)
+    return (*own, Column("_weight", INTEGER), Column(EPOCH, BIGINT))
+
+
+def logs(relations: Iterable[Relation]) -> list[LakeTable]:
+    """Those of these sinks that have one."""
+    return [log_of(relation) for relation in relations if relation.sink.is_remote]
+
+
+def _write_log(cursor: Cursor, delivery: Delivery) -> None:
+    relation = delivery.relation
+    columns = ", ".join(quote(column.name) for column in relation.visible)
+    kept = "WHERE _weight > 0" if relation.sink.type == APPEND_ONLY else ""
+    cursor.execute(
+        f"INSERT INTO {log_of(relation).sql} SELECT {columns}, _weight, {delivery.snapshot} "
+        f"FROM {delivery.changes} {kept}"
+    )
 
 
 def _rows(target: Relation, delivery: Delivery) -> Rows:
@@ -144,13 +180,18 @@ def _stem(relation: Relation) -> str:
     return f"sink-{relation.sink.token}"
 
 
-def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int) -> Path | None:
-    """Write the changes into a file of their own, which is there as a whole or not. Returns it, if there are any.
+def file_name(relation: Relation, snapshot: int) -> str:
+    """The name of an epoch's file."""
+    return f"{_stem(relation)}-{snapshot:012d}.{relation.sink.format}"
+
+
+def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -> bool:
+    """Write the rows of `changes` that a sink hands on into a file. Returns whether there are any; without it is none.
 
     Rows that go come first; an update is a row that goes and one that comes.
     """
     sink = relation.sink
-    assert sink.path is not None and sink.format is not None
+    assert sink.format is not None
     columns = ", ".join(quote(column.name) for column in relation.visible)
     if sink.type == APPEND_ONLY:
         query = f"SELECT {columns} FROM {changes} WHERE _weight > 0"
@@ -158,12 +199,21 @@ def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int)
         operation = f"if(_weight > 0, 'insert', 'delete') AS {quote(OPERATION)}"
         query = f"SELECT {operation}, {columns} FROM {changes} ORDER BY _weight"
     if cursor.execute(f"SELECT 1 FROM ({query}) LIMIT 1").fetchone() is None:
-        return None
-    name = f"{_stem(relation)}-{snapshot:012d}.{sink.format}"
-    written, file = Path(sink.path, f".{name}"), Path(sink.path, name)
+        return False
+    file.parent.mkdir(parents=True, exist_ok=True)
+    cursor.execute(f"COPY ({query}) TO {literal(str(file))} ({_COPY[sink.format]})")
+    return True
+
+
+def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int) -> Path | None:
+    """Write the changes into a file of their own, which is there as a whole or not. Returns it, if there are any."""
+    directory = relation.sink.path
+    assert directory is not None
+    name = file_name(relation, snapshot)
+    written, file = Path(directory, f".{name}"), Path(directory, name)
     try:
-        written.parent.mkdir(parents=True, exist_ok=True)
-        cursor.execute(f"COPY ({query}) TO {literal(str(written))} ({_COPY[sink.format]})")
+        if not copy_changes(cursor, relation, changes, written):
+            return None
         _flush(written)
         os.replace(written, file)
         _flush(file.parent)

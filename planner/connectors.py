@@ -11,7 +11,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column
 from catalog.sources import Source
-from catalog.types import BIGINT, JSONB, TIMESTAMP, VARCHAR, Type
+from catalog.types import BIGINT, BYTEA, JSONB, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from planner.generators import WrongField, datagen_rows
 from planner.parse.source import rate_limit
 from planner.statements import Connector, Option
@@ -37,6 +37,10 @@ class Kind:
 
 def _any(value: str) -> None:
     pass
+
+
+def _field(value: str) -> None:
+    """Of a column: what it may be depends on the column's type (`_check_datagen`)."""
 
 
 def _number(value: str) -> None:
@@ -75,6 +79,31 @@ _NEXMARK_POSITIVE = (
     "bid.proportion", "first.event.rate", "us.per.unit", "split.num", "max.chunk.size", "threads",
 )  # fmt: skip
 
+_FILE_FORMATS = (("PLAIN", "CSV"), ("PLAIN", "JSON"), ("PLAIN", "PARQUET"))
+_FILE_INCLUDES = {"file": VARCHAR, "offset": VARCHAR}
+# Of sources and sinks (RisingWave: src/connector/src/aws_utils.rs and src/connector/src/source/filesystem).
+S3_OPTIONS = (
+    "s3.region_name", "s3.bucket_name", "s3.endpoint_url", "s3.credentials.access", "s3.credentials.secret",
+    "s3.credentials.session_token", "s3.assume_role", "enable_config_load",
+)  # fmt: skip
+S3_REQUIRED = ("s3.region_name", "s3.bucket_name")
+# Those of librdkafka that RisingWave knows (src/connector/src/connector_common/common.rs).
+KAFKA_OPTIONS = (
+    "topic", "properties.bootstrap.server", "properties.security.protocol", "properties.sasl.mechanism",
+    "properties.sasl.username", "properties.sasl.password", "properties.ssl.ca.location",
+    "properties.ssl.certificate.location", "properties.ssl.key.location", "properties.ssl.key.password",
+    "properties.ssl.endpoint.identification.algorithm", "properties.message.max.bytes",
+    "properties.receive.message.max.bytes", "properties.client.id", "properties.socket.keepalive.enable",
+)  # fmt: skip
+KAFKA_REQUIRED = ("properties.bootstrap.server", "topic")
+KAFKA_SINK_OPTIONS = (
+    "properties.compression.codec", "properties.batch.size", "properties.batch.num.messages",
+    "properties.message.timeout.ms", "properties.request.required.acks",
+)  # fmt: skip
+_KAFKA_SOURCE = (
+    "properties.fetch.max.bytes", "properties.fetch.wait.max.ms", "properties.queued.min.messages",
+    "properties.fetch.queue.backoff.ms", "group.id.prefix",
+)  # fmt: skip
 _POSTGRES = (
     "hostname", "username", "password", "database.name", "schema.name", "table.name", "slot.name", "publication.name"
 )  # fmt: skip
@@ -82,7 +111,7 @@ _POSTGRES = (
 KINDS: Mapping[str, Kind] = {
     "datagen": Kind(
         (("PLAIN", "JSON"), ("PLAIN", "BYTES"), ("NATIVE", "NATIVE")),
-        {"datagen.rows.per.second": _positive, "datagen.split.num": _positive, "fields.": _any},
+        {"datagen.rows.per.second": _positive, "datagen.split.num": _positive, "fields.": _field},
     ),
     "nexmark": Kind(
         (("NATIVE", "NATIVE"), ("PLAIN", "JSON"), ("PLAIN", "BYTES")),
@@ -94,10 +123,41 @@ KINDS: Mapping[str, Kind] = {
         },
     ),
     "posix_fs": Kind(
-        (("PLAIN", "CSV"), ("PLAIN", "JSON"), ("PLAIN", "PARQUET")),
+        _FILE_FORMATS,
         {"posix_fs.root": _any, "match_pattern": _any, "compression_format": _one_of("none", "")},
         required=("posix_fs.root",),
-        includes={"file": VARCHAR, "offset": VARCHAR},
+        includes=_FILE_INCLUDES,
+        needs_format=True,
+    ),
+    "s3": Kind(
+        _FILE_FORMATS,
+        {
+            **dict.fromkeys(S3_OPTIONS, _any),
+            "enable_config_load": _one_of("true", "false"),
+            "match_pattern": _any,
+            "compression_format": _one_of("none", ""),
+            "refresh.interval.sec": _positive,
+        },
+        required=S3_REQUIRED,
+        includes=_FILE_INCLUDES,
+        needs_format=True,
+    ),
+    "kafka": Kind(
+        (("PLAIN", "JSON"), ("PLAIN", "CSV"), ("PLAIN", "BYTES"), ("UPSERT", "JSON")),
+        {
+            **dict.fromkeys((*KAFKA_OPTIONS, *_KAFKA_SOURCE), _any),
+            "scan.startup.mode": _one_of("earliest", "latest", "timestamp"),
+            "scan.startup.timestamp.millis": _number,
+        },
+        required=KAFKA_REQUIRED,
+        includes={
+            "key": BYTEA,
+            "partition": VARCHAR,
+            "offset": VARCHAR,
+            "timestamp": TIMESTAMPTZ,
+            "header": Type("struct", dimensions=1, fields=(("key", VARCHAR), ("value", BYTEA))),
+            "payload": JSONB,
+        },
         needs_format=True,
     ),
     "postgres-cdc": Kind(
@@ -122,12 +182,13 @@ def read_source(clause: Connector, columns: tuple[Column, ...], default_limit: i
     0A000 for what a connector cannot deliver.
     """
     name, kind = _kind(clause)
-    options = {option.name: option.value for option in clause.options}
+    options = {option.name: option.value for option in clause.options if option.secret is None}
+    named = {option.name for option in clause.options if option.secret is not None}
     format_, encode = _format(name, kind, clause)
     _check_options(f"connector {name}", kind.options, clause.options)
     _check_options(f"ENCODE {encode}", _ENCODE_OPTIONS.get(encode, {}), clause.encode_options)
     for required in kind.required:
-        if not options.get(required):
+        if not options.get(required) and required not in named:
             raise _wrong(f"missing field `{required}`", clause.position)
     limit = next((rate_limit(o.value, o.value_position) for o in clause.options if o.name == RATE_LIMIT), default_limit)
     source = Source(
@@ -200,7 +261,7 @@ def _format(name: str, kind: Kind, clause: Connector) -> tuple[str, str]:
 
 def _check_options(what: str, known: Mapping[str, Callable[[str], None]], given: tuple[Option, ...]) -> None:
     for option in given:
-        if option.name in _COMMON and not what.startswith("ENCODE"):
+        if option.name in _COMMON and not what.startswith("ENCODE") and option.secret is None:
             continue
         check = known.get(option.name) or next(
             (found for name, found in known.items() if name.endswith(".") and option.name.startswith(name)), None
@@ -209,6 +270,10 @@ def _check_options(what: str, known: Mapping[str, Callable[[str], None]], given:
             listed = ", ".join(name + ("*" if name.endswith(".") else "") for name in known)
             hint = f"It has {listed}." if known and len(known) < 12 else None
             raise _wrong(f'unknown option "{option.name}" of {what}', option.position, hint)
+        if option.secret is not None:
+            if check is not _any:
+                raise _wrong(f'option "{option.name}" cannot be a secret', option.value_position)
+            continue
         try:
             check(option.value)
         except ValueError as error:
@@ -276,6 +341,34 @@ def _check_files(source: Source, columns: tuple[Column, ...], clause: Connector)
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
 
 
+def _check_kafka(source: Source, columns: tuple[Column, ...], clause: Connector) -> None:
+    _check_files(source, columns, clause)
+    if source.options.get("scan.startup.mode", "").lower() == "timestamp":
+        if "scan.startup.timestamp.millis" not in source.options:
+            raise _wrong("missing field `scan.startup.timestamp.millis`", clause.position)
+    elif "scan.startup.mode" in source.options and "scan.startup.timestamp.millis" in source.options:
+        raise _wrong("scan.startup.timestamp.millis is for scan.startup.mode = 'timestamp'", clause.position)
+    if source.encode == "CSV" and source.encode_options.get("without_header", "").lower() != "true":
+        raise _wrong("ENCODE CSV of connector kafka needs without_header = 'true'", clause.position)
+    if source.encode == "BYTES" and [column.type for column in columns] != [BYTEA]:
+        raise _wrong("ENCODE BYTES only supports one column of type bytea", clause.position)
+    whats = [what for what, _ in source.includes]
+    if source.encode != "JSON" and "payload" in whats:
+        raise _wrong("INCLUDE payload is for ENCODE JSON", clause.position)
+
+
+def check_key(source: Source, primary_key: tuple[str, ...], clause: Connector) -> None:
+    """Raise Error 22023 when the rows of an upsert source are not told apart by the messages' key."""
+    if source.format != "UPSERT":
+        return
+    key = tuple(column for what, column in source.includes if what == "key")
+    if not key:
+        raise _wrong("INCLUDE KEY clause must be set for FORMAT UPSERT ENCODE JSON", clause.position)
+    if primary_key != key:
+        message = f'Only "{key[0]}" can be used as primary key'
+        raise _wrong(message, clause.position, f"CREATE TABLE … (…, PRIMARY KEY ({key[0]})) INCLUDE KEY AS {key[0]} …")
+
+
 def _check_postgres(source: Source, columns: tuple[Column, ...], clause: Connector) -> None:
     for column in columns:
         if column.type.dimensions or column.type.is_struct:
@@ -287,6 +380,8 @@ _CHECKS: Mapping[str, Callable[[Source, tuple[Column, ...], Connector], None]] =
     "datagen": _check_datagen,
     "nexmark": _check_nexmark,
     "posix_fs": _check_files,
+    "s3": _check_files,
+    "kafka": _check_kafka,
     "postgres-cdc": _check_postgres,
 }
 

@@ -12,26 +12,33 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.kinds import APPEND_ONLY, BLACKHOLE, FILES, TABLE, UPSERT, Sink
+from catalog.kinds import APPEND_ONLY, BLACKHOLE, FILES, KAFKA, S3, TABLE, UPSERT, Sink
 from catalog.model import Catalog, Column, Relation
 from catalog.types import BIGINT, DATE, DOUBLE, INTEGER, NUMERIC, REAL, SMALLINT, TIMESTAMP, Type
 from planner.bind import Scope, data_type, resolve
+from planner.connectors import KAFKA_OPTIONS, KAFKA_REQUIRED, KAFKA_SINK_OPTIONS, S3_OPTIONS, S3_REQUIRED
 from planner.growth import only_grows
 from planner.nodes import Item, Project
 from planner.options import KNOWN
 from planner.statements import CreateSink, Option
 
 # The option with the directory, by connector.
-_PATHS = dict(zip(FILES, ("fs.path", "posix_fs.root"), strict=True))
+_PATHS = {**dict(zip(FILES, ("fs.path", "posix_fs.root"), strict=True)), S3: "s3.path"}
 # What each connector takes besides `connector` itself.
 _TYPED = frozenset({"type", "force_append_only"})
 _TAKEN: dict[str, frozenset[str]] = {
     TABLE: _TYPED,
     BLACKHOLE: _TYPED | {"primary_key"},
-    **{connector: _TYPED | {path} for connector, path in _PATHS.items()},
+    **{connector: _TYPED | {path} for connector, path in _PATHS.items() if connector != S3},
+    S3: _TYPED | {"s3.path", *S3_OPTIONS},
+    KAFKA: _TYPED | {"primary_key", *KAFKA_OPTIONS, *KAFKA_SINK_OPTIONS},
 }
+_REQUIRED = {**{connector: (path,) for connector, path in _PATHS.items()}, S3: S3_REQUIRED, KAFKA: KAFKA_REQUIRED}
 _FORMATS = {"plain": APPEND_ONLY, "upsert": UPSERT}
-ENCODES = ("parquet", "json", "csv")
+_ENCODES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*FILES, S3), ("parquet", "json", "csv")),
+    KAFKA: ("json",),
+}
 
 
 @dataclass(frozen=True)
@@ -62,19 +69,29 @@ def sink_options(statement: CreateSink) -> SinkOptions:
         listed = ", ".join(f'"{name}"' for name in unknown)
         position = {**encoded, **given}[unknown[0]].position
         raise _invalid(f"unexpected options in WITH clause: [{listed}]", position)
-    if format_ is not None and connector not in FILES:
+    if format_ is not None and connector not in _ENCODES:
         message = f"connector {connector} is not supported by FORMAT ... ENCODE ... syntax"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=format_.position)
     type_ = _type(given.get("type"))
-    encode = "parquet" if connector in FILES else None
+    encode = _ENCODES[connector][0] if connector in _ENCODES else None
+    if format_ is None and connector == KAFKA:
+        hint = "FORMAT PLAIN ENCODE JSON, or FORMAT UPSERT ENCODE JSON."
+        raise Error("missing FORMAT … ENCODE … clause", errors.SYNTAX_ERROR, hint=hint, position=_at(given))
     if format_ is not None:
         type_ = _FORMATS[_one_of(format_.format, "sink format", tuple(_FORMATS), format_.position)]
-        encode = _one_of(format_.encode, "sink encode", ENCODES, format_.position)
+        encode = _one_of(format_.encode, "sink encode", _ENCODES[connector], format_.position)
     forced = {**encoded, **given}.get("force_append_only")
     found = SinkOptions(of_job, given, connector, type_, forced is not None and forced.value == "true", encode)
+    missing = next((name for name in _REQUIRED.get(connector, ()) if name not in given), None)
+    if missing is not None:
+        raise _invalid(f"missing field '{missing}'", _at(given))
     if connector in FILES:
-        _check_path(statement, found)
+        _check_path(found)
     return found
+
+
+def _at(given: dict[str, Option]) -> int:
+    return given["connector"].position
 
 
 def _connector(statement: CreateSink, given: dict[str, Option]) -> str:
@@ -88,7 +105,7 @@ def _connector(statement: CreateSink, given: dict[str, Option]) -> str:
         raise Error("missing WITH clause", errors.SYNTAX_ERROR, hint=hint, position=statement.name.position)
     if option is None:
         raise _invalid("missing field 'connector'", statement.options[0].position)
-    supported = (BLACKHOLE, *FILES)
+    supported = (BLACKHOLE, *FILES, S3, KAFKA)
     if option.value not in supported:
         raise Error(
             f"unsupported sink connector: {option.value}",
@@ -116,11 +133,9 @@ def _one_of(value: str, what: str, known: tuple[str, ...], position: int) -> str
     return value
 
 
-def _check_path(statement: CreateSink, options: SinkOptions) -> None:
+def _check_path(options: SinkOptions) -> None:
     path = options.path
-    if path is None:
-        raise _invalid(f"missing field '{_PATHS[options.connector]}'", options.given["connector"].position)
-    if not path.value.startswith("/"):
+    if path is not None and not path.value.startswith("/"):
         raise _invalid(f"{path.name} is not an absolute path: {path.value}", path.value_position)
 
 
@@ -141,15 +156,36 @@ def planned_sink(statement: CreateSink, root: Project, target: Relation | None) 
             position=statement.name.position,
         )
     path = options.path
+    directory = path.value if path is not None else None
     return Sink(
         options.connector,
         type_,
         type_ == APPEND_ONLY and not grows,
         target.id if target is not None else None,
-        path.value if path is not None else None,
+        directory.strip("/") if directory and options.connector == S3 else directory,
         options.encode,
-        options=tuple((name, option.value) for name, option in options.given.items()),
+        options=tuple((name, option.value) for name, option in options.given.items() if option.secret is None),
+        key=_key(statement, options, type_, root),
     )
+
+
+def _key(statement: CreateSink, options: SinkOptions, type_: str, root: Project) -> tuple[str, ...]:
+    """The columns of the key of a sink's messages. Raises Error 42601 when there has to be one, 42703."""
+    option = options.given.get("primary_key")
+    if options.connector != KAFKA:
+        return ()
+    if option is None:
+        if type_ == UPSERT:
+            message = "Primary key must be defined for upsert kafka sink. Please define the `primary_key` field."
+            raise Error(message, errors.SYNTAX_ERROR, position=_at(options.given))
+        return ()
+    names = tuple(name.strip() for name in option.value.split(","))
+    known = {item.name for item in root.items}
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        message = f'column "{unknown}" of primary_key does not exist in the sink'
+        raise Error(message, errors.UNDEFINED_COLUMN, position=option.value_position)
+    return names
 
 
 # Into a table.

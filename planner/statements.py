@@ -111,7 +111,7 @@ class CreateSource:
 class Option:
     """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case.
 
-    `edges` are the pairs of `FIXED(a -> b, …)`, whose value is `fixed`.
+    `edges` are the pairs of `FIXED(a -> b, …)`, whose value is `fixed`. With `secret` the value is that of a secret.
     """
 
     name: str
@@ -119,6 +119,7 @@ class Option:
     position: int
     value_position: int = 0
     edges: tuple[tuple[Name, Name], ...] = ()
+    secret: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,19 @@ class CreateSink:
 
 
 CreateStreaming = CreateMaterializedView | CreateIndex | CreateSink
+
+
+@dataclass(frozen=True)
+class CreateSecret:
+    name: Name
+    value: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
+class DropSecret:
+    names: tuple[Name, ...]
+    if_exists: bool
 
 
 @dataclass(frozen=True)
@@ -820,6 +834,8 @@ Statement = (
     | CreateSubscription
     | CreateFunction
     | DropFunction
+    | CreateSecret
+    | DropSecret
     | Drop
     | Insert
     | Update

@@ -108,6 +108,7 @@ _HELP = {
     "log_level": "DEBUG, INFO, WARNING or ERROR",
     "tls": "off; optional: for clients that ask for it, if there is a certificate; required: for all",
     "tls_certificate": "PEM file with the server's certificate and those that lead to its authority",
+    "secret_key_file": "file with the key of stored secrets (default: secret.key in the data directory)",
     "tls_key": "PEM file with the certificate's key, if that is not in the same file",
 }
 

@@ -28,8 +28,9 @@ class Config:
     `catalog` None is a file in `data`; several servers may be on another one (`server.roles`), and they and Spark's
     nodes find the lake's files in `shared`. `spark_master` None runs Spark in processes of this machine. `spark_start`
     is `eager` (with the server, in the background) or `on_demand`. `tls` says whether clients may (`optional`) or must
-    (`required`) encrypt; without a certificate they cannot. Only the file has the last three: resource groups beside
-    `default`, SKUs beside the usual ones, and settings of Spark itself.
+    (`required`) encrypt; without a certificate they cannot. `secret_key_file` has the key of stored secrets, None for
+    one in the data directory. Only the file has the last three: resource groups beside `default`, SKUs beside the usual
+    ones, and settings of Spark itself.
     """
 
     listen: str = "127.0.0.1:4566"
@@ -46,6 +47,7 @@ class Config:
     tls: str = "optional"
     tls_certificate: Path | None = None
     tls_key: Path | None = None
+    secret_key_file: Path | None = None
     resource_groups: Mapping[str, Size] = field(default_factory=dict)
     serverless_skus: Mapping[str, Size] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -152,6 +154,7 @@ _CONVERSIONS: dict[str, Any] = {
     "shared": Path,
     "tls_certificate": Path,
     "tls_key": Path,
+    "secret_key_file": Path,
     "spark_cores": int,
     "spark_memory_mib": int,
     "max_message_bytes": int,

@@ -21,6 +21,7 @@ from executor.compaction import compact_once
 from executor.coordinator import Coordinator
 from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
+from executor.outbox import Outbox
 from executor.plans import Plans
 from executor.retention import Retention
 from executor.serving import Serving
@@ -49,6 +50,7 @@ class Context:
     jobs: Jobs
     background: tuple[Periodic, ...]
     sources: Sources
+    outbox: Outbox
     serving: Serving
     system_views: SystemViews
     plan_cache: PlanCache
@@ -73,6 +75,7 @@ class Context:
         for work in self.background:
             work.stop()
         self.sources.stop()
+        self.outbox.stop()
         self.serving.stop()
         self.jobs.close()
         self.coordinator.stop()
@@ -118,7 +121,7 @@ def open_context(config: Config, parameters: dict[str, str], lease: Lease | None
     require_java()
     lake = Lake(config.storage, config.duckdb_memory, lease)
     try:
-        store = Store(lake)
+        store = Store(lake, config.secret_key_file)
         if lake.read_only:
             return _assemble(config, lake, store)
         forget_temporary_schemas(store)
@@ -182,22 +185,13 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     serving.start()
     activity = Activity()
     views = SystemViews(store, activity)
-    sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
+    most_rows = lambda: int(parameter("source_rows_per_epoch"))  # noqa: E731
+    delivery = Delivery(lambda: store.catalog)
+    sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
-        config,
-        lake,
-        store,
-        plans,
-        groups,
-        coordinator,
-        jobs,
-        background,
-        sources,
-        serving,
-        views,
-        PlanCache(),
-        activity,
-    )
+        config, lake, store, plans, groups, coordinator, jobs, background, sources, Outbox(store), serving, views,
+        PlanCache(), activity,
+    )  # fmt: skip
 
 
 def _start(context: Context) -> None:
@@ -211,6 +205,7 @@ def _start(context: Context) -> None:
     if context.config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(context.groups,), name="warm-up", daemon=True).start()
     context.sources.start()
+    context.outbox.start()
 
 
 def _warm_up(groups: Groups) -> None:

@@ -48,6 +48,8 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
     with store.change() as cursor:
         relations = [r.qualified_name for r in store.catalog.named if r.database == statement.name]
         relations += [f.qualified_name for f in store.catalog.functions if f.database == statement.name]
+        schema_ids = {s.id for key, s in store.catalog.securables.items() if key[0] == statement.name}
+        relations += [secret.name for secret in store.catalog.secrets.values() if secret.schema_id in schema_ids]
         if relations:
             raise Error(
                 f'cannot drop database "{statement.name}" because it is not empty',

@@ -10,6 +10,7 @@ from catalog.names import quote
 from catalog.system_views import is_system
 from executor.sinks import Rows
 from planner.batch.query import Environment
+from planner.batch.values import given_columns
 from planner.batch.write import INSERTED
 from planner.bind import scope_of
 from server.staging import (
@@ -49,9 +50,10 @@ class Delivery:
         self._catalog = catalog
 
     def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
-        """Keep the rows of a query, which has the target's visible columns. Raises Error 23502 for a NULL."""
+        """Keep the rows of a query, with the target's columns but generated ones. Raises Error 23502 for a NULL."""
         create_staging(cursor, target)
-        cursor.execute(f"INSERT INTO {INSERTED} {rows}")
+        names = ", ".join(quote(column.name) for column in given_columns(target))
+        cursor.execute(f"INSERT INTO {INSERTED} ({names}) {rows}")
         compute_generated(_environment(self._catalog(), target), cursor, target)
         check_not_null(cursor, target, INSERTED, target.primary_key if target.fills_up else None)
         return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")

@@ -31,6 +31,7 @@ from server import (
     replacing,
     result,
     schemas,
+    secrets,
     show,
     sources,
     streaming,
@@ -45,7 +46,7 @@ from server.context import Context
 from server.literals import by_literal, prepare_lookup
 from server.plan_cache import parse, split
 from server.portal import Names
-from server.prepared import Places, Prepared, is_execute
+from server.prepared import Places, Prepared, is_execute, shown
 from server.result import Notice, Result
 from server.session import Session
 
@@ -90,6 +91,8 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateSubscription: _plain(subscriptions.create_subscription),
     statements.CreateFunction: _plain(functions.create_function),
     statements.DropFunction: _plain(functions.drop_function),
+    statements.CreateSecret: _plain(secrets.create_secret),
+    statements.DropSecret: _plain(secrets.drop_secret),
     statements.Drop: _plain(ddl.drop),
     statements.Show: _plain(show.show),
     statements.ShowCreate: _plain(show.show_create),
@@ -185,7 +188,7 @@ class Client:
         assert isinstance(prepared, Prepared)
         self._session.context.follow()
         if self._session.backend is not None:
-            self._session.backend.begin(prepared.text)
+            self._session.backend.begin(shown(prepared.statement, prepared.text))
         with self._session.statement():
             return run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
 

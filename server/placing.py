@@ -16,6 +16,7 @@ from planner.bind import check_database
 from planner.privileges import check, permission_denied
 from planner.statements import (
     CreateFunction,
+    CreateSecret,
     CreateStreaming,
     CreateSubscription,
     CreateTable,
@@ -26,7 +27,9 @@ from server.kinds import check_name
 from server.result import Notice
 from server.session import Session
 
-Creation = CreateTable | CreateTableAs | CreateView | CreateStreaming | CreateSubscription | CreateFunction
+Creation = (
+    CreateTable | CreateTableAs | CreateView | CreateStreaming | CreateSubscription | CreateFunction | CreateSecret
+)
 
 
 def _is_temporary(statement: Creation) -> bool:

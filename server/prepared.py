@@ -14,6 +14,7 @@ from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import statements
 from planner.batch.query import plan_arguments
+from planner.parse.secret import redacted
 from planner.parse.trees import locate
 from planner.statements import Statement
 from server import dml, portal, queries, show
@@ -29,6 +30,10 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
     statements.Explain: lambda statement: ("QUERY PLAN",),
     statements.CancelJobs: lambda statement: ("Id",),
 }
+
+
+# What has options of connectors.
+_WITH_OPTIONS = (statements.CreateTable, statements.CreateSource, statements.CreateSink, statements.Explain)
 
 
 class Places:
@@ -50,6 +55,13 @@ class Places:
         if tree is not None and name is not None:
             error.position = locate(tree, name[1])
         raise error from raw
+
+
+def shown(statement: Statement, text: str) -> str:
+    """The text of a statement as other sessions may see it."""
+    if isinstance(statement, statements.CreateSecret):
+        return redacted(text, is_secret=True)
+    return redacted(text) if isinstance(statement, _WITH_OPTIONS) else text
 
 
 @dataclass

@@ -12,6 +12,7 @@ from catalog.model import Catalog, Function
 from catalog.placing import create_schema as add_schema
 from catalog.placing import drop_schema as remove_schema
 from catalog.placing import rename_schema as put_schema_name
+from catalog.secrets import drop_secret
 from catalog.system_views import SCHEMAS
 from catalog.users import Securable
 from planner.definitions import callers
@@ -20,6 +21,7 @@ from planner.statements import CreateSchema, DropSchema, Name, RenameSchema
 from server.ddl import refuse_creating, with_dependents
 from server.naming import store_places
 from server.result import Notice, Result
+from server.secrets import secrets_in, users_of
 from server.session import Session
 
 
@@ -53,9 +55,10 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
             notices.append(Notice(f'schema "{name.name}" does not exist, skipping'))
     names = {schema.name for schema in schemas}
     inside = [r for r in store.catalog.named if r.database == session.database and r.schema in names]
-    functions = _functions(session, names)
-    if (inside or functions) and not statement.cascade:
+    functions, secrets = _functions(session, names), secrets_in(session, names)
+    if (inside or functions or secrets) and not statement.cascade:
         things = [f"{r.kind} {r.qualified_name}" for r in inside] + [f"function {f.qualified_name}" for f in functions]
+        things += [f"secret {secret.name}" for secret in secrets]
         raise Error(
             "schema is not empty",
             errors.DEPENDENT_OBJECTS_STILL_EXIST,
@@ -73,6 +76,9 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
             message = "something has just been made in what is to be dropped"
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
         _check_uncalled(session, names, {r.qualified_name for r in dropped})
+        _check_unused(session, names, ids)
+        for secret in secrets_in(session, names):
+            drop_secret(cursor, secret)
         for schema in schemas:
             drop_functions_in(cursor, session.database, schema.name)
             remove_schema(store, cursor, schema, ids)
@@ -116,6 +122,18 @@ def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str
             "functions in the schema are used by other objects.",
             errors.DEPENDENT_OBJECTS_STILL_EXIST,
             detail="\n".join(f"{each} depends on it" for each in found),
+            hint="DROP the dependent objects first.",
+        )
+
+
+def _check_unused(session: Session, schemas: set[str], dropped: Collection[int]) -> None:
+    """Raise Error 2BP01 for schemas with secrets that a source or sink uses which is not dropped along."""
+    used = users_of(session.context.store.catalog, secrets_in(session, schemas), dropped)
+    if used:
+        raise Error(
+            "secrets in the schema are used by other objects.",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(f"{each} depends on it" for each in used),
             hint="DROP the dependent objects first.",
         )
 

@@ -229,6 +229,15 @@ def _functions(session: Session, statement: Show) -> _Rows:
     ]
 
 
+def _secrets(session: Session, statement: Show) -> _Rows:
+    schemas = (statement.schema,) if statement.schema else session.scope.path
+    catalog = session.context.store.catalog
+    known = {(session.database, schema) for schema in schemas} & catalog.securables.keys()
+    by_id = {catalog.securables[key].id: key[1] for key in known}
+    secrets = [secret for secret in catalog.secrets.values() if secret.schema_id in by_id]
+    return [(f"{by_id[secret.schema_id]}.{secret.name}",) for secret in sorted(secrets, key=lambda s: s.name)]
+
+
 def _nothing(session: Session, statement: Show) -> _Rows:
     """What there is none of here."""
     return []
@@ -247,6 +256,7 @@ _LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
     "SUBSCRIPTIONS": _subscriptions,
     "SUBSCRIPTION CURSORS": _subscription_cursors,
     "FUNCTIONS": _functions,
+    "SECRETS": _secrets,
     "PROCESSLIST": _processes,
     "CURSORS": _cursors,
 }

@@ -9,18 +9,17 @@ from dataclasses import replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column
+from catalog.secrets import sealed
 from catalog.source_store import set_rate_limit as store_rate_limit
 from catalog.sources import Source
 from executor.sources.reader import open_connector
-from planner.connectors import include_columns, known_columns, read_source, settled_options
+from planner.connectors import check_key, include_columns, known_columns, read_source, settled_options
 from planner.privileges import check_owner, permission_denied
 from planner.statements import AlterSourceRateLimit, ColumnDefinition, Connector, CreateTable, Name
 from server.kinds import find_of_kind
 from server.result import Result
+from server.secrets import named_secrets
 from server.session import Session
-
-# Connectors that read what the user of the operating system may, whoever asks.
-_FOR_SUPERUSERS = ("posix_fs",)
 
 
 def with_source(session: Session, statement: CreateTable, clause: Connector) -> tuple[CreateTable, Source]:
@@ -33,32 +32,42 @@ def with_source(session: Session, statement: CreateTable, clause: Connector) -> 
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
     limit = int(session.get("source_rate_limit"))
     default_limit = limit if limit >= 0 else None
-    own = tuple(Column(c.name, c.type) for c in statement.columns) or known_columns(clause)
+    listed = statement.columns or tuple(ColumnDefinition(c.name, c.type) for c in known_columns(clause))
+    own = tuple(Column(c.name, c.type) for c in listed if c.generated is None)
     if clause.shared is not None:
         source = replace(_shared(session, clause, clause.shared), rate_limit=default_limit)
     else:
         source = settled_options(read_source(clause, own, default_limit), time.time_ns() // 1_000_000)
+        sealed_options = sealed(source.options, session.context.store.cipher)
+        source = replace(source, options=sealed_options, secrets=named_secrets(session, clause.options))
     if source.connector == "postgres-cdc":
         source = _of_table(source, statement, clause)
-    if source.connector in _FOR_SUPERUSERS and not session.user.is_super:
-        message = (
-            f"must be superuser to use the connector {source.connector}, which reads files of the server's machine"
-        )
-        raise permission_denied(message, clause.position)
-    columns = (*own, *include_columns(clause))
-    names = [column.name for column in columns]
+    _check_superuser(session, source, clause)
+    check_key(source, statement.primary_key, clause)
+    included = include_columns(clause)
+    made = (*listed, *(ColumnDefinition(column.name, column.type) for column in included))
+    names = [column.name for column in made]
     repeated = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if repeated is not None:
         message = f'column "{repeated}" specified more than once'
         raise Error(message, errors.DUPLICATE_COLUMN, position=clause.position)
     try:
-        open_connector(source, columns).check()
+        settled = open_connector(session.context.store, source, (*own, *included)).check()
     except Error as error:
         error.position = clause.position
         raise
-    written = {column.name: column for column in statement.columns}
-    made = tuple(written.get(column.name, ColumnDefinition(column.name, column.type)) for column in columns)
-    return replace(statement, columns=made), source
+    return replace(statement, columns=made), replace(source, options={**source.options, **settled})
+
+
+def _check_superuser(session: Session, source: Source, clause: Connector) -> None:
+    """Raise Error 42501 for a connector that reads what the user of the operating system may, whoever asks."""
+    if session.user.is_super:
+        return
+    if source.connector == "posix_fs":
+        message = "must be superuser to use the connector posix_fs, which reads files of the server's machine"
+        raise permission_denied(message, clause.position)
+    if source.options.get("enable_config_load", "false").lower() == "true":
+        raise permission_denied("must be superuser to use the server's own credentials", clause.position)
 
 
 def _shared(session: Session, clause: Connector, name: Name) -> Source:

@@ -12,7 +12,9 @@ from catalog.errors import Error
 from catalog.kinds import SINK, Details, Sink, with_article
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
 from catalog.names import quote_if_needed
+from catalog.secrets import sealed
 from executor.jobs import refuse_altering
+from executor.outbox import receiver
 from executor.replacement import replacement
 from planner.batch.query import Environment, check_reads, relations_read
 from planner.bind import resolve
@@ -27,6 +29,7 @@ from planner.stream import StreamPlan, plan_view
 from planner.streaming import KINDS, Streaming, streaming_of
 from server.placing import existing_notice, refuse_temporary, target_schema
 from server.result import Notice, Result
+from server.secrets import named_secrets
 from server.session import Session
 from server.slow import watch
 
@@ -83,6 +86,8 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         check_no_circle(kind, upstreams, replaces.id, statement.name.position, catalog)
         replacement(catalog, relation)
         parallelism, group = catalog.job_by_id[replaces.id].parallelism, catalog.job_by_id[replaces.id].specific_group
+    if relation.is_sink and relation.sink.is_remote:
+        _check_receiver(session, relation, statement.name.position)
     job = Job(
         0,
         INITIAL,
@@ -140,15 +145,22 @@ def _relation(
         created=False,
         owner=session.user.name,
         upstreams=tuple(sorted(upstreams)),
-        details=_details(plan.details),
+        details=_details(session, statement, plan.details),
     )
 
 
-def _details(details: Details | None) -> Details | None:
-    """Those of a sink that writes files, with what makes their names its own."""
-    if isinstance(details, Sink) and details.path is not None:
-        return replace(details, token=secrets.token_hex(8))
-    return details
+def _details(session: Session, statement: CreateStreaming, details: Details | None) -> Details | None:
+    """Those of a sink with its secrets sealed, and what makes names of its files its own. Raises Error 42704, 42501."""
+    if not isinstance(details, Sink) or not isinstance(statement, CreateSink):
+        return details
+    options = sealed(dict(details.options), session.context.store.cipher)
+    named = named_secrets(session, statement.options)
+    return replace(
+        details,
+        token=secrets.token_hex(8) if details.format is not None else None,
+        options=tuple(options.items()),
+        secrets=tuple(named.items()),
+    )
 
 
 def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstreams: frozenset[int]) -> None:
@@ -164,10 +176,21 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
         check_no_circle(SINK, upstreams, target.id, statement.target.position, catalog)
         unsafe = session.flag("streaming_unsafe_allow_upsert_sink_pk_mismatch")
         check_target(statement, sink, plan.root, plan.columns, target, unsafe)
-    if sink.path is not None:
+    if sink.is_local:
         if not session.user.is_super:
             raise permission_denied("must be superuser to write files of the server", statement.name.position)
-        _check_directory(session, Path(sink.path), statement.name.position)
+        _check_directory(session, Path(sink.path or ""), statement.name.position)
+
+
+def _check_receiver(session: Session, relation: Relation, position: int) -> None:
+    """Whether there is something that takes a sink's rows. Raises Error 42501, 0A000, 22023, 42704, 58P01 or 08006."""
+    if dict(relation.sink.options).get("enable_config_load", "").lower() == "true" and not session.user.is_super:
+        raise permission_denied("must be superuser to use the server's own credentials", position)
+    try:
+        receiver(session.context.store, relation).check()
+    except Error as error:
+        error.position = position
+        raise
 
 
 def _check_directory(session: Session, path: Path, position: int) -> None:

@@ -29,6 +29,8 @@ _WRITES: dict[type, str] = {
     statements.CreateSubscription: "CREATE SUBSCRIPTION",
     statements.CreateFunction: "CREATE FUNCTION",
     statements.DropFunction: "DROP FUNCTION",
+    statements.CreateSecret: "CREATE SECRET",
+    statements.DropSecret: "DROP SECRET",
     statements.CreateIndex: "CREATE INDEX",
     statements.CreateSink: "CREATE SINK",
     statements.CreateDatabase: "CREATE DATABASE",

@@ -15,6 +15,8 @@ LAYERS = ("catalog", "planner", "executor", "server")  # each may import itself 
 PLACES = {
     "buenavista": {"server/wire"},
     "duckdb": {"catalog/lake"},
+    "cryptography": {"catalog/secrets"},
+    "confluent_kafka": {"executor/kafka_client"},
     "pyspark": {f"executor/{name}" for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine")},
     "grpc": {"executor/endpoint", "executor/spark_engine"},
     "sqlglot": {"planner"},

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from servers import Server, refused, rows, wait_until
+from test_law import opened, run
 
 from executor.sources.records import line_at, read_records
 
@@ -348,6 +349,41 @@ def test_records_are_cut_where_they_end(tmp_path: Path, step: int) -> None:
         (b'"\n\n",b\n', False, 4),
         (b"last", False, 7),
     ]
+
+
+@pytest.mark.parametrize("encode", ["CSV", "CSV (without_header = 'true')", "JSON", "PARQUET"])
+def test_generated_columns_and_what_is_included(session: Connection, tmp_path: Path, encode: str) -> None:
+    """A generated column is none of the file's, even where columns go by their places, and may read an included one."""
+    lines = {"CSV": "a,b\n1,x\n2,\n", "CSV (without_header = 'true')": "1,x\n2,\n"}
+    if encode == "PARQUET":
+        parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None], "twice": [0, 0]}), tmp_path / "rows")
+    else:
+        (tmp_path / "rows").write_text(lines.get(encode, '{"a": 1, "b": "x", "twice": 0}\n{"a": 2}\n'))
+    for kind in ("SOURCE", "TABLE"):
+        session.execute(
+            f"CREATE {kind} made_up (twice int AS a * 2, a int, n int AS length(f), b varchar) INCLUDE file AS f "
+            f"WITH (connector = 'posix_fs', posix_fs.root = '{tmp_path}') FORMAT PLAIN ENCODE {encode}"
+        )
+        session.execute("CREATE MATERIALIZED VIEW of_made_up AS SELECT sum(twice) AS s FROM made_up")
+        wait_for(session, "SELECT * FROM made_up ORDER BY a", [(2, 1, 4, "x", "rows"), (4, 2, 4, None, "rows")])
+        wait_for(session, "TABLE of_made_up", [(6,)])
+        session.execute(f"DROP {kind} made_up CASCADE")
+
+
+def test_a_source_waits_for_the_views(tmp_path: Path) -> None:
+    """While no barrier comes it delivers `source_rows_per_epoch` rows and no more; then it goes on."""
+    settings = {"source_rows_per_epoch": "1000", "barrier_interval_ms": "50", "backfill_engine": "auto"}
+    with opened(tmp_path / "lake", **settings) as (context, client):
+        count = lambda: run(client, "SELECT count(*) FROM fast")[0][0]  # noqa: E731
+        with context.coordinator.barrier_lock:
+            run(
+                client,
+                "CREATE SOURCE fast WITH (connector = 'nexmark', nexmark.table.type = 'bid', "
+                "nexmark.min.event.gap.in.ns = 0)",
+            )
+            assert wait_until(lambda: count() == 1000, SECONDS)
+            assert not wait_until(lambda: count() != 1000, 1.2)
+        assert wait_until(lambda: count() >= 3000, SECONDS)
 
 
 # Statements.

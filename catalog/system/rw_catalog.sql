@@ -287,6 +287,12 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEG
        argument_oids::INTEGER[] AS arg_type_ids, result_oid::INTEGER AS return_type_id, 'sql' AS language,
        NULL::VARCHAR AS link, []::VARCHAR[] AS acl, false AS always_retry_on_network_error
 FROM pgc._sql_functions WHERE database = pgf.session_database();
+CREATE OR REPLACE VIEW rwc.rw_secrets AS
+SELECT s.id::INTEGER AS id, s.name, s.schema_id::INTEGER AS schema_id,
+       coalesce((SELECT u.id FROM lake.sparkwave.users u WHERE u.name = s.owner), 1)::INTEGER AS owner,
+       []::VARCHAR[] AS acl
+FROM lake.sparkwave.secrets s JOIN lake.sparkwave.schemas n ON n.id = s.schema_id
+WHERE n.database = pgf.session_database();
 CREATE OR REPLACE VIEW rwc.rw_indexes AS
 SELECT i.id::INTEGER AS id, i.name, i.relation_id::INTEGER AS primary_table_id, i.key_numbers AS key_columns,
        i.included_numbers AS include_columns, i.schema_id::INTEGER AS schema_id, i.owner_id::INTEGER AS owner,
@@ -295,6 +301,14 @@ SELECT i.id::INTEGER AS id, i.name, i.relation_id::INTEGER AS primary_table_id, 
        coalesce(j.is_background, false) AS background_ddl
 FROM pgc._created_indexes i LEFT JOIN lake.sparkwave.jobs j ON j.id = i.id
 WHERE i.database = pgf.session_database();
+
+-- Options as RisingWave shows them (rw_sources.rs, serialize_props_with_secret), without what is secret in them
+-- (catalog/sources.py, SECRET_OPTIONS).
+CREATE OR REPLACE MACRO rwc._properties(options) AS
+    to_json(map_from_entries(list_transform(json_keys(options), lambda k: struct_pack(k := k, v := struct_pack(
+        type := 'plaintext',
+        value := if(regexp_matches(k, 'password|secret|token|key\.pem|credentials'), '***',
+                    json_extract_string(options, '$."' || k || '"')))))));
 
 -- `sink_type` is as in RisingWave (proto/catalog.proto, SinkType).
 CREATE OR REPLACE VIEW rwc.rw_sinks AS
@@ -305,20 +319,12 @@ SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_i
        NULL::INTEGER AS connection_id, r.definition, t.name AS target_table_name, pgf._acl(r.id) AS acl,
        r.initialized_at, r.created_at, NULL::VARCHAR AS initialized_at_cluster_version,
        NULL::VARCHAR AS created_at_cluster_version, coalesce(j.is_background, false) AS background_ddl,
-       (r.details->'options')::JSON AS connector_props,
+       rwc._properties(r.details->'options') AS connector_props,
        if(r.details->>'format' IS NULL, '{}', json_object('encode', r.details->>'format'))::JSON AS format_encode_options
 FROM pgc._created_relations r
 LEFT JOIN lake.sparkwave.jobs j ON j.id = r.id
 LEFT JOIN pgc._relations t ON t.id = (r.details->>'target')::BIGINT
 WHERE r.kind = 'sink' AND r.database = pgf.session_database();
--- Options as RisingWave shows them (rw_sources.rs, serialize_props_with_secret), without what is secret in them
--- (catalog/sources.py, SECRET_OPTIONS).
-CREATE OR REPLACE MACRO rwc._properties(options) AS
-    to_json(map_from_entries(list_transform(json_keys(options), lambda k: struct_pack(k := k, v := struct_pack(
-        type := 'plaintext',
-        value := if(regexp_matches(k, 'password|secret|token|key\.pem'), '***',
-                    json_extract_string(options, '$."' || k || '"')))))));
-
 -- Sources, and tables that a connector fills; of the latter the source and the table have one id here.
 CREATE OR REPLACE VIEW rwc.rw_sources AS
 SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_id::INTEGER AS owner,
@@ -421,9 +427,6 @@ FROM pgc._system_relations;
 CREATE OR REPLACE TABLE rwc.rw_connections (
     id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, type VARCHAR, provider VARCHAR, acl VARCHAR[],
     connection_params VARCHAR
-);
-CREATE OR REPLACE TABLE rwc.rw_secrets (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, acl VARCHAR[]
 );
 CREATE OR REPLACE TABLE rwc.rw_types (
     id INTEGER, name VARCHAR, input_oid VARCHAR, typelem INTEGER, typarray INTEGER

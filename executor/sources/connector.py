@@ -18,9 +18,9 @@ READ = "read_rows"
 class Batch:
     """Rows, and where the splits that they come from stand after them.
 
-    `sql` gives them with the columns of the relation, in their order, from `arrow` under the name `READ` if there is
-    such a table. It has to give the same rows whenever it runs. `removed` gives the keys of rows that are to be deleted
-    first, none of which it has; with `clears` all rows are.
+    `sql` gives them with the columns that the connector delivers, in their order, from `arrow` under the name `READ` if
+    there is such a table. It has to give the same rows whenever it runs. `removed` gives the keys of rows that are to
+    be deleted first, none of which it has; with `clears` all rows are.
     """
 
     sql: str
@@ -46,8 +46,11 @@ class Connector(Protocol):
     def rows_per_second(self) -> int | None:
         """How fast it delivers by itself; None as fast as it can."""
 
-    def check(self) -> None:
-        """Raise Error when what is to be read is not there or cannot be reached."""
+    def check(self) -> Mapping[str, str]:
+        """Options that are settled when the source is made, so that it goes on the same after a restart.
+
+        Raises Error when what is to be read is not there or cannot be reached.
+        """
 
     def read(self, splits: Mapping[str, Split], held_back: Collection[str], rows: int, most: int) -> Batch | None:
         """At most `rows` rows of at most `most` splits from where these stand; None when there are none now.

@@ -1,4 +1,5 @@
-"""The connector `posix_fs`: the files of a directory and all below it, each read once from beginning to end.
+"""The connectors `posix_fs` and `s3`: the files of a directory and all below it, or of a bucket, each read once from
+beginning to end.
 
 A split is a file, by its path below the directory. New files are looked for when the known ones are read. What is
 delivered of a file is not taken back when it changes or goes; one that becomes shorter while it is read is an error.
@@ -7,7 +8,7 @@ delivered of a file is not taken back when it changes or goes; one that becomes 
 from __future__ import annotations
 
 import fnmatch
-import os
+import re
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -17,15 +18,17 @@ import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError
+from catalog.lake import Cursor
 from catalog.model import Column
 from catalog.names import quote
 from catalog.sources import Source, Split
 from executor.sources.connector import READ, Batch, SplitError
-from executor.sources.formats import FILE, LINE, OFFSET, Value, open_format
+from executor.sources.formats import FILE, OFFSET, Value, find_fault, open_format, selected
+from executor.storage import Directory, Storage, bucket, text_of
 
-# How long a list of the directory counts as new.
-LIST_S = 1.0
+# How long a list of what is there counts as new: of a directory, and of a bucket, where each costs money (RisingWave:
+# src/connector/src/source/filesystem/mod.rs).
+LIST_S, LIST_BUCKET_S = 1.0, 60.0
 _INCLUDED = {"file": Value(quote(FILE)), "offset": Value(f"CAST({quote(OFFSET)} AS VARCHAR)")}
 
 
@@ -35,27 +38,22 @@ class Files:
     rows_per_second: int | None = None
 
     def __init__(self, source: Source, columns: tuple[Column, ...]) -> None:
-        self._root = Path(source.options["posix_fs.root"])
+        self._storage, self._list_s = _storage(source)
         self._pattern = source.options.get("match_pattern") or "*"
+        self._prefix = re.split(r"[*?\[]", self._pattern, maxsplit=1)[0]
         included = {column: what for what, column in source.includes}
         read = tuple(column for column in columns if column.name not in included)
         self._format = open_format(source.encode, source.encode_options, read)
-        self._values = dict(zip((column.name for column in read), self._format.values(), strict=True))
-        self._types = {column.name: column.type for column in read}
-        self._has_lines = source.encode == "JSON"
-        made = ((column, self._values.get(column.name) or _INCLUDED[included[column.name]]) for column in columns)
-        self._sql = f"SELECT {', '.join(f'{value.sql} AS {quote(column.name)}' for column, value in made)} FROM {READ}"
+        self._read, self._values = read, self._format.values()
+        values = dict(zip((column.name for column in read), self._values, strict=True))
+        self._sql = f"SELECT {selected(columns, values, included, _INCLUDED)} FROM {READ}"
         self._pending: list[str] = []
-        self._listed_at = 0.0
+        self._listed_at = float("-inf")
 
-    def check(self) -> None:
-        """Raises Error 58P01 when there is no such directory."""
-        if not self._root.is_dir():
-            raise Error(
-                f'directory "{self._root}" does not exist',
-                errors.UNDEFINED_FILE,
-                hint="It is one of the machine that the server runs on.",
-            )
+    def check(self) -> Mapping[str, str]:
+        """Raises Error 58P01 when there is no such directory or bucket, 08006 when it cannot be reached."""
+        self._storage.check()
+        return {}
 
     def read(self, splits: Mapping[str, Split], held_back: Collection[str], rows: int, most: int) -> Batch | None:
         """The next rows of as many files as it takes. Raises SplitError for the first that cannot be read."""
@@ -65,7 +63,7 @@ class Files:
         for name in self._unfinished(splits, held_back):
             split = splits.get(name, Split(name))
             try:
-                part = self._format.read(self._root / name, split.position, left)
+                part = self._format.read(self._storage.file(name), split.position, left)
             except (OSError, ValueError, Error) as error:
                 if moved:
                     break  # what was read before comes first
@@ -85,58 +83,40 @@ class Files:
         """The files to read, in the order of their names."""
         self._pending = [name for name in self._pending if not (name in splits and splits[name].is_finished)]
         found = [name for name in self._pending if name not in held_back]
-        if not found and time.monotonic() - self._listed_at > LIST_S:
+        if not found and time.monotonic() - self._listed_at > self._list_s:
             self._pending = [n for n in self._list() if not (n in splits and splits[n].is_finished)]
             self._listed_at = time.monotonic()
             found = [name for name in self._pending if name not in held_back]
         return found
 
     def _list(self) -> list[str]:
-        """The paths of all files that match, but hidden ones. Raises Error 58P01 when the directory is gone."""
-
-        def refuse(error: OSError) -> None:
-            raise Error(f'directory "{error.filename}" cannot be read: {error.strerror}', errors.UNDEFINED_FILE)
-
-        names = []
-        for directory, folders, files in os.walk(self._root, onerror=refuse):
-            folders[:] = [folder for folder in folders if not folder.startswith(".")]
-            below = os.path.relpath(directory, self._root)
-            prefix = "" if below == "." else f"{below}/"
-            names += [prefix + file for file in files if not file.startswith(".")]
-        return sorted(name for name in names if fnmatch.fnmatchcase(name, self._pattern))
+        """The paths of all files that match, but hidden ones. Raises Error 58P01 or 08006."""
+        return [name for name in self._storage.list(self._prefix) if fnmatch.fnmatchcase(name, self._pattern)]
 
     def blame(self, cursor: Cursor, batch: Batch, error: Error) -> SplitError | None:
         """The first row that a column's SQL fails for."""
-        checks: list[tuple[str, str, str]] = []
-        if self._has_lines:
-            checks.append(("", f"NOT json_valid({quote(LINE)})", f"left(rtrim({quote(LINE)}, chr(10)), 100)"))
-        for name, value in self._values.items():
-            if value.text is not None:
-                condition = f"{value.text} IS NOT NULL AND TRY({value.sql}) IS NULL"
-                checks.append((name, condition, f"CAST({value.text} AS VARCHAR)"))
-        for column, condition, shown in checks:
-            try:
-                row = cursor.execute(
-                    f"SELECT {quote(FILE)}, {quote(OFFSET)}, {shown} FROM {READ} WHERE {condition} LIMIT 1"
-                ).fetchone()
-            except DuckDBError:
-                continue
-            if row is not None:
-                name, offset, text = row
-                split = next(split for split in batch.splits if split.name == name)
-                place = self._format.place(self._root / name, offset)
-                what = (
-                    f'column "{column}": invalid input syntax for type {self._types[column]}' if column else "no JSON"
-                )
-                return SplitError(split, Error(f'{self._root / name}, {place}: {what}: "{text}"', error.sqlstate))
-        return None
+        fault = find_fault(cursor, (FILE, OFFSET), self._read, self._values)
+        if fault is None:
+            return None
+        name, offset = fault.place
+        split = next(split for split in batch.splits if split.name == name)
+        file = self._storage.file(name)
+        return SplitError(split, Error(f"{file}, {self._format.place(file, offset)}: {fault.text}", error.sqlstate))
 
     def forget(self) -> None:
         pass
 
     def _wrong(self, name: str, error: Exception) -> Error:
+        file = self._storage.file(name)
         if isinstance(error, Error):
-            return Error(f"{self._root / name}, {error.message}", error.sqlstate)
+            return Error(f"{file}, {error.message}", error.sqlstate)
         if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
-            return Error(f'file "{self._root / name}" cannot be read: {error.strerror}', errors.UNDEFINED_FILE)
-        return Error(f"{self._root / name}: {str(error).splitlines()[0]}", errors.BAD_COPY_FILE_FORMAT)
+            return Error(f'file "{file}" cannot be read: {text_of(error)}', errors.UNDEFINED_FILE)
+        return Error(f"{file}: {str(error).splitlines()[0]}", errors.BAD_COPY_FILE_FORMAT)
+
+
+def _storage(source: Source) -> tuple[Storage, float]:
+    """Where the files of a source are, and how long a list of them counts as new."""
+    if source.connector == "s3":
+        return bucket(source.options), float(source.options.get("refresh.interval.sec", LIST_BUCKET_S))
+    return Directory(Path(source.options["posix_fs.root"])), LIST_S

@@ -8,9 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +19,13 @@ from pyarrow import parquet
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.lake import Cursor, DuckDBError
 from catalog.model import Column
 from catalog.names import literal, quote
 from catalog.types import Type
+from executor.sources.connector import READ
 from executor.sources.records import first_record, line_at, read_records
+from executor.storage import File
 
 # Columns of what is read besides those of the file.
 FILE, OFFSET, LINE = "?file", "?offset", "?line"
@@ -50,10 +52,10 @@ class Format(Protocol):
     def values(self) -> tuple[Value, ...]:
         """The columns, in terms of those of a part."""
 
-    def read(self, path: Path, position: int, rows: int) -> Part:
+    def read(self, file: File, position: int, rows: int) -> Part:
         """At most `rows` rows. Raises OSError, ValueError (pyarrow.ArrowInvalid) or Error for what is wrong with it."""
 
-    def place(self, path: Path, offset: int) -> str:
+    def place(self, file: File, offset: int) -> str:
         """Where in a file a row is, in words."""
 
 
@@ -75,17 +77,17 @@ class _Csv:
     def values(self) -> tuple[Value, ...]:
         return tuple(from_text(column.type, quote(column.name)) for column in self.columns)
 
-    def read(self, path: Path, position: int, rows: int) -> Part:
+    def read(self, file: File, position: int, rows: int) -> Part:
         names = [column.name for column in self.columns]
         if not self.without_header:
-            header, start = first_record(path)
+            header, start = first_record(file)
             names = next(csv.reader([header.decode()], delimiter=self.delimiter), [])
             position = max(position, start)
-        records = read_records(path, position, rows, is_quoted=True)
+        records = read_records(file, position, rows, is_quoted=True)
         starts = records.starts[~records.is_blank] + position
         offsets = pa.array(starts)
         # Names may come twice in a header, or not be names of columns.
-        numbered = self._parse(path, starts, records.data, len(names)) if len(offsets) else None
+        numbered = self._parse(file, starts, records.data, len(names)) if len(offsets) else None
         places = {name: place for place, name in reversed(list(enumerate(names)))}
         arrays = [
             numbered.column(places[column.name])
@@ -96,7 +98,7 @@ class _Csv:
         table = pa.table([*arrays, offsets], names=[*(column.name for column in self.columns), OFFSET])
         return Part(table, records.position, records.is_last)
 
-    def _parse(self, path: Path, starts: Any, data: bytes, width: int) -> Any:
+    def _parse(self, file: File, starts: Any, data: bytes, width: int) -> Any:
         wrong: list[Any] = []
 
         def refuse(row: Any) -> str:
@@ -109,23 +111,18 @@ class _Csv:
                 io.BytesIO(data),
                 arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
                 arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
-                arrow_csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()),
-                    null_values=[""],
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=True,
-                ),
+                _as_text(names),
             )
         except pa.ArrowInvalid as error:
             if not wrong:
                 raise
             row = wrong[0]
-            line = line_at(path, int(starts[row.number - 1]))  # blank lines are no rows
+            line = line_at(file, int(starts[row.number - 1]))  # blank lines are no rows
             message = f"line {line}: expected {row.expected_columns} fields, got {row.actual_columns}"
             raise Error(message, errors.BAD_COPY_FILE_FORMAT) from error
 
-    def place(self, path: Path, offset: int) -> str:
-        return f"line {line_at(path, offset)}"
+    def place(self, file: File, offset: int) -> str:
+        return f"line {line_at(file, offset)}"
 
 
 @dataclass(frozen=True)
@@ -137,8 +134,8 @@ class _Json:
     def values(self) -> tuple[Value, ...]:
         return tuple(_from_json(column.type, _member(column.name)) for column in self.columns)
 
-    def read(self, path: Path, position: int, rows: int) -> Part:
-        records = read_records(path, position, rows, is_quoted=False)
+    def read(self, file: File, position: int, rows: int) -> Part:
+        records = read_records(file, position, rows, is_quoted=False)
         offsets = pa.array(np.append(records.starts, len(records.data)).astype(np.int32))
         lines = pa.Array.from_buffers(
             pa.binary(), len(records.starts), [None, offsets.buffers()[1], pa.py_buffer(records.data)]
@@ -146,8 +143,8 @@ class _Json:
         table = pa.table([lines.cast(pa.string()), pa.array(records.starts + position)], names=[LINE, OFFSET])
         return Part(table.filter(pa.array(~records.is_blank)), records.position, records.is_last)
 
-    def place(self, path: Path, offset: int) -> str:
-        return f"line {line_at(path, offset)}"
+    def place(self, file: File, offset: int) -> str:
+        return f"line {line_at(file, offset)}"
 
 
 class _Parquet:
@@ -155,27 +152,27 @@ class _Parquet:
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
-        self._group: tuple[Path, int, Any] | None = None
+        self._group: tuple[str, int, Any] | None = None
 
     def values(self) -> tuple[Value, ...]:
         named = ((column.type.duckdb(), quote(column.name)) for column in self._columns)
         return tuple(Value(f"CAST({name} AS {type_})", name) for type_, name in named)
 
-    def read(self, path: Path, position: int, rows: int) -> Part:
-        with parquet.ParquetFile(path) as file:
-            total = file.metadata.num_rows
-            present = set(file.schema_arrow.names)
+    def read(self, file: File, position: int, rows: int) -> Part:
+        with file.open("rb") as opened, parquet.ParquetFile(opened) as found:
+            total = found.metadata.num_rows
+            present = set(found.schema_arrow.names)
             first = 0
-            for number in range(file.num_row_groups):
-                count = file.metadata.row_group(number).num_rows
+            for number in range(found.num_row_groups):
+                count = found.metadata.row_group(number).num_rows
                 if position < first + count:
                     break
                 first += count
             else:
-                return Part(self._select(file.schema_arrow.empty_table(), 0, 0), total, True)
-            if self._group is None or self._group[:2] != (path, number):
+                return Part(self._select(found.schema_arrow.empty_table(), 0, 0), total, True)
+            if self._group is None or self._group[:2] != (str(file), number):
                 wanted = [column.name for column in self._columns if column.name in present]
-                self._group = (path, number, file.read_row_group(number, columns=wanted))
+                self._group = (str(file), number, found.read_row_group(number, columns=wanted))
         stop = min(position + rows, first + count)
         table = self._group[2].slice(position - first, stop - position)
         if stop == first + count:
@@ -188,11 +185,96 @@ class _Parquet:
         offsets = pa.array(np.arange(position, position + count, dtype=np.int64))
         return pa.table([*arrays, offsets], names=[*(column.name for column in self._columns), OFFSET])
 
-    def place(self, path: Path, offset: int) -> str:
+    def place(self, file: File, offset: int) -> str:
         return f"row {offset + 1}"
 
 
+def _as_text(names: list[str]) -> arrow_csv.ConvertOptions:
+    """All fields as text, NULL where they are empty."""
+    return arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+    )
+
+
+# Messages: a value each.
+
+
+def message_values(encode: str, columns: tuple[Column, ...]) -> tuple[Value, ...]:
+    """The columns in terms of those of `decode_messages`."""
+    if encode == "JSON":
+        return _Json(columns).values()
+    if encode == "CSV":
+        return tuple(from_text(column.type, quote(column.name)) for column in columns)
+    return tuple(Value(quote(column.name)) for column in columns)
+
+
+def decode_messages(
+    encode: str, options: Mapping[str, str], columns: tuple[Column, ...], values: list[bytes | None]
+) -> dict[str, Any]:
+    """Arrow columns with a row for each value. Raises ValueError (pyarrow.ArrowInvalid) for what cannot be read."""
+    if encode == "JSON":
+        return {LINE: pa.array(values, pa.binary()).cast(pa.string())}
+    if encode == "BYTES":
+        return {column.name: pa.array(values, pa.binary()) for column in columns}
+    names = [str(number) for number in range(len(columns))]
+    data = b"\n".join((value or b"").rstrip(b"\r\n") for value in values) + b"\n"
+    found = arrow_csv.read_csv(
+        io.BytesIO(data),
+        arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+        arrow_csv.ParseOptions(
+            delimiter=options.get("delimiter", ","), newlines_in_values=True, ignore_empty_lines=len(columns) > 1
+        ),
+        _as_text(names),
+    )
+    if found.num_rows != len(values):
+        raise ValueError(f"expected a record in each message, got {found.num_rows} in {len(values)}")
+    return {column.name: found.column(number) for number, column in enumerate(columns)}
+
+
 # SQL of values.
+
+
+def selected(
+    columns: Iterable[Column], values: Mapping[str, Value], included: Mapping[str, str], known: Mapping[str, Value]
+) -> str:
+    """What is selected of a part: values by column, or what is `known` of each row for the columns of INCLUDE."""
+    made = ((column, values.get(column.name) or known[included[column.name]]) for column in columns)
+    return ", ".join(f"{value.sql} AS {quote(column.name)}" for column, value in made)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a row; `place` are the values that tell which."""
+
+    place: tuple[Any, ...]
+    text: str
+
+
+def find_fault(
+    cursor: Cursor, place: tuple[str, ...], columns: tuple[Column, ...], values: tuple[Value, ...]
+) -> Fault | None:
+    """The first of the read rows that the SQL of a column's value fails for."""
+    checks = []
+    if any(quote(LINE) in value.sql for value in values):
+        checks.append(("no JSON", f"NOT json_valid({quote(LINE)})", f"left(rtrim({quote(LINE)}, chr(10)), 100)"))
+    for column, value in zip(columns, values, strict=True):
+        if value.text is not None:
+            what = f'column "{column.name}": invalid input syntax for type {column.type}'
+            condition = f"{value.text} IS NOT NULL AND TRY({value.sql}) IS NULL"
+            checks.append((what, condition, f"CAST({value.text} AS VARCHAR)"))
+    for what, condition, shown in checks:
+        try:
+            row = cursor.execute(
+                f"SELECT {', '.join(map(quote, place))}, {shown} FROM {READ} WHERE {condition} LIMIT 1"
+            ).fetchone()
+        except DuckDBError:
+            continue
+        if row is not None:
+            return Fault(row[:-1], f'{what}: "{row[-1]}"')
+    return None
 
 
 def from_text(type_: Type, text: str) -> Value:

@@ -8,16 +8,13 @@ original (github.com/nexmark/nexmark, AuctionGenerator.java), so that sellers ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.errors import Error
-from catalog.lake import Cursor
 from catalog.model import Column
 from catalog.names import literal, quote
-from catalog.sources import Source, Split
-from executor.sources.connector import Batch, SplitError
-from executor.sources.datagen import sequence
+from catalog.sources import Source
+from executor.sources.generator import Generator
 
 _DEFAULTS = {
     "active.people": 1000, "in.flight.auctions": 100, "avg.person.byte.size": 200, "avg.auction.byte.size": 500,
@@ -39,33 +36,19 @@ _CHANNELS = 10_000
 _TYPES = ("person", "auction", "bid")
 
 
-class Nexmark:
-    """Its only split counts the rows made: of one type, or without `nexmark.table.type` of events."""
-
-    def __init__(self, source: Source, columns: tuple[Column, ...]) -> None:
-        given = {name.removeprefix("nexmark."): value for name, value in source.options.items()}
-        numbers = {name: int(given.get(name, default)) for name, default in _DEFAULTS.items()}
-        events = _Events(numbers, int(given["base.time"]))
-        table = given.get("table.type", "").lower()
-        self._select = _row(events, table, columns)
-        self._count = None if "event.num" not in given else events.rows_of(table, int(given["event.num"]))
-        gap = numbers["min.event.gap.in.ns"]
+def nexmark(source: Source, columns: tuple[Column, ...]) -> Generator:
+    """The generator of a source: of the rows of one type, or without `nexmark.table.type` of events."""
+    given = {name.removeprefix("nexmark."): value for name, value in source.options.items()}
+    numbers = {name: int(given.get(name, default)) for name, default in _DEFAULTS.items()}
+    events = _Events(numbers, int(given["base.time"]))
+    table = given.get("table.type", "").lower()
+    count = None if "event.num" not in given else events.rows_of(table, int(given["event.num"]))
+    gap = numbers["min.event.gap.in.ns"]
+    rate = max(1_000_000_000 // gap, 1) if gap else None
+    if given.get("use.real.time") == "true":
         per_second = numbers["first.event.rate"] * 1_000_000 // numbers["us.per.unit"]
-        self.rows_per_second: int | None = max(1_000_000_000 // gap, 1) if gap else None
-        if given.get("use.real.time") == "true":
-            self.rows_per_second = max(events.rows_of(table, per_second), 1)
-
-    def check(self) -> None:
-        pass
-
-    def read(self, splits: Mapping[str, Split], held_back: Collection[str], rows: int, most: int) -> Batch | None:
-        return sequence(splits, rows, self._count, self._select)
-
-    def blame(self, cursor: Cursor, batch: Batch, error: Error) -> SplitError | None:
-        return None
-
-    def forget(self) -> None:
-        pass
+        rate = max(events.rows_of(table, per_second), 1)
+    return Generator(_row(events, table, columns), count, rate)
 
 
 def _row(events: _Events, table: str, columns: tuple[Column, ...]) -> str:

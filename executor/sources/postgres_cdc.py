@@ -63,11 +63,12 @@ class PostgresCdc:
         gone = (f"{from_text(column.type, quote(column.name)).sql} AS {quote(column.name)}" for column in of_key)
         self._removed = f"SELECT {', '.join(gone)} FROM ({newest}) WHERE NOT {_IS_THERE}"
 
-    def check(self) -> None:
+    def check(self) -> Mapping[str, str]:
         """Have the server ready: the publication is made, or the table added to it, if need be."""
         with self._server() as connection:
             self._check(connection)
             connection.close()
+        return {}
 
     def read(self, splits: Mapping[str, Split], held_back: Collection[str], rows: int, most: int) -> Batch | None:
         if not self._table:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -18,16 +19,19 @@ from typing import Protocol
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, is_conflict
 from catalog.model import Column, Relation
+from catalog.secrets import opened
 from catalog.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
 from catalog.sources import Source, Split
 from catalog.store import Store
 from executor.coordinator import error_of
 from executor.sources.connector import READ, Batch, Connector, SplitError
-from executor.sources.datagen import Datagen
+from executor.sources.datagen import datagen
 from executor.sources.files import Files
-from executor.sources.nexmark import Nexmark
+from executor.sources.kafka import Kafka
+from executor.sources.nexmark import nexmark
 from executor.sources.postgres_cdc import PostgresCdc
 from executor.throttle import Throttle
+from planner.batch.values import given_columns
 
 logger = logging.getLogger(__name__)
 
@@ -42,23 +46,26 @@ MAX_CONFLICTS = 10
 _WHOLE = ""  # stands for all splits of a source
 
 _CONNECTORS: dict[str, Callable[[Source, tuple[Column, ...]], Connector]] = {
-    "datagen": Datagen,
-    "nexmark": Nexmark,
+    "datagen": datagen,
+    "nexmark": nexmark,
     "posix_fs": Files,
+    "kafka": Kafka,
+    "s3": Files,
     "postgres-cdc": PostgresCdc,
 }
 
 
-def open_connector(source: Source, columns: tuple[Column, ...]) -> Connector:
-    """The connector of a source with these visible columns."""
-    return _CONNECTORS[source.connector](source, columns)
+def open_connector(store: Store, source: Source, columns: tuple[Column, ...]) -> Connector:
+    """The connector of a source that delivers these columns. Raises Error 42704 or XX001 for its secrets."""
+    options = opened(source.options, source.secrets, store.catalog.secrets, store.cipher)
+    return _CONNECTORS[source.connector](replace(source, options=options), columns)
 
 
 class Writer(Protocol):
     """How rows get into a table: as those of an INSERT do."""
 
     def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
-        """Run the SQL of some rows, with the target's visible columns, and keep them. Returns how many."""
+        """Run the SQL of some rows, with the target's columns but generated ones, and keep them. Returns how many."""
 
     def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:
         """Write the rows that were kept, inside a transaction of the cursor, after those with the keys that SQL gives,
@@ -68,8 +75,19 @@ class Writer(Protocol):
 class Sources:
     """The sources of one server."""
 
-    def __init__(self, store: Store, writer: Writer, notify: Callable[[], None]) -> None:
-        """`notify` is called when rows have been committed."""
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        notify: Callable[[], None],
+        applied: Callable[[], int],
+        most_rows: Callable[[], int],
+    ) -> None:
+        """`notify` is called when rows have been committed.
+
+        No source delivers more once it has `most_rows` that are newer than `applied`, the snapshot that views have.
+        """
+        self._lead = Lead(applied, most_rows)
         self._store = store
         self._writer = writer
         self._notify = notify
@@ -112,7 +130,7 @@ class Sources:
             relation = catalog.by_id[id_]
             reader = self._readers.get(id_)
             if reader is None or not reader.is_of(source, relation):
-                reader = self._readers[id_] = _Reader(self._store, self._writer, source, relation)
+                reader = self._readers[id_] = _Reader(self._store, self._writer, source, relation, self._lead)
             try:
                 delivered = reader.step(source.rate_limit)
             except Exception:
@@ -124,6 +142,24 @@ class Sources:
                 self._notify()
             is_busy = is_busy or reader.has_more
         return is_busy
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far a source may be ahead of the views."""
+
+    applied: Callable[[], int]
+    most_rows: Callable[[], int]
+
+    def left(self, delivered: deque[tuple[int, int]]) -> int:
+        """How many more rows a source may deliver that has delivered these, pairs of a snapshot and a number of rows.
+
+        Those that the views have are forgotten.
+        """
+        applied = self.applied()
+        while delivered and delivered[0][0] <= applied:
+            delivered.popleft()
+        return max(self.most_rows() - sum(rows for _, rows in delivered), 0)
 
 
 class _Unclear(Exception):
@@ -147,11 +183,13 @@ class _Reader:
     writer: Writer
     source: Source
     relation: Relation
+    lead: Lead
     has_more: bool = False
     connector: Connector | None = None
     splits: dict[str, Split] = field(default_factory=dict)
     retries: dict[str, _Retry] = field(default_factory=dict)
     throttle: Throttle = field(default_factory=Throttle)
+    delivered: deque[tuple[int, int]] = field(default_factory=deque)  # what views may not have yet
     conflicts: int = 0
     is_alone: bool = False  # the next batch is of one split, to find out which is at fault
 
@@ -167,7 +205,8 @@ class _Reader:
             return False
         try:
             connector = self.connector or self._open()
-            rows = self.throttle.grant(_lower(rate_limit, connector.rows_per_second), BATCH_ROWS)
+            most = min(self.lead.left(self.delivered), BATCH_ROWS)
+            rows = self.throttle.grant(_lower(rate_limit, connector.rows_per_second), most) if most else 0
             if rows == 0:
                 return False
             batch = connector.read(self.splits, self._held_back(), rows, 1 if self.is_alone else BATCH_SPLITS)
@@ -198,7 +237,7 @@ class _Reader:
             self._failed(_WHOLE, error_of(error))
             return False
         self.conflicts, self.is_alone = 0, False
-        self.has_more = rows == BATCH_ROWS or not all(split.is_finished for split in batch.splits)
+        self.has_more = rows == most or not all(split.is_finished for split in batch.splits)
         return True
 
     def rest(self) -> None:
@@ -209,7 +248,7 @@ class _Reader:
     def forget(self) -> None:
         """The source has been dropped."""
         try:
-            (self.connector or open_connector(self.source, self.relation.visible)).forget()
+            (self.connector or self._connector()).forget()
         except Error as error:
             logger.warning("source %s, which is dropped: %s", self.relation.qualified_name, error.message)
 
@@ -218,8 +257,11 @@ class _Reader:
             self.splits = load_splits(cursor, self.source.relation_id)
             if not self.retries:
                 self._forget_failures(cursor)
-        self.connector = open_connector(self.source, self.relation.visible)
+        self.connector = self._connector()
         return self.connector
+
+    def _connector(self) -> Connector:
+        return open_connector(self.store, self.source, given_columns(self.relation))
 
     def _forget_failures(self, cursor: Cursor) -> None:
         """Those of an earlier server, which this one finds out for itself."""
@@ -236,7 +278,7 @@ class _Reader:
             if batch.arrow is not None:
                 cursor.register(READ, batch.arrow)
             try:
-                self.writer.stage(cursor, self.relation, batch.sql)
+                count = self.writer.stage(cursor, self.relation, batch.sql)
                 with lake.table_transaction(cursor, self.relation.lake_table):
                     self.writer.store(cursor, self.relation, batch.removed, batch.clears)
                     names = [split.name for split in batch.splits]
@@ -247,6 +289,7 @@ class _Reader:
                 if isinstance(error, DuckDBError) and is_conflict(error):
                     raise
                 raise self._blamed(connector, cursor, batch, error_of(error)) from error
+            self.delivered.append((lake.newest(cursor), count))
         self.splits |= {split.name: split for split in batch.splits}
         self.retries = {name: retry for name, retry in self.retries.items() if name not in recovered}
 

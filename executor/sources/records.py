@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from catalog import errors
 from catalog.errors import Error
+from executor.storage import File
 
 _LEAST_BYTES, _MOST_BYTES, _LONGEST_RECORD = 1 << 16, 1 << 24, 1 << 28
 _BYTES_A_ROW = 200
@@ -31,21 +31,21 @@ class Records:
     is_last: bool
 
 
-def read_records(path: Path, position: int, rows: int, is_quoted: bool) -> Records:
+def read_records(file: File, position: int, rows: int, is_quoted: bool) -> Records:
     """At most `rows` records from a position on; fewer when they are long.
 
     A newline ends a record, but in `is_quoted` text not between double quotes. Raises OSError, Error 54000 for a
     record of 256 MiB, 55000 for a file that has become shorter.
     """
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
+    with file.open("rb") as opened:
+        size = opened.seek(0, 2)
         if size < position:
             message = f"the file has {size} bytes, of which {position} have been read"
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE)
         length = min(max(rows * _BYTES_A_ROW, _LEAST_BYTES), _MOST_BYTES)
         while True:
-            file.seek(position)
-            data = file.read(length)
+            opened.seek(position)
+            data = opened.read(length)
             ends = _ends(data, is_quoted, is_all=position + len(data) >= size)
             if len(ends) or not data:
                 break
@@ -59,18 +59,18 @@ def read_records(path: Path, position: int, rows: int, is_quoted: bool) -> Recor
     return Records(data[:used], starts, _blank(data, starts, ends), position + used, position + used >= size)
 
 
-def first_record(path: Path) -> tuple[bytes, int]:
+def first_record(file: File) -> tuple[bytes, int]:
     """The first record of quoted text without its newline, and where the second begins. Raises as `read_records`."""
-    records = read_records(path, 0, 1, is_quoted=True)
+    records = read_records(file, 0, 1, is_quoted=True)
     return records.data.rstrip(b"\r\n").removeprefix(_BYTE_ORDER_MARK), records.position
 
 
-def line_at(path: Path, position: int) -> int:
+def line_at(file: File, position: int) -> int:
     """The number of the line that a position of a file is in, from 1."""
     count = 1
-    with path.open("rb") as file:
+    with file.open("rb") as opened:
         while position > 0:
-            data = file.read(min(position, _MOST_BYTES))
+            data = opened.read(min(position, _MOST_BYTES))
             if not data:
                 break
             count += data.count(b"\n")

@@ -39,11 +39,16 @@ def generated_text(value: exp.Expr) -> str:
     return value.sql(dialect="postgres", comments=False)
 
 
-def check_generated(columns: Sequence[Column | ColumnDefinition]) -> None:
-    """Raise Error 42703 for an expression that reads no column of the table, 42P17 for one that reads a generated."""
+def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence[str] = ()) -> None:
+    """Raise Error 42703 for an expression that reads no column of the table, 42P17 for one that reads a generated.
+
+    The table has the columns `also` too, none of which is generated.
+    """
     by_name = {column.name: column for column in columns}
     for column in columns:
         for name in columns_read(column.generated) if column.generated is not None else ():
+            if name in also:
+                continue
             if name not in by_name:
                 raise Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN)
             if by_name[name].generated is not None:

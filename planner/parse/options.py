@@ -37,6 +37,9 @@ def _option(reader: TokenReader) -> Option:
     value_position = reader.offset + 1
     if name == "backfill_order":
         return _backfill_order(reader, position)
+    secret = reader.secret()
+    if secret is not None:
+        return Option(name, "", position, value_position, secret=secret)
     return Option(name, reader.value(), position, value_position)
 
 

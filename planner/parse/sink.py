@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from planner.parse.options import parse_format, parse_options
+from planner.parse.secret import redacted
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.trees import parse_tree, query_of, text_before
 from planner.statements import CreateSink, Name
@@ -47,8 +48,9 @@ def parse_create_sink(reader: TokenReader) -> CreateSink:
         start = reader.offset
         reader.skip_to("WITH", "(")
         query, emits = parse_streaming_query(reader.sql[: reader.offset], start)
+    end = reader.offset
     options = parse_options(reader) if reader.accept("WITH") else ()
     format_ = parse_format(reader)
     reader.finish()
-    definition = f"CREATE SINK {name.sql} {reader.sql[rest:].strip()}"
+    definition = f"CREATE SINK {name.sql} {reader.sql[rest:end]}{redacted(reader.sql[end:])}".strip()
     return CreateSink(name, target, columns, source, query, options, format_, if_not_exists, definition, emits)

@@ -73,8 +73,13 @@ def connector_text(connector: Connector) -> str:
 
 
 def _listed(options: tuple[Option, ...]) -> str:
-    pairs = (f"{o.name} = {literal(MASK if is_secret(o.name) else o.value)}" for o in options)
-    return f"({', '.join(pairs)})"
+    return f"({', '.join(f'{option.name} = {_shown(option)}' for option in options)})"
+
+
+def _shown(option: Option) -> str:
+    if option.secret is not None:
+        return f"SECRET {option.secret.sql}"
+    return literal(MASK if is_secret(option.name) else option.value)
 
 
 def _include(reader: TokenReader) -> tuple[str, str, int]:
@@ -111,7 +116,9 @@ def _option(reader: TokenReader) -> Option:
     name = quoted[1] if quoted else ".".join(p[1:-1] if p.startswith('"') else p.lower() for p in parts)
     reader.expect("=")
     value_position = reader.offset + 1
-    return Option(name, _value(reader), start + 1, value_position)
+    secret = reader.secret()
+    value = "" if secret is not None else _value(reader)
+    return Option(name, value, start + 1, value_position, secret=secret)
 
 
 def _value(reader: TokenReader) -> str:

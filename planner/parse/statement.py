@@ -35,6 +35,7 @@ from planner.parse.options import parse_options
 from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.privileges import parse_grant, parse_revoke
 from planner.parse.schema import parse_create_schema, parse_drop_schema
+from planner.parse.secret import parse_create_secret, parse_drop_secret
 from planner.parse.show import parse_describe, parse_kill, parse_show
 from planner.parse.sink import parse_create_sink, parse_streaming_query
 from planner.parse.subscription import parse_create_subscription
@@ -60,6 +61,7 @@ from planner.statements import (
     DropDatabase,
     DropFunction,
     DropSchema,
+    DropSecret,
     DropUser,
     Empty,
     Explain,
@@ -116,6 +118,8 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_function(reader, replaces=False)
     if reader.accept("SOURCE"):
         return parse_create_source(reader.sql)
+    if reader.accept("SECRET"):
+        return parse_create_secret(reader)
     if reader.accept("SCHEMA"):
         return parse_create_schema(reader)
     if reader.accept("DATABASE"):
@@ -126,8 +130,8 @@ def _create(reader: TokenReader) -> Statement:
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, FUNCTION, SCHEMA, DATABASE and "
-        "USER are.",
+        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, FUNCTION, SECRET, SCHEMA, "
+        "DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -169,10 +173,12 @@ def _create_view(reader: TokenReader) -> CreateView:
 _DROPPED = ("table", "source", "view", "subscription", *STREAMING)
 
 
-def _drop(reader: TokenReader) -> Drop | DropFunction | DropSchema | DropDatabase | DropUser:
+def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema | DropDatabase | DropUser:
     reader.expect("DROP")
     if reader.accept("FUNCTION"):
         return parse_drop_function(reader)
+    if reader.accept("SECRET"):
+        return parse_drop_secret(reader)
     if reader.accept("SCHEMA"):
         return parse_drop_schema(reader)
     if reader.accept("DATABASE"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -53,7 +54,8 @@ def _without_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_so
 
 def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_source: bool = False) -> CreateTable:
     added = _read_additions(reader, is_source)
-    columns, key, listed = _columns(added.sql, name)
+    included = [column for _, column, _ in added.connector.includes] if added.connector is not None else []
+    columns, key, listed = _columns(added.sql, name, included)
     if added.watermark is not None:
         _check_watermark(added.watermark, columns, added)
     conflict = _conflict(added, columns, key)
@@ -121,8 +123,13 @@ def _read_conflict(reader: TokenReader) -> str:
     raise error
 
 
-def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...], str]:
-    """The columns and the primary key of a CREATE TABLE that sqlglot can read, and its list as normalised text."""
+def _columns(
+    sql: str, name: Name, included: Sequence[str] = ()
+) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...], str]:
+    """The columns and the primary key of a CREATE TABLE that sqlglot can read, and its list as normalised text.
+
+    `included` are the columns that INCLUDE adds, which may be named too.
+    """
     tree = parse_tree(sql)
     schema = tree.this
     if isinstance(tree, exp.Create) and tree.expression:
@@ -153,9 +160,9 @@ def _columns(sql: str, name: Name) -> tuple[tuple[ColumnDefinition, ...], tuple[
         if column_name in names[:index]:
             raise Error(f'column "{column_name}" specified more than once', errors.DUPLICATE_COLUMN)
     for column_name in key:
-        if column_name not in names:
+        if column_name not in (*names, *included):
             raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
-    check_generated(columns)
+    check_generated(columns, included)
     listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
     return tuple(columns), tuple(key), listed
 

@@ -182,6 +182,13 @@ class TokenReader:
             raise self.syntax_error()
         return sign + token.text.lower()
 
+    def secret(self) -> Name | None:
+        """`SECRET name`, if that comes next: what an option may have for its value."""
+        if self.peek() != "SECRET" or self.peek(1) in ("", ",", ")"):
+            return None
+        self._index += 1
+        return self.name()
+
     def comma_separated(self, item: Callable[[], T]) -> tuple[T, ...]:
         items = [item()]
         while self.accept(","):

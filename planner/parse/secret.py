@@ -1,0 +1,57 @@
+"""Parsing of CREATE and DROP SECRET, and of options whose value is a secret (RisingWave: src/sqlparser/src/ast)."""
+
+from __future__ import annotations
+
+import re
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.sources import MASK, SECRET_OPTIONS
+from planner.parse.options import parse_options
+from planner.parse.tokens import TokenReader
+from planner.statements import CreateSecret, DropSecret
+
+
+def parse_create_secret(reader: TokenReader) -> CreateSecret:
+    """From the word after SECRET on: `[IF NOT EXISTS] name WITH (backend = 'meta') AS 'value'`.
+
+    Raises Error 22023 for another backend.
+    """
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    reader.expect("WITH")
+    position = reader.offset + 1
+    options = {option.name: option for option in parse_options(reader)}
+    backend = options.get("backend")
+    if backend is None:
+        raise Error("missing field `backend`", errors.INVALID_PARAMETER_VALUE, position=position)
+    if backend.value != "meta" or len(options) > 1:
+        wrong = backend if backend.value != "meta" else next(o for o in options.values() if o is not backend)
+        message = f"secrets are kept in the backend meta alone: {wrong.name} = {wrong.value}"
+        raise Error(message, errors.INVALID_PARAMETER_VALUE, position=wrong.position)
+    reader.expect("AS")
+    value = reader.string()
+    reader.finish()
+    return CreateSecret(name, value, if_not_exists)
+
+
+def parse_drop_secret(reader: TokenReader) -> DropSecret:
+    """From the word after SECRET on: `[IF EXISTS] name, …`."""
+    if_exists = reader.accept("IF", "EXISTS")
+    names = reader.comma_separated(reader.name)
+    reader.accept("RESTRICT")
+    reader.finish()
+    return DropSecret(names, if_exists)
+
+
+_TEXT = r"(?:E?'(?:[^']|'')*'|\$\$.*?\$\$)"
+_SECRET_OPTION = re.compile(
+    rf"""([\w.'"]*(?:{"|".join(map(re.escape, SECRET_OPTIONS))})[\w.'"]*\s*=\s*){_TEXT}""", re.IGNORECASE | re.DOTALL
+)
+_VALUE = re.compile(rf"(\bAS\s+){_TEXT}", re.IGNORECASE | re.DOTALL)
+
+
+def redacted(sql: str, is_secret: bool = False) -> str:
+    """The text of a statement as it may be shown: without the values of secret options, or of CREATE SECRET its own."""
+    pattern = _VALUE if is_secret else _SECRET_OPTION
+    return pattern.sub(rf"\1'{MASK}'", sql)

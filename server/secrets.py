@@ -1,0 +1,103 @@
+"""CREATE and DROP SECRET, and options of connectors whose value is a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from catalog import errors
+from catalog.errors import Error, not_found
+from catalog.model import Catalog, Secret
+from catalog.secrets import add_secret
+from catalog.secrets import drop_secret as remove_secret
+from planner.privileges import check_owner, holds, permission_denied
+from planner.statements import CreateSecret, DropSecret, Name, Option
+from server.placing import target_schema
+from server.result import Notice, Result
+from server.session import Session
+
+
+def create_secret(session: Session, statement: CreateSecret) -> Result:
+    """Raises Error 42710 for a name that is taken, 3F000 or 42501."""
+    store = session.context.store
+    with store.change() as cursor:
+        schema = store.catalog.securables[session.database, target_schema(session, statement)]
+        name = statement.name.name
+        if any((s.schema_id, s.name) == (schema.id, name) for s in store.catalog.secrets.values()):
+            if statement.if_not_exists:
+                return Result("CREATE_SECRET", notices=[Notice(f'secret "{name}" already exists, skipping')])
+            message = f"secret named {name} already exists"
+            raise Error(message, errors.DUPLICATE_OBJECT, position=statement.name.position)
+        sealed = store.cipher.seal(statement.value)
+        add_secret(cursor, Secret(store.next_id(cursor), schema.id, name, session.user.name, sealed))
+    return Result("CREATE_SECRET")
+
+
+def drop_secret(session: Session, statement: DropSecret) -> Result:
+    """Raises Error 42704, 42501, or 2BP01 for one that a source or a sink uses."""
+    store = session.context.store
+    notices = []
+    with store.change() as cursor:
+        for name in statement.names:
+            secret = _find(session, name)
+            if secret is None:
+                if not statement.if_exists:
+                    raise not_found("secret", str(name), position=name.position)
+                notices.append(Notice(f'secret "{name}" does not exist, skipping'))
+                continue
+            check_owner(session.user, secret.securable, name.position)
+            used = users_of(store.catalog, [secret])
+            if used:
+                raise Error(
+                    f"secret used by {len(used)} other objects.",
+                    errors.DEPENDENT_OBJECTS_STILL_EXIST,
+                    detail="\n".join(f"{each} depends on it" for each in used),
+                    hint="DROP the dependent objects first.",
+                    position=name.position,
+                )
+            remove_secret(cursor, secret)
+    return Result("DROP_SECRET", notices=notices)
+
+
+def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] = ()) -> list[str]:
+    """The sources and sinks that use any of these secrets, but those apart, by id."""
+    ids = {secret.id for secret in secrets}
+    found = []
+    for relation in catalog.relations:
+        source = catalog.sources.get(relation.id)
+        named = set(source.secrets.values()) if source is not None else set()
+        named |= set(dict(relation.sink.secrets).values()) if relation.is_sink else set()
+        if named & ids and relation.id not in apart:
+            found.append(f"{relation.kind} {relation.qualified_name}")
+    return found
+
+
+def secrets_in(session: Session, schemas: set[str]) -> list[Secret]:
+    """Those of schemas of the session's database."""
+    catalog = session.context.store.catalog
+    ids = {catalog.securables[session.database, name].id for name in schemas}
+    return [secret for secret in catalog.secrets.values() if secret.schema_id in ids]
+
+
+def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]:
+    """The options whose value is a secret, with its id. Raises Error 42704 for one that there is not, 42501."""
+    found = {}
+    for option in options:
+        if option.secret is not None:
+            secret = _find(session, option.secret)
+            if secret is None:
+                raise not_found("secret", str(option.secret), position=option.secret.position)
+            if not holds(session.context.store.catalog, session.user, secret.securable, "USAGE"):
+                raise permission_denied(f"permission denied for secret {secret.name}", option.secret.position)
+            found[option.name] = secret.id
+    return found
+
+
+def _find(session: Session, name: Name) -> Secret | None:
+    """The secret of a name, in the first schema that has it."""
+    catalog = session.context.store.catalog
+    for schema in (name.schema,) if name.schema else session.scope.path:
+        place = catalog.securables.get((session.database, schema))
+        by_name = {(secret.schema_id, secret.name): secret for secret in catalog.secrets.values()}
+        if place is not None and (place.id, name.name) in by_name:
+            return by_name[place.id, name.name]
+    return None
