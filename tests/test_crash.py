@@ -30,7 +30,7 @@ from crashes import (
     unfinished_steps,
     wait_for_progress,
 )
-from servers import Server, wait_until
+from servers import PATIENCE_SECONDS, Server, launch, wait_until
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -164,6 +164,35 @@ def test_crash_in_steady_maintenance(servers: list[Server], tmp_path: Path) -> N
         own.execute("INSERT INTO t VALUES (-1, 4, 4)")
         check_views(own)
         assert len(own.execute("SHOW MATERIALIZED VIEWS").fetchall()) == 3
+
+
+def test_more_servers_on_the_same_directory(servers: list[Server], tmp_path: Path) -> None:
+    """They end at once and touch nothing: the first one's job, its writers and its files go on as if alone."""
+    server = start(servers, tmp_path)
+    with server.connect() as own:
+        create_tables(own, slice_rows=2_000, engine="auto")
+        own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 1000000")
+        create_in_background(own, "sums", "arrangement", ", backfill_rate_limit = 4000")
+        writers = start_writers(server, seed=1)
+        read_before = wait_for_progress(own, 0.1)
+        logs = [tmp_path / f"other_{number}.log" for number in range(2)]
+        others = [launch(log, listen="127.0.0.1:0", data=server.data) for log in logs]
+        try:
+            assert [other.wait(PATIENCE_SECONDS) for other in others] == [1, 1]
+        finally:
+            for other in others:
+                other.kill()
+        assert all("in use by another server" in log.read_text() for log in logs)
+        assert progress_of(own)[0] >= read_before
+        own.execute("ALTER MATERIALIZED VIEW sums SET BACKFILL_RATE_LIMIT TO DEFAULT")
+        own.execute("WAIT")
+        for writer in writers:
+            writer.stop()
+        check_rows(own, writers)
+        assert check_views(own) == ["sums"]
+    assert server.stop() == 0
+    assert standing(server.data).finished
+    check_files(server.data)
 
 
 def test_crash_before_a_job_has_started(stuck_server: Server, servers: list[Server], tmp_path: Path) -> None:
