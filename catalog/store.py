@@ -487,16 +487,19 @@ class Store:
                 [job_id],
             )
 
-    def finish_step(self, cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
-        """A step, or a slice, has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
-        fragments = ", ".join(map(str, row_counts))
+    def check_step(self, cursor: Cursor, job_id: int, step: int, fragments: Iterable[int]) -> None:
+        """Raises AlreadyDone for a step, or a slice, that has been committed."""
         done = cursor.execute(
             f"SELECT 1 FROM {system_table('finished_slices')} "
-            f"WHERE job_id = ? AND fragment_id IN ({fragments}) AND slice_id = ?",
+            f"WHERE job_id = ? AND fragment_id IN ({', '.join(map(str, fragments))}) AND slice_id = ?",
             [job_id, step],
         ).fetchone()
         if done:
             raise AlreadyDone
+
+    def finish_step(self, cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
+        """A step, or a slice, has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
+        self.check_step(cursor, job_id, step, row_counts)
         rows = (f"({job_id}, {fragment_id}, {step}, {count}, now())" for fragment_id, count in row_counts.items())
         cursor.execute(f"INSERT INTO {system_table('finished_slices')} VALUES {', '.join(rows)}")
 

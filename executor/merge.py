@@ -107,15 +107,20 @@ def _versions(
 
 
 def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int) -> None:
-    """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads."""
-    rows = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
+    """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads.
+
+    Raises AlreadyDone when it is tried again after its commit: what it wrote is the lake's then.
+    """
+    read = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
+    rows = read or {1: 0}
     cursor = work.lake.cursor()
+    work.store.check_step(cursor, work.id, step + 1, rows)
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     work.check()
     with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)
         work.store.move_positions(cursor, work.id, old, new)
-        work.store.finish_step(cursor, work.id, step + 1, rows or {1: 0})
+        work.store.finish_step(cursor, work.id, step + 1, rows)
     result.clean_up()
 
 

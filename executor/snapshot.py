@@ -88,8 +88,18 @@ def _rest(futures: set[Future[None]]) -> set[Future[None]]:
     return rest
 
 
-def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> None:
+def _begin(work: Work, slice_: Slice) -> Cursor:
+    """A cursor for a slice. Raises AlreadyDone for one that is tried again after its commit.
+
+    What it wrote is the lake's then, and must not be written again.
+    """
     cursor = work.lake.cursor()
+    work.store.check_step(cursor, work.id, slice_.id, [slice_.fragment_id])
+    return cursor
+
+
+def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> None:
+    cursor = _begin(work, slice_)
     plan, epoch = work.view.plan, work.job.epoch
     # Partial aggregates are as many as there are tasks: no more of these than may run at once.
     with work.spark("slice", Exchange(work.actors, by_key=False)) as engine:
@@ -115,7 +125,7 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
 
 def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
     """The last slice of a fragment with several that ends in an aggregate: their partial results become one."""
-    cursor = work.lake.cursor()
+    cursor = _begin(work, slice_)
     with work.spark("merge") as engine:
         engine.bind_files(PARTIALS, sorted(str(file) for file in work.staging.glob(f"f{fragment.id}_s*/*.parquet")))
         _bind_states(work, engine, cursor)

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 import servers
-from servers import Server, wait_until
+from servers import PATIENCE_SECONDS, Server, wait_until
 
 from catalog.lake import METADATA, Lake
 from catalog.storage import Storage
@@ -53,6 +53,7 @@ def create_tables(connection: Connection, slice_rows: int, engine: str = "spark"
     connection.execute(f"ALTER SYSTEM SET backfill_engine = {engine}")
     connection.execute(f"ALTER SYSTEM SET backfill_slice_rows = {slice_rows}")
     connection.execute("ALTER SYSTEM SET barrier_interval_ms = 200")
+    connection.execute(f"ALTER SYSTEM SET serverless_backfill_provision_timeout = {PATIENCE_SECONDS}")
 
 
 # Writers.
@@ -193,7 +194,7 @@ def progress_of(connection: Connection) -> tuple[int, int]:
 
 def wait_for_progress(connection: Connection, share: float) -> int:
     """Wait until the running job has read this share of its rows. Returns the number of rows read."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         read, total = progress_of(connection)
         if read >= share * total:
@@ -205,15 +206,20 @@ def wait_for_progress(connection: Connection, share: float) -> int:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far the jobs of a stopped server are: the finished steps, (fragment, step) to when, and the rows of them."""
+    """How far the jobs of a stopped server are.
 
-    finished: dict[tuple[int, int], datetime]
+    The finished steps, (job, fragment, step) to when, the rows of them, and the jobs that were still being created:
+    the next server forgets the steps of the others.
+    """
+
+    finished: dict[tuple[int, int, int], datetime]
     rows: int
+    creating: frozenset[int]
 
     def check_follows(self, earlier: Standing) -> None:
         """Nothing that was finished has been lost or done again."""
-        assert earlier.finished.items() <= self.finished.items()
-        assert self.rows >= earlier.rows
+        kept = {step: at for step, at in earlier.finished.items() if step[0] in earlier.creating}
+        assert kept.items() <= self.finished.items()
 
 
 @contextlib.contextmanager
@@ -227,21 +233,26 @@ def opened_lake(data: Path) -> Iterator[Lake]:
 
 
 def standing(data: Path) -> Standing:
-    """Read from the lake of a stopped server, before the next one forgets the steps of jobs that are done."""
+    """Read from the lake of a stopped server."""
     with opened_lake(data) as lake:
-        rows = lake.cursor().execute(
-            "SELECT fragment_id, slice_id, finished_at, row_count FROM lake.sparkwave.finished_slices"
+        steps = lake.cursor().execute(
+            "SELECT job_id, fragment_id, slice_id, finished_at, row_count FROM lake.sparkwave.finished_slices"
         ).fetchall()  # fmt: skip
-    assert len({row[:2] for row in rows}) == len(rows), "a step was committed twice"
-    return Standing({(fragment, step): at for fragment, step, at, _ in rows}, sum(row[3] for row in rows))
+        jobs = lake.cursor().execute("SELECT id FROM lake.sparkwave.jobs WHERE status = 'CREATING'").fetchall()
+    finished = {(job, fragment, step): at for job, fragment, step, at, _ in steps}
+    assert len(finished) == len(steps), "a step was committed twice"
+    return Standing(finished, sum(step[-1] for step in steps), frozenset(job for (job,) in jobs))
 
 
-def unfinished_steps(data: Path, known: Standing) -> set[str]:
-    """The directories of steps that Spark began to write and that were not committed."""
-    finished = {f"f{fragment}_s{step}" for fragment, step in known.finished}
-    finished |= {f"step_{step - 1}" for _, step in known.finished}
-    jobs = [path for root in ("data", "staging") for path in (data / root).glob("job_*/*")]
-    return {path.name for path in jobs if any(path.rglob("*.parquet"))} - finished
+def unfinished_steps(data: Path, known: Standing) -> dict[int, set[str]]:
+    """The directories, by job, of steps that Spark began to write and that were not committed."""
+    found = {}
+    for job in known.creating:
+        begun = [path for root in ("data", "staging") for path in (data / root).glob(f"job_{job}/*")]
+        steps = [(fragment, step) for id_, fragment, step in known.finished if id_ == job]
+        finished = {f"f{fragment}_s{step}" for fragment, step in steps} | {f"step_{step - 1}" for _, step in steps}
+        found[job] = {path.name for path in begun if any(path.rglob("*.parquet"))} - finished
+    return found
 
 
 # What is left over.

@@ -15,6 +15,7 @@ from crashes import (
     FILLS,
     IN_FLIGHT,
     VIEWS,
+    Standing,
     Writer,
     check_files,
     check_no_orphans,
@@ -29,7 +30,9 @@ from crashes import (
     unfinished_steps,
     wait_for_progress,
 )
-from servers import Server, wait_until
+from servers import PATIENCE_SECONDS, Server, launch, wait_until
+
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def test_crash_in_the_middle_of_a_backfill(
     join(writers)
     before = standing(server.data)
     assert before.rows >= read_before
-    begun = unfinished_steps(server.data, before)
+    [begun] = unfinished_steps(server.data, before).values()
     assert len(begun) <= IN_FLIGHT[strategy], begun
 
     server = start(servers, tmp_path)
@@ -161,6 +164,35 @@ def test_crash_in_steady_maintenance(servers: list[Server], tmp_path: Path) -> N
         own.execute("INSERT INTO t VALUES (-1, 4, 4)")
         check_views(own)
         assert len(own.execute("SHOW MATERIALIZED VIEWS").fetchall()) == 3
+
+
+def test_more_servers_on_the_same_directory(servers: list[Server], tmp_path: Path) -> None:
+    """They end at once and touch nothing: the first one's job, its writers and its files go on as if alone."""
+    server = start(servers, tmp_path)
+    with server.connect() as own:
+        create_tables(own, slice_rows=2_000, engine="auto")
+        own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 1000000")
+        create_in_background(own, "sums", "arrangement", ", backfill_rate_limit = 4000")
+        writers = start_writers(server, seed=1)
+        read_before = wait_for_progress(own, 0.1)
+        logs = [tmp_path / f"other_{number}.log" for number in range(2)]
+        others = [launch(log, listen="127.0.0.1:0", data=server.data) for log in logs]
+        try:
+            assert [other.wait(PATIENCE_SECONDS) for other in others] == [1, 1]
+        finally:
+            for other in others:
+                other.kill()
+        assert all("in use by another server" in log.read_text() for log in logs)
+        assert progress_of(own)[0] >= read_before
+        own.execute("ALTER MATERIALIZED VIEW sums SET BACKFILL_RATE_LIMIT TO DEFAULT")
+        own.execute("WAIT")
+        for writer in writers:
+            writer.stop()
+        check_rows(own, writers)
+        assert check_views(own) == ["sums"]
+    assert server.stop() == 0
+    assert standing(server.data).finished
+    check_files(server.data)
 
 
 def test_crash_before_a_job_has_started(stuck_server: Server, servers: list[Server], tmp_path: Path) -> None:
@@ -238,6 +270,7 @@ def test_crashes_at_random_moments(servers: list[Server], tmp_path: Path, seed: 
         own.execute(f"ALTER SYSTEM SET backfill_engine = {chooser.choice(['auto', 'spark'])}")
     strategies = {name: [s for s, view in FILLS if view == name] or ["auto"] for name in VIEWS}
     writers: list[Writer] = []
+    before: Standing | None = None
     for round_ in range(8):
         with contextlib.suppress(psycopg.OperationalError), server.connect() as own:
             if writers:
@@ -255,6 +288,12 @@ def test_crashes_at_random_moments(servers: list[Server], tmp_path: Path, seed: 
         for writer in writers:
             writer.join()
         check_no_orphans(server)
+        now = standing(server.data)
+        if before is not None:
+            now.check_follows(before)
+        begun = unfinished_steps(server.data, now)
+        assert all(len(steps) <= max(IN_FLIGHT.values()) for steps in begun.values()), begun
+        before = now
         server = start(servers, tmp_path, spark_start="eager")
     with server.connect() as own:
         check_rows(own, writers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -12,20 +13,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import psycopg
 import pytest
 from crashes import check_files
-from servers import Server, command_line, descendants, java_processes, wait_until
+from servers import PATIENCE_SECONDS, Server, command_line, descendants, java_processes, wait_until
 from test_law import check, run
 
 from catalog.errors import Error
-from executor import groups
+from executor import advance, groups, snapshot
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client
+
+pytestmark = pytest.mark.timeout(900)
 
 ROWS = 24_000
 SERIES = "SELECT k, i FROM (SELECT k, generate_series(1, 500) AS i FROM r) AS s WHERE i > 499"
@@ -39,7 +44,8 @@ STATES = "SELECT state, reason FROM rw_catalog.rw_backfill_status"
 def opened(directory: Path, master: str | None = None, **parameters: str) -> Iterator[tuple[Context, Client]]:
     """A server's parts in this process, on a table whose backfill takes a few steps on Spark."""
     config = Config(data=directory, spark_start="on_demand", spark_cores=2, spark_memory_mib=1024, spark_master=master)
-    context = open_context(config, {"barrier_interval_ms": "100", **parameters})
+    patient = {"serverless_backfill_provision_timeout": str(PATIENCE_SECONDS)}
+    context = open_context(config, {"barrier_interval_ms": "100", **patient, **parameters})
     try:
         client = Client(context, {"user": "root"})
         run(client, "CREATE TABLE r (k int PRIMARY KEY, g int, v int)")
@@ -66,7 +72,7 @@ def wait_for_a_step(context: Context) -> None:
     def is_working() -> bool:
         return bool(finished(context)) and any(job._work._interrupts for job in context.jobs._running.values())
 
-    assert wait_until(is_working, 60)
+    assert wait_until(is_working, PATIENCE_SECONDS)
     time.sleep(0.3)
 
 
@@ -103,7 +109,7 @@ def test_death_of_the_application(tmp_path: Path, strategy: str, group: str) -> 
         before, killed = finished(context), java_processes(context.lake.directory)
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        assert wait_until(lambda: finished(context) > before, 60)
+        assert wait_until(lambda: finished(context) > before, PATIENCE_SECONDS)
         successors = java_processes(context.lake.directory)
         assert len(successors) == 1
         assert successors != killed
@@ -112,6 +118,7 @@ def test_death_of_the_application(tmp_path: Path, strategy: str, group: str) -> 
         check_made(context, client, FILLS[strategy])
         assert before < finished(context)
     assert wait_until(lambda: not java_processes(context.lake.directory), 10)
+    check_files(tmp_path / "lake")
 
 
 @pytest.mark.spark
@@ -123,15 +130,15 @@ def test_death_of_an_executor(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
     with opened(tmp_path / "lake", "local-cluster[2,1,1024]", backfill_engine="spark") as (context, client):
         create(client, strategy, FILLS[strategy])
         wait_for_a_step(context)
-        [application] = java_processes(context.lake.directory)
-        started = [pid for pid in descendants(application) if b"java" in command_line(pid)[0]]
-        executors = [pid for pid in started if any(b"ExecutorBackend" in part for part in command_line(pid))]
+        application, *executors = java_processes(context.lake.directory)
         assert len(executors) == 2
+        assert all(any(b"ExecutorBackend" in part for part in command_line(pid)) for pid in executors)
         os.kill(executors[0], signal.SIGKILL)
         check_made(context, client, FILLS[strategy])
         started = descendants(application)
     assert "attempt" not in caplog.text
     assert wait_until(lambda: all(command_line(pid) == [b""] for pid in (application, *started)), 15)
+    check_files(tmp_path / "lake")
 
 
 @pytest.mark.spark
@@ -147,6 +154,7 @@ def test_an_application_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         os.kill(application, signal.SIGSTOP)
         check_made(context, client, FILLS["snapshot"])
         assert application not in java_processes(context.lake.directory)
+    check_files(tmp_path / "lake")
 
 
 # The disk.
@@ -207,7 +215,7 @@ def test_full_disk(small_disk: Path, strategy: str, engine: str) -> None:
             own.execute("FLUSH")
             assert own.execute("SELECT sum(n)::int FROM other").fetchone() == (200_001,)
             with pytest.raises(psycopg.errors.DiskFull):
-                own.execute("INSERT INTO t SELECT hash(i) % 2000000000, i FROM range(20000000) AS r (i)")
+                own.execute("INSERT INTO t SELECT hash(i) % 2000000000, i FROM range(6000000) AS r (i)")
             assert free(small_disk) > before - (1 << 20)
             ballast.unlink()
             own.execute(create_large)
@@ -323,6 +331,33 @@ def check_failure(
     assert run(client, "SELECT name FROM rw_catalog.rw_relations WHERE name = 'made'") == []
 
 
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["snapshot", "no_shuffle"])
+def test_a_step_that_fails_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    """It is not made again: the files that it wrote are the lake's by then."""
+    failures = []
+
+    def fail_once(step: Callable[..., None], *arguments: Any) -> None:
+        """Fail as a disk may that is asked to delete, once the rows have been registered."""
+        if not failures:
+            failures.append(OSError(errno.EIO, "Input/output error"))
+            raise failures[0]
+        step(*arguments)
+
+    monkeypatch.setattr(advance, "MIN_FILE_ROWS", 1)
+    for module in (snapshot, advance):
+        monkeypatch.setattr(module, "delete_unused", partial(fail_once, module.delete_unused))
+    with opened(tmp_path / "lake", backfill_engine="spark") as (context, client):
+        create(client, strategy, SERIES)
+        assert wait_until(lambda: bool(failures), PATIENCE_SECONDS)
+        before = finished(context)
+        assert before, "the first step is committed"
+        check_made(context, client, SERIES)
+        assert before < finished(context)
+        assert len({row[:3] for row in finished(context)}) == len(finished(context))
+
+
 def test_a_broken_view_fails_no_job(tmp_path: Path) -> None:
     """Barriers fail until the view is marked failed; a job that waits for one waits longer."""
     with opened(tmp_path / "lake", backfill_engine="auto") as (context, client):
@@ -348,12 +383,12 @@ def test_a_full_disk_fails_no_view(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         run(client, "WAIT")
         tried = threading.Semaphore(0)
 
-        def advance(*_: object) -> None:
+        def no_room(*_: object) -> None:
             tried.release()
             raise duckdb.IOException('Could not write file "/spill/x": No space left on device')
 
         with monkeypatch.context() as patched:
-            patched.setattr(context.coordinator._duckdb.__class__, "advance", advance)
+            patched.setattr(context.coordinator._duckdb.__class__, "advance", no_room)
             run(client, f"INSERT INTO r VALUES ({ROWS}, 1, 1)")
             assert all(tried.acquire(timeout=10) for _ in range(5))
         context.coordinator.flush(lambda: False)

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from servers import wait_until
+from servers import PATIENCE_SECONDS, wait_until
 from test_law import check, opened, run
 
 from catalog.errors import Error
 from catalog.lake import Cursor
 from server.context import Context
 from server.dispatch import Client
+
+pytestmark = pytest.mark.timeout(900)
 
 ROWS = 30_000
 # One step of each takes seconds, on both engines: every row meets, or becomes, thousands.
@@ -64,7 +66,7 @@ def wait_for_step(context: Context, errors: Sequence[Error] = ()) -> int:
     def is_busy() -> bool:
         return any(job._work._interrupts for job in context.jobs._running.values())
 
-    assert wait_until(lambda: is_busy() or bool(errors), 20)
+    assert wait_until(lambda: is_busy() or bool(errors), PATIENCE_SECONDS)
     assert not errors
     time.sleep(0.5)
     assert is_busy(), "the step is too short for this test"
@@ -222,7 +224,7 @@ def test_pause_between_slices(parts: tuple[Context, Client]) -> None:
     run(client, f"ALTER SYSTEM SET backfill_slice_rows = {ROWS // 5}")
     run(client, creation("snapshot", SERIES))
     job = only_job(context)
-    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > 0, 20)
+    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > 0, PATIENCE_SECONDS)
     pause(client)
     slices, finished = stored(context, "slices", job), stored(context, "finished_slices", job)
     assert 0 < len(finished) < len(slices)
@@ -308,12 +310,12 @@ def test_another_parallelism_while_it_runs(parts: tuple[Context, Client]) -> Non
     query = "SELECT k, v + 1 AS w FROM r"
     run(client, creation("arrangement", query, f", backfill_rate_limit = {ROWS // 20}"))
     job = only_job(context)
-    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > 2, 20)
+    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > 2, PATIENCE_SECONDS)
     altered = context.lake.snapshot(cursor)
     assert moved_runs(cursor, job, 0) == {1}
     run(client, "ALTER MATERIALIZED VIEW slow SET BACKFILL_PARALLELISM = 3")
     steps = len(stored(context, "finished_slices", job))
-    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > steps + 2, 20)
+    assert wait_until(lambda: len(stored(context, "finished_slices", job)) > steps + 2, PATIENCE_SECONDS)
     assert max(moved_runs(cursor, job, altered)) >= 3
     run(client, "SET streaming_parallelism_for_backfill TO DEFAULT")
     go_on(context, client, query)
