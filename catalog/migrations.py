@@ -167,4 +167,8 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.grants ADD COLUMN column_name VARCHAR;
     ALTER TABLE lake.sparkwave.users ADD COLUMN valid_until TIMESTAMPTZ
     """,
+    # The row id before which a creating sink has delivered its rows into a table.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN deliver_from BIGINT
+    """,
 )

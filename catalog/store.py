@@ -172,7 +172,7 @@ class Store:
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
             "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
-            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered "
+            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, deliver_from "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
         jobs = (Job(*row) for row in rows)
@@ -355,7 +355,7 @@ class Store:
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
             [
                 job.id,
                 job.status,
@@ -481,10 +481,15 @@ class Store:
         if row != (1,):
             raise AlreadyDone
 
-    def set_delivered(self, cursor: Cursor, job_id: int, snapshot: int) -> None:
-        """A sink that is being created has delivered its rows as of a snapshot. Raises AlreadyDone the second time."""
+    def move_delivery(self, cursor: Cursor, job: Job, upto: int | None) -> None:
+        """A sink that is being created has delivered its rows before a row id, or all for None.
+
+        Raises AlreadyDone when it is not where `job` says.
+        """
         row = cursor.execute(
-            f"UPDATE {system_table('jobs')} SET delivered = ? WHERE id = ? AND delivered IS NULL", [snapshot, job_id]
+            f"UPDATE {system_table('jobs')} SET deliver_from = ?, delivered = ? "
+            "WHERE id = ? AND delivered IS NULL AND deliver_from IS NOT DISTINCT FROM ?",
+            [upto, job.epoch.snapshot if upto is None else None, job.id, job.deliver_from],
         ).fetchone()
         if row != (1,):
             raise AlreadyDone
