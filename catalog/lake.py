@@ -25,6 +25,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
+from catalog.wording import in_postgres_words
 
 METADATA = "__ducklake_metadata_lake"
 FILE_SIZE = "64MB"
@@ -34,7 +35,13 @@ Cursor = duckdb.DuckDBPyConnection
 class Lake:
     """An open data directory. One process holds it at a time; threads each take their own `cursor()`."""
 
-    def __init__(self, directory: Path, memory_limit: str | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        memory_limit: str | None = None,
+        threads: int | None = None,
+        spill_limit: str | None = None,
+    ) -> None:
         """Open or create it.
 
         Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read.
@@ -54,18 +61,20 @@ class Lake:
         self.commits = 0  # transactions committed so far, for `wait_for_commit`
         self.commit_time_us = 0  # of the newest, as it has been noted
         try:
-            self._connection = self._open(memory_limit, threads)
+            self._connection = self._open(memory_limit, threads, spill_limit)
         except BaseException:
             self._lock_file.close()
             raise
 
-    def _open(self, memory_limit: str | None, threads: int | None) -> Cursor:
+    def _open(self, memory_limit: str | None, threads: int | None, spill_limit: str | None) -> Cursor:
         config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
         # Queries larger than memory spill here; what a crash left is of no use.
         shutil.rmtree(self.spill_path, ignore_errors=True)
         config["temp_directory"] = str(self.spill_path)
         if memory_limit:
             config["memory_limit"] = memory_limit
+        if spill_limit:
+            config["max_temp_directory_size"] = spill_limit
         if threads:
             config["threads"] = str(threads)
         connection = duckdb.connect(config=config)
@@ -471,6 +480,10 @@ def translate(error: duckdb.Error) -> Error:
         return disk_full(text)
     if isinstance(error, duckdb.InterruptException):
         return errors.canceled()
+    worded = in_postgres_words(text)
+    if worded is not None:
+        worded.hint = hint[0] if hint and worded.sqlstate != errors.UNDEFINED_OBJECT else None
+        return worded
     for pattern, sqlstate in _TEXT_SQLSTATES:
         if re.search(pattern, text, re.IGNORECASE):
             return Error(message, sqlstate, hint=hint[0] if hint else None)

@@ -172,7 +172,8 @@ class Store:
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
             "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
-            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, deliver_from "
+            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, "
+            "deliver_from "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
         jobs = (Job(*row) for row in rows)
@@ -355,7 +356,7 @@ class Store:
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
+            f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL)",
             [
                 job.id,
                 job.status,

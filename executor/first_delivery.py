@@ -1,7 +1,7 @@
 """The first delivery of a sink: all that it has read while it was being created.
 
-Into a table it goes by ranges of row ids, each in a transaction of its own with where the next one begins, so that others
-commit in between and a crash repeats nothing. A file is one step.
+Into a table it goes by ranges of row ids, each in a transaction of its own with where the next one begins, so that
+others commit in between and a crash repeats nothing. A file is one step.
 """
 
 from __future__ import annotations

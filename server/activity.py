@@ -19,6 +19,7 @@ from catalog.users import User
 from planner.privileges import permission_denied
 from planner.statements import Kill
 from server.result import Result
+from server.variables import SESSION, SYSTEM
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -180,10 +181,31 @@ def _cursors(session: Session) -> str:
                 "statement": getattr(portal.statement.prepared, "text", ""),
                 "is_holdable": portal.holds,
                 "is_binary": 1 in portal.format_codes,
+                "is_scrollable": portal.scroll is not None,
                 "creation_time": portal.made_at,
             }
             for name, portal in session.names.portals.items()
             if name
+        ]
+    )
+
+
+def _settings(session: Session) -> str:
+    """Session variables and system parameters, with what they are in this session and in new ones."""
+    defaults = session.context.store.catalog.parameters
+    found = [(variable, "internal" if variable.is_fixed else "user") for variable in SESSION.values()]
+    found += [(variable, "postmaster") for variable in SYSTEM.values()]
+    return _as_json(
+        [
+            {
+                "name": variable.name,
+                "setting": session.get(variable.name),
+                "description": variable.description,
+                "context": context,
+                "boot_val": variable.default,
+                "reset_val": defaults.get(variable.name, variable.default),
+            }
+            for variable, context in found
         ]
     )
 
@@ -218,6 +240,8 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_stat_activity": _activity,
     "pg_prepared_statements": _prepared_statements,
     "pg_cursors": _cursors,
+    "pg_settings": _settings,
+    "pg_show_all_settings": _settings,
     "pg_backend_pid": _process_id,
     "rw_serving_cache": _serving_cache,
 }

@@ -100,7 +100,7 @@ def open_context(config: Config, parameters: dict[str, str]) -> Context:
     for name, value in checked.items():
         config.check_parameter(name, value)
     require_java()
-    lake = Lake(config.data, config.duckdb_memory)
+    lake = Lake(config.data, config.duckdb_memory, spill_limit=config.duckdb_spill)
     try:
         store = Store(lake)
         forget_temporary_schemas(store)

@@ -20,10 +20,10 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('pg_prepared_statements')::VA
     "from_sql": "BOOLEAN"}]')) AS r);
 
 CREATE OR REPLACE VIEW pgc.pg_cursors AS
-SELECT r.name, r.statement, r.is_holdable, r.is_binary, false AS is_scrollable, r.creation_time
+SELECT r.name, r.statement, r.is_holdable, r.is_binary, r.is_scrollable, r.creation_time
 FROM (SELECT unnest(from_json(coalesce(getvariable('pg_cursors')::VARCHAR, '[]'), '[{
     "name": "VARCHAR", "statement": "VARCHAR", "is_holdable": "BOOLEAN", "is_binary": "BOOLEAN",
-    "creation_time": "TIMESTAMPTZ"}]')) AS r);
+    "is_scrollable": "BOOLEAN", "creation_time": "TIMESTAMPTZ"}]')) AS r);
 
 -- Beyond RisingWave: the relations that are copied in memory (executor/serving.py), up to which snapshot of the lake.
 -- `hits` counts the queries over each copy.
