@@ -213,14 +213,14 @@ class Store:
         )
         put_grants(cursor, (), (Grant(database, PUBLIC, "CONNECT", owner), Grant(schema, PUBLIC, "USAGE", owner)))
 
-    def drop_database(self, cursor: Cursor, name: str) -> None:
-        """Remove a database and its schemas, which are empty."""
+    def drop_database(self, cursor: Cursor, name: str, dropped: Collection[int]) -> None:
+        """Remove a database and its schemas, whose relations, with the ids `dropped`, this transaction has dropped."""
         gone = [s.id for key, s in self.catalog.securables.items() if key[0] == name]
         forget_grants(cursor, gone)
         forget_comments(cursor, gone)
         cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ?", [name])
         cursor.execute(f"DELETE FROM {system_table('databases')} WHERE name = ?", [name])
-        self.drop_lake_schemas(cursor)
+        self.drop_lake_schemas(cursor, dropped)
 
     def drop_lake_schemas(self, cursor: Cursor, dropped: Collection[int] = ()) -> None:
         """Drop the lake schemas that nothing is in but relations, by id, that this transaction has dropped."""
