@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -65,6 +66,14 @@ class Lake:
         except BaseException:
             self._lock_file.close()
             raise
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """What all queries together may take of memory."""
+        row = self.cursor().execute("SELECT current_setting('memory_limit')").fetchone()
+        assert row is not None
+        number, unit = row[0].split()
+        return int(float(number) * _UNITS[unit])
 
     def _open(self, memory_limit: str | None, threads: int | None, spill_limit: str | None) -> Cursor:
         config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
@@ -416,6 +425,8 @@ def _extension_file() -> Path:
         )
     return path
 
+
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 _SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.InterruptException, errors.QUERY_CANCELED),

@@ -158,7 +158,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     coordinator.notify()
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
     retention.start()
-    serving = Serving(store, lambda: int(parameter("serving_cache_mib")) << 20)
+    serving = Serving(store, lambda: min(int(parameter("serving_cache_mib")) << 20, lake.memory_bytes // 4))
     serving.start()
     if config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(groups,), name="warm-up", daemon=True).start()
