@@ -6,7 +6,8 @@ searched in SQLSTATE, message, detail and hint, a line each.
 
 A comment `# works: what`, `# differs: what | why` or `# refused: what | why` names the feature that the records after
 it prove; the first comment is the script's title. docs/compatibility.md is written from these. A script with the
-comment `# postgres` is run on PostgreSQL too, which has to answer the same.
+comment `# postgres` is run on PostgreSQL too, which has to answer the same; one with `# long` takes more than a few
+seconds, one with `# long: extended` when it is run by both protocols.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from psycopg import pq
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.slt"))
 
-ON_POSTGRES = "# postgres"
+ON_POSTGRES, LONG = "# postgres", {"# long": ("simple", "extended"), "# long: extended": ("extended",)}
 WORKS, DIFFERS, REFUSED = "works", "differs", "refused"
 
 _FEATURE = re.compile(rf"# ({WORKS}|{DIFFERS}|{REFUSED}): ([^|]+?)(?: \| (.+))?")
@@ -52,11 +53,12 @@ class Feature:
 
 @dataclass(frozen=True)
 class Script:
-    """The features of an area, and whether PostgreSQL has them all."""
+    """The features of an area, whether PostgreSQL has them all, and the protocols by which it takes long."""
 
     title: str
     features: tuple[Feature, ...]
     on_postgres: bool
+    long: tuple[str, ...]
 
 
 @lru_cache
@@ -90,7 +92,8 @@ def read(path: Path) -> Script:
                 number += 1
             records.append(_record(path, start, line, lines[start:number]))
     close(number)
-    return Script(title, tuple(features), ON_POSTGRES in lines)
+    long = next((LONG[line] for line in lines if line in LONG), ())
+    return Script(title, tuple(features), ON_POSTGRES in lines, long)
 
 
 def _record(path: Path, line: int, head: str, body: list[str]) -> Record:

@@ -28,8 +28,19 @@ _SIGNS = {WORKS: "works", DIFFERS: "**differs**", REFUSED: "refused"}
 scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
-@pytest.mark.parametrize("protocol", [simple, extended], ids=["simple", "extended"])
-@scripts
+@pytest.mark.parametrize(
+    ("path", "protocol"),
+    [
+        pytest.param(
+            path,
+            protocol,
+            id=f"{path.stem}-{protocol.__name__}",
+            marks=[pytest.mark.long] if protocol.__name__ in read(path).long else [],
+        )
+        for path in SCRIPTS
+        for protocol in (simple, extended)
+    ],
+)
 def test_script(in_process_server: Server, path: Path, protocol: Callable[[psycopg.Connection[Any]], Execute]) -> None:
     with in_process_server.connect() as connection:
         run(path, protocol(connection))
