@@ -100,11 +100,13 @@ def test_a_query_beyond_that_fails_and_the_server_lives(small_server: Server) ->
 @pytest.fixture(scope="module")
 def tight_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with little memory, and little disk for what does not fit."""
-    limits = {"duckdb_memory": "120MB", "duckdb_spill": "8MB", "spark_cores": 2, "spark_memory_mib": 1024}
+    limits = {"duckdb_memory": "200MB", "duckdb_spill": "8MB", "spark_cores": 2, "spark_memory_mib": 1024}
     started = Server(tmp_path_factory.mktemp("tight") / "data", **limits)
     with started.connect() as own:
         own.execute("CREATE TABLE wide (k bigint, v varchar)")
-        own.execute("INSERT INTO wide SELECT i, repeat(md5(i::varchar), 6) FROM range(500000) AS r (i)")
+        for start in range(0, 1_200_000, 100_000):  # a write has no more memory than a query
+            rows_from = f"range({start}, {start + 100_000}) AS r (i)"
+            own.execute(f"INSERT INTO wide SELECT i, repeat(md5(i::varchar), 6) FROM {rows_from}")
     yield started
     started.kill()
 
@@ -125,7 +127,7 @@ def test_what_the_server_has_no_memory_for_goes_to_spark(tight_server: Server) -
     notices: list[str | None] = []
     with tight_server.connect() as own:
         own.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-        assert rows(own, JOIN) == [(500_000,)]
+        assert rows(own, JOIN) == [(1_200_000,)]
         assert notices == ["the query needs more memory than the server has for it: it runs on Spark"]
 
 
