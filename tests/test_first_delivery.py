@@ -84,7 +84,7 @@ def test_a_restart_goes_on_where_the_last_commit_stands(tmp_path: Path, monkeypa
         monkeypatch.setattr("executor.backfill.BackfillJob.wait_until_stopped", lambda *arguments: True)
         run(client, "SET background_ddl = true")
         run(client, "CREATE SINK s INTO u FROM t")
-        assert reached.wait(60)
+        assert reached.wait(200)
         assert run(client, "SELECT count(*) FROM u") == [(3 * STEP,)]
         # One that has been delivered, one that has not, and of each one that goes.
         run(client, "UPDATE t SET v = -1 WHERE k IN (0, 94)")
