@@ -77,8 +77,8 @@ def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> 
         f"ELSE if(max({_SUM}) OVER of_key > 0, 'UpdateDelete', 'Delete') END AS op, "
         f"t.time_us // 1000 AS rw_timestamp "
         f"FROM net JOIN ({_TIMES}) t ON t.snapshot_id = {_SNAPSHOT} "
-        f"WINDOW of_key AS (PARTITION BY {_SNAPSHOT}, {', '.join(key)}) "
-        f"ORDER BY {_SNAPSHOT}, {', '.join(key)}, {_SUM}"
+        f"WINDOW of_key AS (PARTITION BY {', '.join((_SNAPSHOT, *key))}) "
+        f"ORDER BY {', '.join((_SNAPSHOT, *key, _SUM))}"
     )
 
 
@@ -90,7 +90,8 @@ def all_rows(relation: Relation, snapshot: int) -> str:
     """SQL of a relation's rows at a snapshot, in the order of its key, in the shape of `change_log`."""
     columns = ", ".join(quote(column.name) for column in relation.visible)
     key = "rowid" if relation.is_table and relation.key == (ROW_ID,) else ", ".join(map(quote, relation.key))
+    order = f" ORDER BY {key}" if key else ""  # a view of one row has no key
     return (
         f"SELECT {columns}, 'Insert' AS op, NULL::BIGINT AS rw_timestamp "
-        f"FROM {relation.lake_name} AT (VERSION => {snapshot}) ORDER BY {key}"
+        f"FROM {relation.lake_name} AT (VERSION => {snapshot}){order}"
     )

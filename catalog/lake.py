@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import duckdb
@@ -23,6 +24,7 @@ from catalog.errors import Error
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
 from catalog.storage import Lease, Storage, lock_directory
+from catalog.wording import in_postgres_words
 
 METADATA = "__ducklake_metadata_lake"
 FILE_SIZE = "64MB"
@@ -32,7 +34,13 @@ Cursor = duckdb.DuckDBPyConnection
 class Lake:
     """An open data directory. One process holds it at a time; threads each take their own `cursor()`."""
 
-    def __init__(self, storage: Storage, memory_limit: str | None = None, lease: Lease | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        memory_limit: str | None = None,
+        lease: Lease | None = None,
+        spill_limit: str | None = None,
+    ) -> None:
         """Open or create it; only for reading while a lease is another server's.
 
         Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read.
@@ -55,18 +63,28 @@ class Lake:
         self.commits = 0  # transactions committed so far, for `wait_for_commit`
         self.commit_time_us = 0  # of the newest, as it has been noted
         try:
-            self._connection = self._open(memory_limit)
+            self._connection = self._open(memory_limit, spill_limit)
         except BaseException:
             self._lock_file.close()
             raise
 
-    def _open(self, memory_limit: str | None) -> Cursor:
+    @cached_property
+    def memory_bytes(self) -> int:
+        """What all queries together may take of memory."""
+        row = self.cursor().execute("SELECT current_setting('memory_limit')").fetchone()
+        assert row is not None
+        number, unit = row[0].split()
+        return int(float(number) * _UNITS[unit])
+
+    def _open(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
         config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
         # Queries larger than memory spill here; what a crash left is of no use.
         shutil.rmtree(self.spill_path, ignore_errors=True)
         config["temp_directory"] = str(self.spill_path)
         if memory_limit:
             config["memory_limit"] = memory_limit
+        if spill_limit:
+            config["max_temp_directory_size"] = spill_limit
         connection = duckdb.connect(config=config)
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         # As in Postgres, an integer divided by an integer is an integer.
@@ -402,6 +420,8 @@ def _extension_file(name: str) -> Path:
     return path
 
 
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
 _SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.InterruptException, errors.QUERY_CANCELED),
     (duckdb.ParserException, errors.SYNTAX_ERROR),
@@ -465,6 +485,10 @@ def translate(error: duckdb.Error) -> Error:
         return disk_full(text)
     if isinstance(error, duckdb.InterruptException):
         return errors.canceled()
+    worded = in_postgres_words(text)
+    if worded is not None:
+        worded.hint = hint[0] if hint and worded.sqlstate != errors.UNDEFINED_OBJECT else None
+        return worded
     for pattern, sqlstate in _TEXT_SQLSTATES:
         if re.search(pattern, text, re.IGNORECASE):
             return Error(message, sqlstate, hint=hint[0] if hint else None)

@@ -177,4 +177,8 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE lake.sparkwave.secrets (id BIGINT, schema_id BIGINT, name VARCHAR, owner VARCHAR, value VARCHAR);
     ALTER TABLE lake.sparkwave.sources ADD COLUMN secrets VARCHAR
     """,
+    # The row id before which a creating sink has delivered its rows into a table.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN deliver_from BIGINT
+    """,
 )

@@ -329,7 +329,8 @@ class Job:
     to pause. `parallelism` is as SHOW prints it; `backfill_parallelism` counts while the job is creating. `order` has
     (before, after) pairs of upstream ids. `waiting` is why a creating job does not move, None when it does.
     `resource_group` is where it runs now, `specific_group` what was asked for, None for that of the database.
-    `delivered` is the snapshot as of which a sink that is being created has delivered its rows, None before.
+    `delivered` is the snapshot as of which a sink that is being created has delivered its rows, None before, and
+    `deliver_from` the row id before which it has delivered them meanwhile.
     """
 
     id: int
@@ -348,6 +349,7 @@ class Job:
     waiting: str | None = None
     specific_group: str | None = None
     delivered: int | None = None
+    deliver_from: int | None = None
 
     @property
     def epoch(self) -> Epoch:

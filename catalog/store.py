@@ -191,7 +191,8 @@ class Store:
     def _load_jobs(self) -> tuple[Job, ...]:
         rows = self._cursor.execute(
             "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
-            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered "
+            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, "
+            "deliver_from "
             f"FROM {system_table('jobs')} ORDER BY id"
         ).fetchall()
         jobs = (Job(*row) for row in rows)
@@ -231,14 +232,14 @@ class Store:
         )
         put_grants(cursor, (), (Grant(database, PUBLIC, "CONNECT", owner), Grant(schema, PUBLIC, "USAGE", owner)))
 
-    def drop_database(self, cursor: Cursor, name: str) -> None:
-        """Remove a database and its schemas, which are empty."""
+    def drop_database(self, cursor: Cursor, name: str, dropped: Collection[int]) -> None:
+        """Remove a database and its schemas, whose relations, with the ids `dropped`, this transaction has dropped."""
         gone = [s.id for key, s in self.catalog.securables.items() if key[0] == name]
         forget_grants(cursor, gone)
         forget_comments(cursor, gone)
         cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ?", [name])
         cursor.execute(f"DELETE FROM {system_table('databases')} WHERE name = ?", [name])
-        self.drop_lake_schemas(cursor)
+        self.drop_lake_schemas(cursor, dropped)
 
     def drop_lake_schemas(self, cursor: Cursor, dropped: Collection[int] = ()) -> None:
         """Drop the lake schemas that nothing is in but relations, by id, that this transaction has dropped."""
@@ -384,7 +385,7 @@ class Store:
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+            f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL)",
             [
                 job.id,
                 job.status,
@@ -513,10 +514,15 @@ class Store:
         if row != (1,):
             raise AlreadyDone
 
-    def set_delivered(self, cursor: Cursor, job_id: int, snapshot: int) -> None:
-        """A sink that is being created has delivered its rows as of a snapshot. Raises AlreadyDone the second time."""
+    def move_delivery(self, cursor: Cursor, job: Job, upto: int | None) -> None:
+        """A sink that is being created has delivered its rows before a row id, or all for None.
+
+        Raises AlreadyDone when it is not where `job` says.
+        """
         row = cursor.execute(
-            f"UPDATE {system_table('jobs')} SET delivered = ? WHERE id = ? AND delivered IS NULL", [snapshot, job_id]
+            f"UPDATE {system_table('jobs')} SET deliver_from = ?, delivered = ? "
+            "WHERE id = ? AND delivered IS NULL AND deliver_from IS NOT DISTINCT FROM ?",
+            [upto, job.epoch.snapshot if upto is None else None, job.id, job.deliver_from],
         ).fetchone()
         if row != (1,):
             raise AlreadyDone

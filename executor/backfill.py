@@ -93,7 +93,8 @@ class BackfillJob:
                 work.group()  # before anything is pinned: a job whose group cannot be had has not started
             self._fill()
             if work.job.delivered is None:
-                self._catch_up()
+                if work.job.deliver_from is None:  # else what has gone is as of the job's epoch, and so is the rest
+                    self._catch_up()
                 self._deliver()
             self._finish()
         except BaseException as error:
@@ -146,7 +147,7 @@ class BackfillJob:
     def _deliver(self) -> None:
         """A sink hands on what it has read, which it keeps no longer; what changes from now on, barriers hand on."""
         if self._work.relation.is_sink:
-            self._work.retrying(lambda: deliver_all(self._work, self._coordinator.sinks))
+            deliver_all(self._work, self._coordinator.sinks)
             self._coordinator.notify()
 
     def _finish(self) -> None:

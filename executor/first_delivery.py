@@ -1,26 +1,63 @@
-"""The first delivery of a sink: all that it has read while it was being created."""
+"""The first delivery of a sink: all that it has read while it was being created.
+
+Into a table it goes by ranges of row ids, each in a transaction of its own with where the next one begins, so that
+others commit in between and a crash repeats nothing. A file is one step.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from catalog.kinds import TABLE
+from catalog.lake import Cursor
+from catalog.model import Job
 from catalog.store import AlreadyDone
 from executor.sinks import Sinks, logs, targets
-from executor.work import Work
+from executor.slicing import row_ids
+from executor.work import ControlsChanged, Work
 
 _ROWS = "sink_rows"
+# How many rows a commit writes into a table at most: what other commits wait for at once.
+STEP_ROWS = 100_000
 
 
 def deliver_all(work: Work, sinks: Sinks) -> None:
-    """Hand on the rows that the job has stored, and forget them in the same transaction. Raises AlreadyDone."""
-    cursor, relation, catalog = work.lake.cursor(), work.relation, work.store.catalog
-    snapshot = work.job.epoch.snapshot
-    cursor.execute(f"CREATE TEMPORARY VIEW {_ROWS} AS SELECT *, 1 AS _weight FROM {relation.lake_name}")
-    delivery = sinks.prepare(cursor, catalog, relation, _ROWS, snapshot)
+    """Hand on the rows that the job has stored, and forget them with the last. Resumes where the last commit stands."""
+    cursor, relation = work.lake.cursor(), work.relation
+    steps = relation.sink.connector == TABLE
+    if steps and work.job.deliver_from is None:
+        work.retrying(lambda: _check(work, sinks, cursor))
+    first, last = row_ids(cursor, relation, work.lake.snapshot(cursor))
+    while (job := work.job).delivered is None:
+        start = first if job.deliver_from is None else job.deliver_from
+        stop = start + STEP_ROWS if steps and start + STEP_ROWS <= last else None
+        with suppress(ControlsChanged):  # what is stored is delivered without a limit
+            work.retrying(lambda: _deliver(work, sinks, cursor, job, start, stop))  # noqa: B023
+
+
+def _check(work: Work, sinks: Sinks, cursor: Cursor) -> None:
+    """Raise what the table would refuse of any row, before the first has gone."""
+    _bind(cursor, work.relation.lake_name)
+    sinks.prepare(cursor, work.store.catalog, work.relation, _ROWS, work.job.epoch.snapshot)
+
+
+def _bind(cursor: Cursor, rows: str) -> None:
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {_ROWS} AS SELECT *, 1 AS _weight FROM {rows}")
+
+
+def _deliver(work: Work, sinks: Sinks, cursor: Cursor, job: Job, start: int, stop: int | None) -> None:
+    """Hand on the rows from one row id to before another, None for the rest. Raises AlreadyDone."""
+    relation, catalog = work.relation, work.store.catalog
+    end = f" AND rowid < {stop}" if stop is not None else ""
+    _bind(cursor, f"{relation.lake_name} WHERE rowid >= {start}{end}")
+    delivery = sinks.prepare(cursor, catalog, relation, _ROWS, job.epoch.snapshot)
     try:
         work.check()
         with work.lake.transaction(cursor, [relation.lake_table, *logs([relation])], targets(catalog, [relation])):
-            work.store.set_delivered(cursor, work.id, snapshot)
+            work.store.move_delivery(cursor, job, stop)
             sinks.deliver(cursor, catalog, [delivery])
-            cursor.execute(f"DELETE FROM {relation.lake_name}")
+            if stop is None:
+                cursor.execute(f"DELETE FROM {relation.lake_name}")
     except AlreadyDone:
         raise
     except BaseException:

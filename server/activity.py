@@ -19,6 +19,7 @@ from catalog.users import User
 from planner.privileges import permission_denied
 from planner.statements import Kill
 from server.result import Result
+from server.variables import SESSION, SYSTEM
 
 if TYPE_CHECKING:
     from server.portal import Statement
@@ -198,6 +199,26 @@ def _cursors(session: Session) -> str:
     )
 
 
+def _settings(session: Session) -> str:
+    """Session variables and system parameters, with what they are in this session and in new ones."""
+    defaults = session.context.store.catalog.parameters
+    found = [(variable, "internal" if variable.is_fixed else "user") for variable in SESSION.values()]
+    found += [(variable, "postmaster") for variable in SYSTEM.values()]
+    return _as_json(
+        [
+            {
+                "name": variable.name,
+                "setting": session.get(variable.name),
+                "description": variable.description,
+                "context": context,
+                "boot_val": variable.default,
+                "reset_val": defaults.get(variable.name, variable.default),
+            }
+            for variable, context in found
+        ]
+    )
+
+
 def _serving_cache(session: Session) -> str:
     catalog = session.context.store.catalog
     snapshot, copies = session.context.serving.copies
@@ -228,6 +249,8 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_stat_activity": _activity,
     "pg_prepared_statements": _prepared_statements,
     "pg_cursors": _cursors,
+    "pg_settings": _settings,
+    "pg_show_all_settings": _settings,
     "pg_backend_pid": _process_id,
     "rw_serving_cache": _serving_cache,
 }

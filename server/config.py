@@ -42,6 +42,7 @@ class Config:
     spark_cores: int = os.cpu_count() or 2
     spark_memory_mib: int = 2048
     duckdb_memory: str | None = None
+    duckdb_spill: str | None = None
     max_message_bytes: int = 1 << 30
     log_level: str = "WARNING"
     tls: str = "optional"

@@ -119,7 +119,7 @@ def open_context(config: Config, parameters: dict[str, str], lease: Lease | None
     for name, value in checked.items():
         config.check_parameter(name, value)
     require_java()
-    lake = Lake(config.storage, config.duckdb_memory, lease)
+    lake = Lake(config.storage, config.duckdb_memory, lease, config.duckdb_spill)
     try:
         store = Store(lake, config.secret_key_file)
         if lake.read_only:
@@ -181,7 +181,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         Periodic("retention", lambda: retention.period_s, retention.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, lambda: compact_once(lake)),
     )
-    serving = Serving(store, lambda: int(parameter("serving_cache_mib")) << 20)
+    serving = Serving(store, lambda: min(int(parameter("serving_cache_mib")) << 20, lake.memory_bytes // 4))
     serving.start()
     activity = Activity()
     views = SystemViews(store, activity)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
+
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import DEFAULT_GROUP, Relation
+from catalog.function_store import drop_functions_in
+from catalog.lake import Cursor
+from catalog.model import DEFAULT_GROUP, Catalog, Relation
 from catalog.names import DEFAULT_DATABASE
 from catalog.placing import place
 from catalog.placing import rename_database as put_database_name
+from catalog.secrets import drop_secret
 from catalog.users import Securable
 from planner.definitions import in_database
 from planner.privileges import check_owner, find_user, permission_denied
 from planner.statements import AlterDatabase, CreateDatabase, DropDatabase, RenameDatabase
+from server.activity import Backend
 from server.result import Notice, Result
 from server.session import Session
 
@@ -36,7 +42,10 @@ def create_database(session: Session, statement: CreateDatabase) -> Result:
 
 
 def drop_database(session: Session, statement: DropDatabase) -> Result:
-    """Drop an empty database. Raises Error 3D000, 42501, 55006 for the current one, 2BP01 when it has relations."""
+    """Drop a database with all that is in it. Nobody may be connected to it.
+
+    Raises Error 3D000, 42501, 55006, or 2BP01 when something in another database depends on what is in it.
+    """
     store = session.context.store
     if statement.name not in store.catalog.databases:
         if statement.if_exists:
@@ -45,21 +54,39 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
     check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
     if statement.name == session.database:
         raise Error("cannot drop the currently open database", errors.OBJECT_IN_USE, position=statement.position)
-    with store.change() as cursor:
-        relations = [r.qualified_name for r in store.catalog.named if r.database == statement.name]
-        relations += [f.qualified_name for f in store.catalog.functions if f.database == statement.name]
-        schema_ids = {s.id for key, s in store.catalog.securables.items() if key[0] == statement.name}
-        relations += [secret.name for secret in store.catalog.secrets.values() if secret.schema_id in schema_ids]
-        if relations:
-            raise Error(
-                f'cannot drop database "{statement.name}" because it is not empty',
-                errors.DEPENDENT_OBJECTS_STILL_EXIST,
-                detail=f"It has {', '.join(relations[:10])}{', …' if len(relations) > 10 else ''}.",
-                hint="Drop them first.",
-                position=statement.position,
-            )
-        store.drop_database(cursor, statement.name)
+    _wait_until_unused(session, statement.name)
+    _refuse_in_use(session, statement.name, statement.position)
+    inside = [relation for relation in store.catalog.relations if relation.database == statement.name]
+    _refuse_referenced(store.catalog, inside, statement)
+    ids = {relation.id for relation in inside}
+
+    def remove(cursor: Cursor) -> None:
+        _refuse_in_use(session, statement.name, statement.position)
+        if any(r.database == statement.name and r.id not in ids for r in store.catalog.relations):
+            message = "something has just been made in what is to be dropped"
+            raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
+        for schema in {f.schema for f in store.catalog.functions if f.database == statement.name}:
+            drop_functions_in(cursor, statement.name, schema)
+        schemas = {s.id for key, s in store.catalog.securables.items() if key[0] == statement.name}
+        for secret in store.catalog.secrets.values():
+            if secret.schema_id in schemas:
+                drop_secret(cursor, secret)
+        store.drop_database(cursor, statement.name, ids)
+
+    session.context.jobs.drop(inside, remove)
     return Result("DROP_DATABASE")
+
+
+def _refuse_referenced(catalog: Catalog, inside: list[Relation], statement: DropDatabase) -> None:
+    """Raise Error 2BP01, in RisingWave's words, for what another database has over relations."""
+    found = [d for r in inside for d in catalog.dependents(r.id) if d.database != statement.name]
+    if found:
+        raise Error(
+            f"Referenced by other objects in database {found[0].database}, please drop them manually",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(f"{d.kind} {d.database}.{d.qualified_name} depends on it" for d in found),
+            position=statement.position,
+        )
 
 
 def alter_database(session: Session, statement: AlterDatabase) -> Result:
@@ -114,8 +141,20 @@ def _refuse_creating(relations: list[Relation], position: int) -> None:
         )
 
 
+def _backends(session: Session, name: str) -> list[Backend]:
+    return [backend for backend in session.context.activity.backends() if backend.session.database == name]
+
+
+def _wait_until_unused(session: Session, name: str) -> None:
+    """Wait for sessions that are just going, five seconds at most, as PostgreSQL does (CountOtherDBBackends)."""
+    deadline = time.monotonic() + 5
+    while _backends(session, name) and time.monotonic() < deadline:
+        session.check_cancelled()
+        time.sleep(0.1)
+
+
 def _refuse_in_use(session: Session, name: str, position: int) -> None:
-    others = [backend for backend in session.context.activity.backends() if backend.session.database == name]
+    others = _backends(session, name)
     if others:
         raise Error(
             f'database "{name}" is being accessed by other users',

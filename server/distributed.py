@@ -1,4 +1,7 @@
-"""Queries with `query_mode = distributed`: Spark computes them from one snapshot, and its files are streamed."""
+"""Queries on Spark, which computes them from one snapshot; its files are streamed.
+
+Those with `query_mode = distributed`, and with `auto` those that the server has no memory for.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.lake import DuckDBError, translate
 from catalog.names import literal, quote
 from executor.batch_query import query_engine, rows_on_spark
@@ -18,7 +23,7 @@ from planner.batch.distributed import Distributed, plan_distributed, reads_store
 from planner.batch.query import Environment
 from planner.statements import Query
 from server.plan_cache import Plan
-from server.result import Result, ResultColumn
+from server.result import Notice, Result, ResultColumn
 from server.session import Session
 
 
@@ -62,6 +67,72 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
         raise
     finally:
         lake.unpin(pinned)
+
+
+def or_on_spark(session: Session, statement: Query, plan: Plan, query: Callable[[], Result]) -> Result:
+    """A query's result in the server; with `query_mode = auto` Spark's where there is too little memory for that.
+
+    Raises Error 53200 with the reason when it may not run on Spark.
+    """
+    if session.get("query_mode") != "auto":
+        return query()
+    try:
+        result = query()
+    except DuckDBError as error:
+        failure = translate(error)
+        if failure.sqlstate != errors.OUT_OF_MEMORY:
+            raise
+        return _instead(session, statement, plan, failure)
+    if plan.rows is None and result.batches is not None:
+        result.batches = _OrOnSpark(result.batches, lambda error: _instead(session, statement, plan, error))
+    return result
+
+
+def _instead(session: Session, statement: Query, plan: Plan, error: Error) -> Result:
+    """The rows of a query for which DuckDB has no memory, from Spark. Raises the error where it may not run there."""
+    environment = plan.environment
+    if not reads_stored(statement.tree, environment):
+        raise error
+    try:
+        query = plan_distributed(statement.tree, environment, len(session.describe(plan)))
+    except Error as refused:
+        error.detail, error.hint = refused.message, _HINT
+        raise error from refused
+    session.notify(Notice("the query needs more memory than the server has for it: it runs on Spark"))
+    return run(session, query, plan)
+
+
+_HINT = "Give the server more memory (--duckdb-memory), or let the query keep less: long values cannot be spilled."
+
+
+class _OrOnSpark:
+    """Record batches of a query in the server; of Spark, when DuckDB runs out of memory before the first."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], instead: Callable[[Error], Result]) -> None:
+        self._batches, self._instead = batches, instead
+        self._has_begun = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            batch = next(self._batches)
+        except Error as error:
+            if self._has_begun or error.sqlstate != errors.OUT_OF_MEMORY:
+                raise
+            self._has_begun = True
+            self.close()
+            found = self._instead(error).batches
+            assert found is not None
+            self._batches = found
+            batch = next(self._batches)
+        self._has_begun = True
+        return batch
+
+    def close(self) -> None:
+        if hasattr(self._batches, "close"):
+            self._batches.close()
 
 
 def _streamed(

@@ -15,7 +15,7 @@ from server.session import Session
 
 def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
     """The relation. Raises, in RisingWave's words (reference §8.3), Error 42704 if there is none, 42809 for another."""
-    relation = _find(session, name, kind)
+    relation = find_named(session, name, kind)
     if relation.kind != kind:
         right = relation.kind
         message = f"Use `DROP {right.upper()}` to drop {with_article(right)}."
@@ -25,13 +25,14 @@ def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
 
 def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
     """As `find_of_kind`, for ALTER and COMMENT, whose TABLE is any relation as in Postgres."""
-    relation = _find(session, name, kind)
+    relation = find_named(session, name, kind)
     if kind not in ("table", relation.kind):
         raise Error(f'"{name}" is not {with_article(kind)}', errors.WRONG_OBJECT_TYPE, position=name.position)
     return relation
 
 
-def _find(session: Session, name: Name, kind: str) -> Relation:
+def find_named(session: Session, name: Name, kind: str) -> Relation:
+    """The relation of this name, of whatever kind. Raises Error 42704 in the words of the one that is looked for."""
     try:
         return resolve(session.context.store.catalog, session.scope, name, kind)
     except Error as error:

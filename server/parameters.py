@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from catalog.types import Type
+from planner.parse.text_values import decode_text
 from server.messages import utf8
 from server.parameter_binary import decode_binary
-from server.parameter_text import decode_text
 
 
 def decode_parameter(data: bytes | None, format: int, type: Type) -> object:

@@ -47,7 +47,8 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
     if on_spark is not None:
         return distributed.run(session, on_spark, planned)
     if not versions:
-        return serve(session, planned, values) or session.run(planned, values)
+        served = serve(session, planned, values)
+        return served or distributed.or_on_spark(session, statement, planned, lambda: session.run(planned, values))
     with told(session, versions):
         return session.run(planned, values)
 

@@ -21,9 +21,9 @@ from catalog.model import Column, Relation, Subscription
 from catalog.subscription_store import first_kept
 from catalog.types import BIGINT, VARCHAR
 from planner.batch.query import failed_job
-from planner.bind import resolve
 from planner.privileges import check_relation
 from planner.statements import DeclareSubscriptionCursor, Fetch
+from server.kinds import find_named
 from server.portal import Portal, Statement
 from server.prepared import Prepared
 from server.result import Result, ResultColumn
@@ -197,7 +197,7 @@ def declare(session: Session, statement: DeclareSubscriptionCursor) -> Result:
     names = session.names
     names.free_portal(statement.name)
     catalog = session.context.store.catalog
-    found = resolve(catalog, session.scope, statement.subscription, "subscription")
+    found = find_named(session, statement.subscription, "subscription")
     if not found.is_subscription:
         message = f'"{statement.subscription}" is not a subscription'
         raise Error(message, errors.WRONG_OBJECT_TYPE, position=statement.subscription.position)

@@ -5,7 +5,9 @@ it, and of a query `----` and its rows as text: values with a space between, NUL
 searched in SQLSTATE, message, detail and hint, a line each.
 
 A comment `# works: what`, `# differs: what | why` or `# refused: what | why` names the feature that the records after
-it prove; the first comment is the script's title. docs/compatibility.md is written from these.
+it prove; the first comment is the script's title. docs/compatibility.md is written from these. A script with the
+comment `# postgres` is run on PostgreSQL too, which has to answer the same; one with `# long` takes more than a few
+seconds, one with `# long: extended` when it is run by both protocols.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from psycopg import pq
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.slt"))
 
+ON_POSTGRES, LONG = "# postgres", {"# long": ("simple", "extended"), "# long: extended": ("extended",)}
 WORKS, DIFFERS, REFUSED = "works", "differs", "refused"
 
 _FEATURE = re.compile(rf"# ({WORKS}|{DIFFERS}|{REFUSED}): ([^|]+?)(?: \| (.+))?")
@@ -50,10 +53,12 @@ class Feature:
 
 @dataclass(frozen=True)
 class Script:
-    """The features of an area."""
+    """The features of an area, whether PostgreSQL has them all, and the protocols by which it takes long."""
 
     title: str
     features: tuple[Feature, ...]
+    on_postgres: bool
+    long: tuple[str, ...]
 
 
 @lru_cache
@@ -87,7 +92,8 @@ def read(path: Path) -> Script:
                 number += 1
             records.append(_record(path, start, line, lines[start:number]))
     close(number)
-    return Script(title, tuple(features))
+    long = next((LONG[line] for line in lines if line in LONG), ())
+    return Script(title, tuple(features), ON_POSTGRES in lines, long)
 
 
 def _record(path: Path, line: int, head: str, body: list[str]) -> Record:
@@ -115,9 +121,26 @@ def extended(connection: psycopg.Connection[Any]) -> Execute:
     return lambda sql: connection.pgconn.exec_params(sql, None)
 
 
+def refreshing(connection: psycopg.Connection[Any], path: Path) -> Execute:
+    """Runs a statement on PostgreSQL, where FLUSH brings a script's materialized views up to date, oldest first."""
+    views = "SELECT oid::regclass FROM pg_class WHERE relkind = 'm' AND relnamespace = %s::regnamespace ORDER BY oid"
+
+    def execute(sql: bytes) -> pq.abc.PGresult:
+        if sql == b"FLUSH":
+            found = connection.execute(views, (_schema(path),)).fetchall()
+            sql = ";".join(f"REFRESH MATERIALIZED VIEW {name}" for (name,) in found).encode()
+        return connection.pgconn.exec_(sql)
+
+    return execute
+
+
+def _schema(path: Path) -> str:
+    return f"script_{path.stem}"
+
+
 def run(path: Path, execute: Execute) -> None:
     """Run a script in a schema of its own. Raises AssertionError with the line of what is not as it says."""
-    schema = f"script_{path.stem}"
+    schema = _schema(path)
     for sql in (f"DROP SCHEMA IF EXISTS {schema} CASCADE", f"CREATE SCHEMA {schema}", f"SET search_path = {schema}"):
         _check(path, Record(0, sql, "ok"), execute(sql.encode()))
     for feature in read(path).features:

@@ -75,3 +75,27 @@ def test_rename_refused(module_server: Server) -> None:
         with module_server.connect(user="maker") as maker:
             maker.execute("ALTER DATABASE one RENAME TO uno; DROP DATABASE uno")
         root.execute("DROP DATABASE two")
+
+
+def test_drop_takes_what_is_in_it(in_process_server: Server) -> None:
+    with in_process_server.connect() as root:
+        root.execute("CREATE DATABASE full_one")
+        with in_process_server.connect(dbname="full_one") as inside:
+            inside.execute("CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1)")
+            inside.execute("CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM t")
+            inside.execute("CREATE SCHEMA s; CREATE VIEW s.v AS SELECT n FROM m")
+            inside.execute("CREATE FUNCTION s.f(a int) RETURNS int LANGUAGE SQL RETURN a + 1")
+            error = refused(root, "DROP DATABASE full_one")
+            assert (error.sqlstate, error.diag.message_primary) == (
+                "55006",
+                'database "full_one" is being accessed by other users',
+            )
+        assert root.execute("DROP DATABASE full_one").statusmessage == "DROP_DATABASE"
+        root.execute("CREATE DATABASE full_one")
+        with in_process_server.connect(dbname="full_one") as inside:
+            assert refused(inside, "SELECT * FROM t").sqlstate == "42P01"
+            assert inside.execute("SELECT nspname FROM pg_namespace WHERE nspname = 's'").fetchall() == []
+            assert inside.execute("SELECT name FROM rw_catalog.rw_functions").fetchall() == []
+            inside.execute("CREATE TABLE t (other text)")
+        root.execute("DROP DATABASE full_one")
+        root.execute("CREATE TABLE still_here (k int); FLUSH; DROP TABLE still_here")

@@ -57,11 +57,78 @@ def test_a_query_larger_than_memory_spills(small_server: Server) -> None:
     assert max(spilled) > 10_000_000
 
 
+def test_so_does_an_aggregate(small_server: Server) -> None:
+    with small_server.connect() as own:
+        query = "SELECT count(*), max(n) FROM (SELECT v, count(*) AS n FROM big GROUP BY v) AS g"
+        assert rows(own, query) == [(1_500_000, 1)]
+
+
+@pytest.mark.long
+def test_so_does_a_sort(tmp_path: Path) -> None:
+    """Of 640 MB in 400, of which DuckDB's sort needs half at least."""
+    server = Server(tmp_path / "data", duckdb_memory="400MB")
+    try:
+        with server.connect() as own:
+            own.execute("CREATE TABLE larger (v varchar)")
+            own.execute("INSERT INTO larger SELECT repeat(md5(i::varchar), 4) FROM range(5000000) AS r (i)")
+            before = peak_mib(server)
+            assert rows(own, "SELECT count(*) FROM (SELECT v FROM larger ORDER BY v OFFSET 1000) AS s") == [
+                (4_999_000,)
+            ]
+            (last,) = rows(own, "SELECT v FROM larger ORDER BY v OFFSET 4999999")
+            assert [last] == rows(own, "SELECT max(v) FROM larger")
+            assert peak_mib(server) - before < 400
+    finally:
+        server.kill()
+
+
+def peak_mib(server: Server) -> int:
+    """The most memory that a server has had."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
+
 def test_a_query_beyond_that_fails_and_the_server_lives(small_server: Server) -> None:
     with small_server.connect() as own:
         error = refused(own, "SELECT string_agg(v || v, ',') = '' FROM big")  # one value cannot be spilled
         assert error.sqlstate == "53200", str(error)
+        assert (error.diag.message_detail or "").startswith("this query cannot run on Spark: ")
+        assert "--duckdb-memory" in (error.diag.message_hint or "")
         assert rows(own, "SELECT count(*) FROM big WHERE k < 10") == [(10,)]
+
+
+@pytest.fixture(scope="module")
+def tight_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with little memory, and little disk for what does not fit."""
+    limits = {"duckdb_memory": "200MB", "duckdb_spill": "8MB", "spark_cores": 2, "spark_memory_mib": 1024}
+    started = Server(tmp_path_factory.mktemp("tight") / "data", **limits)
+    with started.connect() as own:
+        own.execute("CREATE TABLE wide (k bigint, v varchar)")
+        for start in range(0, 1_200_000, 100_000):  # a write has no more memory than a query
+            rows_from = f"range({start}, {start + 100_000}) AS r (i)"
+            own.execute(f"INSERT INTO wide SELECT i, repeat(md5(i::varchar), 6) FROM {rows_from}")
+    yield started
+    started.kill()
+
+
+JOIN = "SELECT count(*) AS n FROM wide a JOIN wide b ON a.v = b.v"
+
+
+def test_the_spilled_has_a_limit(tight_server: Server) -> None:
+    with tight_server.connect() as own:
+        own.execute("SET query_mode = local")
+        assert refused(own, JOIN).sqlstate == "53200"
+        assert rows(own, "SELECT count(*) FROM wide WHERE k < 10") == [(10,)]
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_what_the_server_has_no_memory_for_goes_to_spark(tight_server: Server) -> None:
+    notices: list[str | None] = []
+    with tight_server.connect() as own:
+        own.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+        assert rows(own, JOIN) == [(1_200_000,)]
+        assert notices == ["the query needs more memory than the server has for it: it runs on Spark"]
 
 
 @pytest.fixture(scope="module")

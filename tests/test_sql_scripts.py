@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from postgres import Postgres
 from servers import Server
-from sql_scripts import DIFFERS, REFUSED, SCRIPTS, WORKS, Execute, extended, read, run, simple
+from sql_scripts import DIFFERS, REFUSED, SCRIPTS, WORKS, Execute, extended, read, refreshing, run, simple
 
 PAGE = Path(__file__).parent.parent / "docs" / "compatibility.md"
 
@@ -18,7 +19,8 @@ INTRODUCTION = """\
 
 What a RisingWave or PostgreSQL user types, and what becomes of it. Every line is proven: its name leads to the script
 that runs it and compares what it answers, by the simple and the extended protocol, and once more with every view filled
-and maintained on Spark. This page is written by [a test](../tests/test_sql_scripts.py) from those scripts.
+and maintained on Spark. Where it says so, PostgreSQL 15 runs the same script and answers the same. This page is written
+by [a test](../tests/test_sql_scripts.py) from those scripts.
 """
 
 _SIGNS = {WORKS: "works", DIFFERS: "**differs**", REFUSED: "refused"}
@@ -26,14 +28,39 @@ _SIGNS = {WORKS: "works", DIFFERS: "**differs**", REFUSED: "refused"}
 scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
-@pytest.mark.parametrize("protocol", [simple, extended], ids=["simple", "extended"])
-@scripts
+@pytest.mark.parametrize(
+    ("path", "protocol"),
+    [
+        pytest.param(
+            path,
+            protocol,
+            id=f"{path.stem}-{protocol.__name__}",
+            marks=[pytest.mark.long] if protocol.__name__ in read(path).long else [],
+        )
+        for path in SCRIPTS
+        for protocol in (simple, extended)
+    ],
+)
 def test_script(in_process_server: Server, path: Path, protocol: Callable[[psycopg.Connection[Any]], Execute]) -> None:
     with in_process_server.connect() as connection:
         run(path, protocol(connection))
 
 
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    started = Postgres()
+    yield started
+    started.stop()
+
+
+@pytest.mark.parametrize("path", [path for path in SCRIPTS if read(path).on_postgres], ids=lambda path: path.stem)
+def test_postgresql_answers_the_same(postgres: Postgres, path: Path) -> None:
+    with postgres.connect() as connection:
+        run(path, refreshing(connection, path))
+
+
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @scripts
 def test_script_with_views_on_spark(shared_server: Server, path: Path) -> None:
     with shared_server.connect() as connection:
@@ -50,12 +77,16 @@ def test_page_is_true(request: pytest.FixtureRequest) -> None:
     sections = (
         line
         for path in SCRIPTS
-        for line in (f"## {read(path).title}", "", "| what | | |", "|---|---|---|", *_rows(path), "")
+        for line in (f"## {read(path).title}", "", *_said(path), "| what | | |", "|---|---|---|", *_rows(path), "")
     )
     page = "\n".join([INTRODUCTION, *sections])
     if request.config.getoption("--update-golden"):
         PAGE.write_text(page)
     assert PAGE.read_text() == page
+
+
+def _said(path: Path) -> list[str]:
+    return ["PostgreSQL answers the same.", ""] if read(path).on_postgres else []
 
 
 def _rows(path: Path) -> list[str]:

@@ -226,15 +226,26 @@ SELECT relation_schema AS schemaname, relation_name AS tablename, name AS indexn
        pgf.pg_get_indexdef(id) AS indexdef
 FROM pgc._indexes WHERE database = pgf.session_database();
 
+-- The session's variables by PostgreSQL's spelling of their names, and its own that are no variables here.
 CREATE OR REPLACE VIEW pgc.pg_settings AS
-SELECT name, setting, NULL::VARCHAR AS unit, 'Preset Options' AS category, description AS short_desc,
-       NULL::VARCHAR AS extra_desc, 'user' AS context, 'string' AS vartype, 'default' AS source,
-       NULL::VARCHAR AS min_val, NULL::VARCHAR AS max_val, NULL::VARCHAR[] AS enumvals, setting AS boot_val,
-       setting AS reset_val, NULL::VARCHAR AS sourcefile, NULL::INTEGER AS sourceline, false AS pending_restart
-FROM pgc._settings;
+SELECT coalesce(known.name, r.name) AS name, coalesce(r.setting, known.setting) AS setting, NULL::VARCHAR AS unit,
+       'Preset Options' AS category, coalesce(r.description, known.description) AS short_desc,
+       NULL::VARCHAR AS extra_desc, coalesce(r.context, 'internal') AS context,
+       CASE WHEN coalesce(r.boot_val, known.setting) IN ('true', 'false', 'on', 'off') THEN 'bool' ELSE 'string' END AS vartype,
+       CASE WHEN r.setting IS DISTINCT FROM r.reset_val THEN 'session'
+            WHEN r.reset_val IS DISTINCT FROM r.boot_val THEN 'configuration file' ELSE 'default' END AS source,
+       NULL::VARCHAR AS min_val, NULL::VARCHAR AS max_val, NULL::VARCHAR[] AS enumvals,
+       coalesce(r.boot_val, known.setting) AS boot_val, coalesce(r.reset_val, known.setting) AS reset_val,
+       NULL::VARCHAR AS sourcefile, NULL::INTEGER AS sourceline, false AS pending_restart
+FROM (
+    SELECT s.* FROM (SELECT unnest(from_json(
+        coalesce(getvariable('pg_settings'), getvariable('pg_show_all_settings'), '[]')::VARCHAR, '[{
+        "name": "VARCHAR", "setting": "VARCHAR", "description": "VARCHAR", "context": "VARCHAR", "boot_val": "VARCHAR",
+        "reset_val": "VARCHAR"}]')) AS s)
+) AS r FULL JOIN pgc._settings AS known ON lower(known.name) = r.name;
 
 CREATE OR REPLACE MACRO pgf.pg_settings(settings) AS TABLE
-    SELECT * REPLACE (coalesce(settings[name], setting) AS setting) FROM pgc.pg_settings;
+    SELECT * REPLACE (coalesce(settings[lower(name)], setting) AS setting) FROM pgc.pg_settings;
 CREATE OR REPLACE MACRO pgf.pg_show_all_settings() AS TABLE FROM pgc.pg_settings;
 
 CREATE OR REPLACE VIEW pgc.pg_stat_user_tables AS

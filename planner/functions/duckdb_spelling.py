@@ -97,7 +97,7 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     new = node
     known = [type_of_part(part) for part in node.iter_expressions()]
     if isinstance(node, exp.Sub):
-        is_plain = _is_number(node.this) or _is_number(node.expression)
+        is_plain = _is_number(node.this) or _is_number(node.expression) or _is_untyped_aggregate(node)
         if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
             new = ours("subtract", node.this, node.expression)
     elif isinstance(node, exp.Mod):
@@ -108,8 +108,7 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             new = _product(node)
     elif isinstance(node, exp.Div):
         is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
-        # DuckDB does not know the type of an aggregate yet when it chooses a macro.
-        is_plain = is_plain or (type_ is None and node.find(exp.AggFunc) is not None)
+        is_plain = is_plain or _is_untyped_aggregate(node)
         # Without a type sqlglot writes the operator as it is; DuckDB's setting integer_division does the rest.
         new = (
             exp.Div(this=node.this, expression=node.expression)
@@ -119,6 +118,11 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     overflows = type_ is not None and (type_.is_integer or type_.name == "numeric")
     overflows = overflows and not (isinstance(node, exp.Neg) and _is_number(node.this))
     return _try(new, lenient and overflows) if new is not node or (lenient and overflows) else None
+
+
+def _is_untyped_aggregate(node: exp.Expr) -> bool:
+    """Whether no macro may be chosen by a type: DuckDB does not know that of an aggregate yet when it chooses."""
+    return sql_type(node.type) is None and node.find(exp.AggFunc) is not None
 
 
 def _product(node: exp.Mul) -> exp.Expr:

@@ -17,6 +17,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type, parse_type
 from planner.functions.functions import ALIASES, FUNCTIONS
+from planner.parse.literals import is_plain_interval, with_literals
 from planner.parse.rows import with_rows
 from planner.parse.tokens import syntax_error
 from planner.statements import Name
@@ -32,6 +33,15 @@ _KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")
 
 
+def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
+    """`date '2026-01-01'::text` casts a date to text; sqlglot reads the operators behind the literal first."""
+    literal = value
+    while not isinstance(literal, exp.Literal):
+        literal = literal.this
+    typed = exp.Cast(this=literal.copy(), to=to)
+    return typed if literal is value else literal.replace(typed).root()
+
+
 class Sparkwave(Postgres):
     """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written."""
 
@@ -43,6 +53,8 @@ class Sparkwave(Postgres):
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
         }
+
+        TYPE_LITERAL_PARSERS: ClassVar = dict.fromkeys(exp.DType, _typed_literal)
 
         # RisingWave's `w int AS v + 1`.
         WRAPPED_TRANSFORM_COLUMN_CONSTRAINT: ClassVar = False
@@ -85,9 +97,9 @@ class Sparkwave(Postgres):
             return version
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
-            """An interval with a clock is a cast of its text: sqlglot would drop the clock."""
+            """An interval with a clock, or `ago`, is a cast of its text: sqlglot would drop that."""
             following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
-            if following is None or following.token_type != TokenType.STRING or ":" not in following.text:
+            if following is None or following.token_type != TokenType.STRING or is_plain_interval(following.text):
                 return super()._parse_interval(*args, **options)
             self._advance(2)
             return exp.cast(exp.Literal.string(following.text), "interval")
@@ -103,7 +115,7 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
-        tree = with_rows(_with_parameters(sqlglot.parse_one(padded, read=Sparkwave), sql))
+        tree = with_literals(with_rows(_with_parameters(sqlglot.parse_one(padded, read=Sparkwave), sql)))
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:

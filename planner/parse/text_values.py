@@ -1,4 +1,4 @@
-"""Parameter values in text, as PostgreSQL's `*_in` functions read what drivers send.
+"""Values in text, as PostgreSQL's `*_in` functions read them: parameters, and literals that are cast.
 
 Dates that Python cannot hold (`infinity`, years before 1 or after 9999) come back as text for the engine to cast.
 """

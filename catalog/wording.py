@@ -1,0 +1,127 @@
+"""PostgreSQL's words for what DuckDB (1.5.5) says of values, types and queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from catalog import errors
+from catalog.errors import Error
+
+# DuckDB's names of types as PostgreSQL's errors have them.
+_TYPES = {
+    "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "SMALLINT": "smallint", "INTEGER": "integer",
+    "BIGINT": "bigint", "FLOAT": "real", "DOUBLE": "double precision", "BOOL": "boolean", "BOOLEAN": "boolean",
+    "VARCHAR": "character varying", "DATE": "date", "TIME": "time without time zone",
+    "TIMESTAMP": "timestamp without time zone", "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
+    "INTERVAL": "interval", "UUID": "uuid", "BLOB": "bytea", "JSON": "jsonb",
+}  # fmt: skip
+
+
+def _type(name: str) -> str:
+    return "numeric" if name.startswith("DECIMAL") else _TYPES.get(name, name.lower())
+
+
+def _text(found: re.Match[str]) -> Error:
+    text, to = found["text"], found["to"]
+    type_ = "uuid" if to == "INT128" else _type(to)
+    if type_ in ("smallint", "integer", "bigint") and re.fullmatch(r"\s*[+-]?\d+\s*", text):
+        return Error(f'value "{text}" is out of range for type {type_}', errors.NUMERIC_VALUE_OUT_OF_RANGE)
+    sqlstate = errors.INVALID_DATETIME_FORMAT if type_ == "interval" else errors.INVALID_TEXT_REPRESENTATION
+    return Error(f'invalid input syntax for type {type_}: "{text}"', sqlstate)
+
+
+def _numeric(found: re.Match[str]) -> Error:
+    precision, scale = int(found["precision"]), int(found["scale"])
+    digits = precision - scale
+    return Error(
+        "numeric field overflow",
+        errors.NUMERIC_VALUE_OUT_OF_RANGE,
+        detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
+        f"{f'10^{digits}' if digits else 1}.",
+    )
+
+
+def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
+    """An error whose message has groups of the match, types among them by PostgreSQL's names."""
+
+    def make(found: re.Match[str]) -> Error:
+        groups = {n: _type(v) if n.startswith("type") else v for n, v in found.groupdict().items() if v is not None}
+        return Error(template.format(**groups), sqlstate)
+
+    return make
+
+
+_INPUT = 'invalid input syntax for type {type}: "{text}"'
+_NAMED = r"(?P<type>[A-Z0-9]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
+
+_RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
+    (r"Could not convert string (?P<q>['\"])(?P<text>.*)(?P=q) to (?P<to>[A-Z0-9]+(?:\(\d+,\d+\))?)", _text),
+    (
+        rf"Type \S+ with value \S+ can't be cast because the value is out of range for the destination type {_NAMED}",
+        _says("{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    ),
+    (r"Casting value \"\S+\" to type DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\) failed", _numeric),
+    (
+        r"Type VARCHAR with value '(?P<text>.*)' can't be cast to the destination type \S*\[\]",
+        _says('malformed array literal: "{text}"', errors.INVALID_TEXT_REPRESENTATION),
+    ),
+    (r"invalid (?P<type>date|timestamp|time) field format: \"(?P<text>.*?)\"", _says(
+        _INPUT, errors.INVALID_DATETIME_FORMAT)),
+    (
+        r"(?:date|timestamp|time)(?:/time)? field value out of range: \"(?P<text>.*?)\"",
+        _says('date/time field value out of range: "{text}"', errors.DATETIME_FIELD_OVERFLOW),
+    ),
+    (
+        r"Overflow in \w+ of (?P<type>INT16|INT32|INT64)\b",
+        _says("{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    ),
+    (r"Malformed JSON at", _says("invalid input syntax for type json", errors.INVALID_TEXT_REPRESENTATION)),
+    (
+        r"Unimplemented type for cast \((?P<type>.+) -> (?P<type_to>.+?)\)",
+        _says("cannot cast type {type} to {type_to}", errors.CANNOT_COERCE),
+    ),
+    (
+        r"Macro \"?(?P<name>\w+)\"?\(\) does not support the supplied arguments",
+        _says("function {name} does not exist with these arguments", errors.UNDEFINED_FUNCTION),
+    ),
+    (r"Type with name (?P<name>\S+) does not exist", _says('type "{name}" does not exist', errors.UNDEFINED_OBJECT)),
+    (
+        r"More than one row returned by a subquery used as an expression",
+        _says("more than one row returned by a subquery used as an expression", errors.CARDINALITY_VIOLATION),
+    ),
+    (
+        r"Ambiguous reference to column name \"(?P<name>.*?)\"",
+        _says('column reference "{name}" is ambiguous', errors.AMBIGUOUS_COLUMN),
+    ),
+    (
+        r"Referenced table \"(?P<name>.*?)\" not found",
+        _says('missing FROM-clause entry for table "{name}"', errors.UNDEFINED_TABLE),
+    ),
+    (
+        r"column \"(?P<name>.*?)\" must appear in the GROUP BY clause or must be part of an aggregate function",
+        _says(
+            'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function',
+            errors.GROUPING_ERROR,
+        ),
+    ),
+    (r"WHERE clause cannot contain aggregates", _says(
+        "aggregate functions are not allowed in WHERE", errors.GROUPING_ERROR)),
+    (r"WHERE clause cannot contain window functions", _says(
+        "window functions are not allowed in WHERE", errors.WINDOWING_ERROR)),
+    (r"aggregate function calls cannot be nested", _says(
+        "aggregate function calls cannot be nested", errors.GROUPING_ERROR)),
+    (
+        r"Set operations can only apply to expressions with the same number of result columns",
+        _says("each query of a set operation must have the same number of columns", errors.SYNTAX_ERROR),
+    ),
+)  # fmt: skip
+
+
+def in_postgres_words(text: str) -> Error | None:
+    """The error that PostgreSQL raises for what a message of DuckDB says; None for other messages."""
+    for pattern, make in _RULES:
+        found = re.search(pattern, text)
+        if found is not None:
+            return make(found)
+    return None

@@ -1,0 +1,72 @@
+"""Text literals that are cast, as PostgreSQL reads them: refused in its words, and put as both engines read them.
+
+Of dates, times and intervals only what an engine would read in another way is changed; what it refuses, it tells.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from catalog.types import parse_type
+from planner.parse.text_values import decode_text
+
+_CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
+_DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
+_COMPACT = re.compile(r"\s*(\d{4})(\d{2})(\d{2})(?=\s*$|[T ])")
+
+
+def with_literals(tree: exp.Expr) -> exp.Expr:
+    """The tree, changed in place, with the text of each literal that is cast as the engines read it.
+
+    Raises Error 22P02 or 22003 for what is no value of the type.
+    """
+    for cast in tree.find_all(exp.Cast):
+        if cast.this.is_string:
+            text = _engine_text(cast.this.name, cast.to.sql(dialect="postgres").upper())
+            if text != cast.this.name:
+                cast.set("this", exp.Literal.string(text))
+    return tree
+
+
+def _engine_text(text: str, type_: str) -> str:
+    if type_ == "INTERVAL":
+        return interval_text(text)
+    if type_ in _DAYS:
+        return _COMPACT.sub(r"\1-\2-\3", text)
+    if type_ not in _CHECKED:
+        return text
+    value = decode_text(text, parse_type(type_.lower()))
+    if isinstance(value, bytes):
+        return f"\\x{value.hex()}"
+    return str(value).lower() if isinstance(value, bool) else text
+
+
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
+_ISO = re.compile(
+    rf"\s*P(?=.)(?:({_NUMBER})Y)?(?:({_NUMBER})M)?(?:({_NUMBER})W)?(?:({_NUMBER})D)?"
+    rf"(?:T(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?\s*"
+)
+_ISO_UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
+_YEARS = re.compile(r"^\s*([+-]?)(\d+)-(\d+)(?=\s|$)")
+_AGO = re.compile(r"\s+ago\s*$", re.IGNORECASE)
+# A number or a clock, whose sign `ago` turns.
+_SIGNED = re.compile(r"([+-]?)(?<![\d.:])((?:\d|\.\d)[\d.:]*)")
+
+
+def interval_text(text: str) -> str:
+    """An interval without what the engines do not read or misread: ISO 8601, years-months, and `ago`."""
+    iso = _ISO.fullmatch(text)
+    if iso is not None:
+        return " ".join(f"{n} {unit}" for n, unit in zip(iso.groups(), _ISO_UNITS, strict=True) if n) or text
+    text = _YEARS.sub(r"\1\2 years \1\3 months", text)
+    past = _AGO.sub("", text)
+    if past == text:
+        return text
+    return _SIGNED.sub(lambda match: f"{'' if match[1] == '-' else '-'}{match[2]}", past)
+
+
+def is_plain_interval(text: str) -> bool:
+    """Whether the text of an interval is all that sqlglot reads of one: numbers with units."""
+    return ":" not in text and interval_text(text) == text
