@@ -15,6 +15,15 @@ from dataclasses import dataclass, field
 from catalog import errors
 from catalog.errors import Error, canceled
 from catalog.lake import DISK_FULL, Cursor, DuckDBError, Lake, disk_full, rollback, translate
+from catalog.log_context import logged, note
+from catalog.metrics import (
+    ADVANCE_SECONDS,
+    BARRIER_FAILURES,
+    BARRIER_INTERVAL_SECONDS,
+    BARRIER_SECONDS,
+    EPOCH_ROWS,
+    VIEW_ROWS,
+)
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
 from executor.advance import Advance, Engine, View, bind_changes
@@ -162,18 +171,24 @@ class Coordinator:
             self.barrier_lock.release()
 
     def _run(self) -> None:
+        before: float | None = None
         while not self._stopping.is_set():
             self._wake.wait(self._interval_ms() / 1000)
             if self._stopping.is_set():
                 break
             self._wake.clear()
             started = time.monotonic()
+            if before is not None:
+                BARRIER_INTERVAL_SECONDS.observe(started - before)
+            before = started
             try:
                 changed = self.barrier()
+                BARRIER_SECONDS.labels("checkpoint" if changed else "idle").observe(time.monotonic() - started)
             except Exception as error:
                 changed = True
                 self._last_error = message_of(error)
                 logger.exception("barrier failed")
+                BARRIER_FAILURES.inc()
             if changed:
                 # At most one barrier an interval while changes keep coming; the first after an idle time is at once.
                 self._pause(started + self._interval_ms() / 1000)
@@ -230,6 +245,7 @@ class Coordinator:
         cursor = self._cursor
         # The clock may be set back; an epoch's time never is.
         epoch = Epoch(self._lake.snapshot(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
+        note(epoch=epoch.snapshot)
         advances: dict[int, Advance] = {}
         finishing = {handover.job_id for handover in handovers}
         catalog = self._store.catalog
@@ -239,7 +255,7 @@ class Coordinator:
             pending = {up: advances[up].changes for up in relation.upstreams if up in advances}
             tables = (up for up in (catalog.by_id[u] for u in relation.upstreams) if up.is_table)
             touched = any(feeds.has_changes(table, start.snapshot, epoch.snapshot) for table in tables)
-            with self._counting_failures(relation):
+            with logged(job_id=relation.id), self._counting_failures(relation):
                 view = self._plans.view(relation, catalog)
                 if not (touched or pending or view.plan.reads_now or relation.id in finishing):
                     continue
@@ -273,7 +289,9 @@ class Coordinator:
         if not changes.inputs:
             return None
         with self._engine_for(view, changes.rows) as engine:
-            advance = engine.advance(cursor, view, versions, changes)
+            EPOCH_ROWS.labels(engine.name).observe(changes.rows)
+            with ADVANCE_SECONDS.labels(engine.name).time():
+                advance = engine.advance(cursor, view, versions, changes)
         return advance if advance.has_changes else None
 
     @contextmanager
@@ -299,6 +317,7 @@ class Coordinator:
             # A full disk or a Spark that does not start says nothing about the view; it catches up afterwards.
             is_own = not error_of(error).sqlstate.startswith("53")
             count = self._failures[relation.id] = self._failures.get(relation.id, 0) + is_own
+            logger.warning("attempt %d of %d: %s", count, MAX_FAILURES, message_of(error))
             if count >= MAX_FAILURES:
                 logger.error("%s %s failed: %s", relation.kind, relation.qualified_name, error)
                 with self._store.change() as cursor:
@@ -322,6 +341,8 @@ class Coordinator:
                 group = self._store.catalog.steady_group(self._store.catalog.job_by_id[handover.job_id])
                 self._store.finish_job(cursor, handover.job_id, group)
         self._delivering = []
+        for job_id, advance in advances.items():
+            VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
         if shared:  # which views may read
             self._delivered = self._lake.snapshot(cursor)
             self._wake.set()

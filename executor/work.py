@@ -13,6 +13,7 @@ from pathlib import Path
 
 from catalog.errors import canceled
 from catalog.lake import Cursor, DuckDBError, Lake
+from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.store import AlreadyDone, Store
 from executor.advance import Changes, Engine, View
@@ -198,7 +199,8 @@ class Work:
                 self.check()
                 if self._controls != self._step.since:
                     raise ControlsChanged from error
-                logger.warning("job %d, attempt %d: %s", self.id, attempt, message_of(error))
+                logger.warning("attempt %d of %d: %s", attempt, ATTEMPTS, message_of(error))
+                STEP_RETRIES.inc()
                 if attempt == ATTEMPTS:
                     raise
                 with suppress(DuckDBError):  # where nothing can be written, not being able to say so is no news

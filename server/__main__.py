@@ -17,6 +17,8 @@ from catalog.errors import Error
 from server.config import Config, load_config
 from server.context import Context, open_context
 from server.dispatch import Client
+from server.logs import start_logging
+from server.metrics_server import MetricsServer
 from server.wire import WireServer
 
 logger = logging.getLogger("sparkwave")
@@ -27,7 +29,7 @@ def main() -> None:
     arguments = _parse_arguments()
     try:
         config, parameters = load_config(vars(arguments), os.environ, arguments.config)
-        logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        start_logging(config.log_level, config.log_format)
         serve(config, parameters)
     except Error as error:
         sys.exit("\n".join(f"sparkwave: {text}" for text in (error.message, error.hint) if text))
@@ -38,8 +40,11 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    metrics_address = config.metrics_address
     context = open_context(config, parameters)
+    metrics: MetricsServer | None = None
     try:
+        metrics = _serve_metrics(metrics_address, context)
         wire = _listen(config, context)
         threading.Thread(target=wire.serve_forever, name="wire", daemon=True).start()
         host, port = wire.server_address[:2]
@@ -51,7 +56,23 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
         wire.close_sessions()
         wire.server_close()
     finally:
+        if metrics is not None:
+            metrics.stop()
         context.close()
+
+
+def _serve_metrics(address: tuple[str, int] | None, context: Context) -> MetricsServer | None:
+    """Metrics are no reason not to serve SQL: an address that cannot be had is warned of."""
+    if address is None:
+        return None
+    try:
+        server = MetricsServer(address, context)
+    except OSError as error:
+        reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+        logger.warning("no metrics: cannot listen on %s:%d: %s; choose another with --metrics", *address, reason)
+        return None
+    logger.info("metrics are at http://%s:%d/metrics", *server.server_address[:2])
+    return server
 
 
 def _is_loopback(host: str) -> bool:
@@ -94,7 +115,9 @@ _HELP = {
     "spark_memory_mib": "memory of the default resource group, MiB",
     "duckdb_memory": "memory limit of the server's own queries, e.g. 4GB",
     "max_message_bytes": "largest message a client may send",
+    "metrics": "HOST:PORT where Prometheus may read metrics; empty for nowhere",
     "log_level": "DEBUG, INFO, WARNING or ERROR",
+    "log_format": "text or json",
     "tls": "off; optional: for clients that ask for it, if there is a certificate; required: for all",
     "tls_certificate": "PEM file with the server's certificate and those that lead to its authority",
     "tls_key": "PEM file with the certificate's key, if that is not in the same file",

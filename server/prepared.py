@@ -47,6 +47,34 @@ def places(statement: Statement) -> Iterator[None]:
         raise error from raw
 
 
+# What sort of statement metrics count it as; the rest changes the catalog.
+_KINDS: dict[type, str] = {
+    statements.Query: "select",
+    statements.Insert: "insert",
+    statements.Update: "update",
+    statements.Delete: "delete",
+    statements.Merge: "merge",
+    statements.Truncate: "delete",
+    statements.Copy: "copy",
+    statements.Explain: "explain",
+    statements.Transaction: "transaction",
+    **dict.fromkeys((statements.Show, statements.ShowCreate, statements.ShowVariable), "show"),
+    statements.SetVariable: "set",
+    **dict.fromkeys((statements.Prepare, statements.Execute, statements.Deallocate), "prepared"),
+    **dict.fromkeys(
+        (statements.DeclareCursor, statements.DeclareSubscriptionCursor, statements.Fetch, statements.CloseCursor),
+        "cursor",
+    ),
+    **dict.fromkeys(
+        (
+            statements.Flush, statements.Refresh, statements.Recover, statements.Wait, statements.CancelJobs,
+            statements.Kill, statements.Discard,
+        ),
+        "control",
+    ),
+}  # fmt: skip
+
+
 @dataclass
 class Prepared:
     """A statement and, once asked for, what it takes and returns. See `server.result.Prepared`.
@@ -63,6 +91,10 @@ class Prepared:
     @property
     def is_empty(self) -> bool:
         return isinstance(self.statement, statements.Empty)
+
+    @property
+    def kind(self) -> str:
+        return _KINDS.get(type(self.statement), "ddl")
 
     @functools.cached_property
     def parameters(self) -> tuple[Type, ...]:

@@ -26,7 +26,8 @@ class Server:
     def __init__(self, data: Path, environment: Mapping[str, str] | None = None, **options: object) -> None:
         self.data = data
         self.log_file = data.with_name(f"{data.name}.log")
-        given = {"listen": f"127.0.0.1:{free_port()}", "data": data, "spark_start": "on_demand", **options}
+        ports = {"listen": f"127.0.0.1:{free_port()}", "metrics": ""}
+        given = {**ports, "data": data, "spark_start": "on_demand", **options}
         self.address = str(given["listen"])
         self.port = int(self.address.rpartition(":")[2])
         self.process = launch(self.log_file, environment, **given)

@@ -15,6 +15,7 @@ LAYERS = ("catalog", "planner", "executor", "server")  # each may import itself 
 PLACES = {
     "buenavista": {"server/wire"},
     "duckdb": {"catalog/lake"},
+    "prometheus_client": {"catalog/metrics", "server/metrics", "server/metrics_server"},
     "pyspark": {f"executor/{name}" for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine")},
     "grpc": {"executor/endpoint", "executor/spark_engine"},
     "sqlglot": {"planner"},
