@@ -9,9 +9,10 @@ import re
 
 from catalog.sources import MASK, SECRET_OPTIONS
 
-# A literal in any of PostgreSQL's forms; without its end, to the end of the text.
+# A literal in any of PostgreSQL's forms, the second being one within another; without its end, to the end of the text.
 _LITERAL = r"""(?:
     [eE]'(?:[^'\\]|''|\\.)*(?:'|\Z)
+    | ''(?=[^',;)\s])[^']*''
     | (?:[uU]&)?'(?:[^']|'')*(?:'|\Z)
     | \$(?P<tag{n}>\w*)\$.*?(?:\$(?P=tag{n})\$|\Z)
 )"""

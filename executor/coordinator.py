@@ -303,7 +303,8 @@ class Coordinator:
             return
         catalog = self._store.catalog
         group = self._groups.get(catalog.steady_group(catalog.job_by_id[view.relation.id]))
-        with spark_engine(group, self._lake, f"epoch_{view.relation.id}") as engine:
+        job_id = view.relation.id
+        with self._groups.calls.watched(job_id, "epoch"), spark_engine(group, self._lake, f"epoch_{job_id}") as engine:
             yield engine
 
     @contextmanager

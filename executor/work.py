@@ -181,6 +181,11 @@ class Work:
                 self.store.set_job_waiting(cursor, self.id, reason)
             self._waiting = reason
 
+    def _waits_no_longer(self, reason: str) -> None:
+        """Take a reason back, if it is still the newest."""
+        if self._waiting == reason:
+            self.wait_because(None)
+
     def retrying(self, step: Callable[[], None], since: int | None = None) -> None:
         """Run a step until it succeeds, ATTEMPTS times at most. Raises what made the last one fail.
 
@@ -281,8 +286,10 @@ class Work:
         """An engine of the job's group, which a cancel reaches. `exchange` and `data` are as in SparkEngine."""
         self.check()
         name = f"{purpose}_{self.id}"
+        group = self.group()
         with (
-            spark_engine(self.group(), self.lake, name, data, exchange, self.check_step) as engine,
+            self._groups.calls.watched(self.id, purpose, self.wait_because, self._waits_no_longer),
+            spark_engine(group, self.lake, name, data, exchange, self.check_step) as engine,
             self._interruptible(engine.interrupt),
         ):
             yield engine

@@ -134,6 +134,7 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
         config.spark,
         lambda: int(parameter("serverless_backfill_provision_timeout")),
         lambda: int(parameter("serverless_backfill_linger")),
+        lambda: int(parameter("slow_spark_call_secs")),
     )
     groups = Groups(store, group_settings)
     coordinator = Coordinator(

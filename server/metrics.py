@@ -129,7 +129,7 @@ def _sessions(context: Context) -> Iterator[Metric]:
     states = Tally(backend.state for backend in context.activity.backends())
     rows = [((state,), states[state]) for state in ("active", "idle", "idle in transaction")]
     rows.append((("idle in transaction (aborted)",), states["idle in transaction (aborted)"]))
-    yield gauge("sparkwave_connections", "Connected clients by what their sessions do", ("state",), rows)
+    yield gauge("sparkwave_sessions", "Connected clients by what their sessions do", ("state",), rows)
 
 
 def _label(relation: Relation) -> Labels:

@@ -192,6 +192,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("streaming_duckdb_max_rows", "200000", integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
         Variable("backfill_engine", "spark", one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
         Variable("serving_cache_mib", "256", integer(0, 2**31), "Memory for copies of relations read often; 0: none"),
+        Variable("slow_spark_call_secs", "300", integer(0, 86400), "Seconds until a Spark call is warned of; 0: never"),
         Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
     )
 }  # fmt: skip
