@@ -318,7 +318,7 @@ class Coordinator:
             # A full disk or a Spark that does not start says nothing about the view; it catches up afterwards.
             is_own = not error_of(error).sqlstate.startswith("53")
             count = self._failures[relation.id] = self._failures.get(relation.id, 0) + is_own
-            logger.warning("attempt %d of %d: %s", count, MAX_FAILURES, message_of(error))
+            logger.warning("%s failed %d times in a row: %s", relation.qualified_name, count, message_of(error))
             if count >= MAX_FAILURES:
                 logger.error("%s %s failed: %s", relation.kind, relation.qualified_name, error)
                 with self._store.change() as cursor:

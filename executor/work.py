@@ -204,7 +204,7 @@ class Work:
                 self.check()
                 if self._controls != self._step.since:
                     raise ControlsChanged from error
-                logger.warning("attempt %d of %d: %s", attempt, ATTEMPTS, message_of(error))
+                logger.warning("attempt %d: %s", attempt, message_of(error))
                 STEP_RETRIES.inc()
                 if attempt == ATTEMPTS:
                     raise

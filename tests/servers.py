@@ -26,8 +26,7 @@ class Server:
     def __init__(self, data: Path, environment: Mapping[str, str] | None = None, **options: object) -> None:
         self.data = data
         self.log_file = data.with_name(f"{data.name}.log")
-        ports = {"listen": f"127.0.0.1:{free_port()}", "metrics": ""}
-        given = {**ports, "data": data, "spark_start": "on_demand", **options}
+        given = {"listen": f"127.0.0.1:{free_port()}", "data": data, "spark_start": "on_demand", **options}
         self.address = str(given["listen"])
         self.port = int(self.address.rpartition(":")[2])
         self.process = launch(self.log_file, environment, **given)
@@ -88,7 +87,8 @@ class Server:
 
 
 def launch(log_file: Path, environment: Mapping[str, str] | None = None, **options: object) -> subprocess.Popen[bytes]:
-    """Start `sparkwave serve` without waiting for anything."""
+    """Start `sparkwave serve` without waiting for anything; without metrics unless they are asked for."""
+    options = {"metrics": "", **options}
     arguments = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPARKWAVE_")}
     with open(log_file, "ab") as log:
