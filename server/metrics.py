@@ -28,10 +28,11 @@ from server.context import Context
 
 logger = logging.getLogger(__name__)
 
-# How long a scrape waits for the lake before it takes what was read the last time; and where there is no such, which is
-# less than Prometheus' scrape_timeout.
+# How long a scrape waits for the lake before it takes what was read the last time; and where there is nothing, or only
+# what is older than OLD_SECONDS, which is never shown. Prometheus' scrape_timeout is 10 s.
 PATIENCE_SECONDS = 2.0
-FIRST_PATIENCE_SECONDS = 8.0
+LONG_PATIENCE_SECONDS = 8.0
+OLD_SECONDS = 60.0
 # So many jobs, relations and sources at most have series of their own; those with the lowest ids.
 MOST_SERIES = 1000
 MOST_REASON = 120  # characters
@@ -88,15 +89,20 @@ class _Patient:
         self._read_at: float | None = None
 
     def get(self) -> tuple[list[Metric], float | None]:
-        """The newest result, and its age in seconds; none before the first."""
+        """The newest result unless it is old, and its age in seconds; no age before the first."""
         with self._lock:
             if not self._is_running:
                 self._is_running, self._done = True, threading.Event()
                 threading.Thread(target=self._run, args=(self._done,), name="metrics", daemon=True).start()
-            done, is_first = self._done, self._read_at is None
-        done.wait(FIRST_PATIENCE_SECONDS if is_first else PATIENCE_SECONDS)
+            done, age = self._done, self._age
+        done.wait(LONG_PATIENCE_SECONDS if age is None or age > OLD_SECONDS else PATIENCE_SECONDS)
         with self._lock:
-            return self._latest, None if self._read_at is None else time.monotonic() - self._read_at
+            age = self._age
+            return self._latest if age is not None and age <= OLD_SECONDS else [], age
+
+    @property
+    def _age(self) -> float | None:
+        return None if self._read_at is None else time.monotonic() - self._read_at
 
     def _run(self, done: threading.Event) -> None:
         try:

@@ -271,6 +271,10 @@ def test_a_slow_lake_holds_up_no_scrape(monkeypatch: pytest.MonkeyPatch) -> None
         assert stale == [first]
     assert 0.3 <= time.monotonic() - started < 5
     assert age is not None and age >= 0.3
+    monkeypatch.setattr(metrics, "OLD_SECONDS", 0.0)
+    monkeypatch.setattr(metrics, "LONG_PATIENCE_SECONDS", 0.1)
+    assert patient.get()[0] == []  # rather nothing than what was true long ago
+    monkeypatch.undo()
     is_free.set()
     assert wait_until(lambda: patient.get()[0] != [first], 5)
     assert len(reads) < 4  # one at a time
