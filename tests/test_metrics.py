@@ -21,12 +21,15 @@ from prometheus_client.metrics_core import Metric
 from scrapes import Scrape, scrape
 from servers import Server, free_port, refused, wait_until
 from test_backfill_status import add_job, add_slices, add_steps, cursor, lake  # noqa: F401
+from test_law import run
 
 from catalog.lake import Cursor
 from catalog.metrics import BACKFILL_BYTES, PerJob
 from server import metrics
 from server.__main__ import _serve_metrics
-from server.context import Context
+from server.config import Config
+from server.context import Context, open_context
+from server.dispatch import Client
 
 ROOT = Path(__file__).parent.parent
 DASHBOARD = ROOT / "deploy" / "grafana" / "sparkwave.json"
@@ -238,6 +241,42 @@ def test_time_left(cursor: Cursor) -> None:  # noqa: F811
     left = {labels["bound"]: value for labels, value in found}
     # 300 rows are left at 10 a second, of which some were read since the last step; with the time since, at 7.5.
     assert left == {"low": 20, "high": 40}
+
+
+def test_lag_while_barriers_wait(tmp_path: Path) -> None:
+    """What waits is a view and what reads it, not another; a scrape waits neither for barriers nor for commits."""
+    config = Config(data=tmp_path / "lake", spark_start="on_demand", metrics="")
+    context = open_context(config, {"backfill_engine": "auto"})
+    try:
+        client = Client(context, {"user": "root"})
+        for name in "tu":
+            run(client, f"CREATE TABLE {name} (a int PRIMARY KEY)")
+            run(client, f"CREATE MATERIALIZED VIEW {name}1 AS SELECT a + 1 AS b FROM {name}")
+        run(client, "CREATE MATERIALIZED VIEW t2 AS SELECT b + 1 AS c FROM t1")
+
+        def scraped(name: str) -> dict[str, float]:
+            found = families(iter(list(metrics.ServerCollector(context).collect())))
+            return {labels["job"].rpartition(".")[2]: value for labels, value in found[name]}
+
+        run(client, "FLUSH")
+        assert scraped("sparkwave_view_lag_seconds") == {"t1": 0, "t2": 0, "u1": 0}
+        with context.coordinator.barrier_lock:
+            run(client, "INSERT INTO t VALUES (1)")
+            time.sleep(0.3)
+            # As in a transaction that takes long to write.
+            with context.lake.exclusive(), context.lake.transaction(context.lake.cursor()) as writing:
+                writing.execute("UPDATE lake.sparkwave.jobs SET waiting = NULL")
+                lags = scraped("sparkwave_view_lag_seconds")
+        assert lags["t1"] == lags["t2"] >= 0.3
+        assert lags["u1"] == 0
+        run(client, "FLUSH")
+        assert scraped("sparkwave_view_lag_seconds") == {"t1": 0, "t2": 0, "u1": 0}
+        with context.store.change() as cursor:
+            context.store.fail_job(cursor, context.store.catalog.find("dev", "public", "u1").id, "it broke")
+        assert scraped("sparkwave_job_failed") == {"u1": 1}
+        assert set(scraped("sparkwave_view_lag_seconds")) == {"t1", "t2"}
+    finally:
+        context.close()
 
 
 def test_counts_of_gone_jobs_are_forgotten() -> None:
