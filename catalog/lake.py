@@ -21,6 +21,7 @@ import duckdb
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
 from catalog.storage import Lease, Storage, lock_directory
@@ -162,8 +163,9 @@ class Lake:
             try:
                 yield cursor
                 self._commit(cursor)
-            except BaseException:
+            except BaseException as error:
                 rollback(cursor)
+                _count_conflict(error)
                 for table in writes:
                     self._delete_unfinished_files(cursor, table)
                 raise
@@ -177,8 +179,9 @@ class Lake:
                 yield cursor
                 with self._commit_lock:
                     self._commit(cursor)
-            except BaseException:
+            except BaseException as error:
                 rollback(cursor)
+                _count_conflict(error)
                 for table in sorted(set(tables), key=_by_name):
                     self._delete_unfinished_files(cursor, table)
                 raise
@@ -190,9 +193,10 @@ class Lake:
         time_us = max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self.commit_time_us = time_us
-        with self._end_lock:
+        with self._end_lock, COMMIT_SECONDS.time():
             self._newest = None
             cursor.execute("COMMIT")
+        LAKE_COMMITS.inc()
         with self._committed:
             self.commits += 1
             self._committed.notify_all()
@@ -520,6 +524,11 @@ def is_passing(error: duckdb.Error) -> bool:
 def is_conflict(error: duckdb.Error) -> bool:
     """Whether a transaction has failed only because of what others have committed since it began."""
     return isinstance(error, duckdb.TransactionException) or is_passing(error)
+
+
+def _count_conflict(error: BaseException) -> None:
+    if isinstance(error, duckdb.Error) and is_conflict(error):
+        LAKE_CONFLICTS.inc()
 
 
 def _first_line(error: Exception) -> str:

@@ -27,6 +27,12 @@ def set_sizes(cursor: Cursor) -> None:
     cursor.execute(f"SET VARIABLE relation_sizes = ({_sizes(cursor)})")
 
 
+def relation_sizes(cursor: Cursor) -> dict[int, dict[str, int]]:
+    """By relation its `rows`, its `bytes`, and in `total` those with the state of its operators."""
+    row = cursor.execute(_sizes(cursor)).fetchone()
+    return (row[0] if row else None) or {}
+
+
 def _sizes(cursor: Cursor) -> str:
     """A query of one map, from a relation's id to its rows, bytes, and bytes with the state of its operators."""
     return f"""

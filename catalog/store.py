@@ -37,6 +37,7 @@ from catalog.model import (
 )
 from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
+from catalog.redaction import redact
 from catalog.row_history import is_kept
 from catalog.secrets import KEY_FILE, load_secrets, open_cipher
 from catalog.source_store import load_sources
@@ -411,7 +412,7 @@ class Store:
         cursor.execute(
             f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} "
             f"WHERE id = ? AND status IN ('{INITIAL}', '{CREATING}')",
-            [reason, job_id],
+            [reason and redact(reason), job_id],
         )
 
     def set_job_control(self, cursor: Cursor, job: Job) -> None:
@@ -549,7 +550,7 @@ class Store:
     def fail_job(self, cursor: Cursor, job_id: int, error: str) -> None:
         """A created relation cannot be maintained any more."""
         cursor.execute(
-            f"UPDATE {system_table('jobs')} SET status = '{FAILED}', error = ? WHERE id = ?", [error, job_id]
+            f"UPDATE {system_table('jobs')} SET status = '{FAILED}', error = ? WHERE id = ?", [redact(error), job_id]
         )
 
     def slices(self, cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int, int]]]:
@@ -581,6 +582,7 @@ class Store:
 
     def add_event(self, cursor: Cursor, event_type: str, job_id: int | None, info: Mapping[str, object]) -> None:
         """RisingWave's event log (proto/meta.proto, EventLog)."""
+        shown = {name: redact(value) if isinstance(value, str) else value for name, value in info.items()}
         cursor.execute(
-            f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(info)]
+            f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(shown)]
         )

@@ -7,13 +7,14 @@ either engine, reads it the same way. Nothing is written to the lake before `app
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from catalog.lake import Cursor, register_files
+from catalog.metrics import EngineName
 from catalog.model import Relation
 from catalog.names import LakeTable, quote
 from catalog.row_ids import RowIds
@@ -89,6 +90,11 @@ class Addition:
         """Delete what Spark has written and what did not become the lake's."""
         if self.directory is not None:
             delete_unused(self.directory, self.files if count >= MIN_FILE_ROWS else (), 2)
+
+
+def bytes_of(files: Iterable[str]) -> int:
+    """The size of some files."""
+    return sum(Path(file).stat().st_size for file in files)
 
 
 def delete_unused(directory: Path, used: Collection[str], levels: int) -> None:
@@ -179,6 +185,11 @@ class Fill:
     counts: tuple[int, ...]
 
     @property
+    def files(self) -> list[str]:
+        """What Spark has written."""
+        return [file for addition in self.additions for file in addition.files]
+
+    @property
     def tables(self) -> list[LakeTable]:
         """What `apply` writes."""
         return [addition.table for addition in self.additions]
@@ -227,6 +238,9 @@ class Changes:
 
 class Engine(Protocol):
     """Runs delta programs. Both engines read and leave the same temporary relations of the cursor."""
+
+    @property
+    def name(self) -> EngineName: ...
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """Compute a view's change. `versions` by input name.

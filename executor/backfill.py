@@ -17,6 +17,7 @@ from contextlib import closing, suppress
 from catalog import errors
 from catalog.errors import Error, canceled
 from catalog.lake import DuckDBError
+from catalog.log_context import logged
 from catalog.model import Job
 from catalog.store import Store
 from executor import merge, snapshot
@@ -85,7 +86,12 @@ class BackfillJob:
         self._work.controls_changed()
 
     def _run(self) -> None:
+        with logged(job_id=self.id):
+            self._create()
+
+    def _create(self) -> None:
         work = self._work
+        logger.info("creating %s %s", work.relation.kind, work.relation.qualified_name)
         try:
             if self._admit is not None:
                 self._admit(self, lambda: work.is_stopping)
@@ -178,7 +184,7 @@ class BackfillJob:
         if self._work.is_cancelled.is_set():
             self.error = canceled()
         else:
-            logger.error("job %d failed", self.id, exc_info=error)
+            logger.error("the job has failed", exc_info=error)
             self.error = error_of(error)
         while not self._work.is_shut_down.is_set():
             try:
@@ -186,7 +192,7 @@ class BackfillJob:
                 return
             except DuckDBError as full:
                 # Where the catalog cannot be written it cannot forget the job either.
-                logger.warning("job %d cannot be removed yet: %s", self.id, message_of(full))
+                logger.warning("the job cannot be removed yet: %s", message_of(full))
                 self._work.is_shut_down.wait(1)
 
     def _drop(self, reason: Error) -> None:

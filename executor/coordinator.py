@@ -15,6 +15,15 @@ from dataclasses import dataclass, field
 from catalog import errors
 from catalog.errors import Error, canceled
 from catalog.lake import DISK_FULL, Cursor, DuckDBError, Lake, disk_full, rollback, translate
+from catalog.log_context import logged, note
+from catalog.metrics import (
+    ADVANCE_SECONDS,
+    BARRIER_FAILURES,
+    BARRIER_INTERVAL_SECONDS,
+    BARRIER_SECONDS,
+    EPOCH_ROWS,
+    VIEW_ROWS,
+)
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
 from executor.advance import Advance, Engine, View, bind_changes
@@ -164,18 +173,24 @@ class Coordinator:
             self.barrier_lock.release()
 
     def _run(self) -> None:
+        before: float | None = None
         while not self._stopping.is_set():
             self._wake.wait(self._interval_ms() / 1000)
             if self._stopping.is_set():
                 break
             self._wake.clear()
             started = time.monotonic()
+            if before is not None:
+                BARRIER_INTERVAL_SECONDS.observe(started - before)
+            before = started
             try:
                 changed = self.barrier()
+                BARRIER_SECONDS.labels("checkpoint" if changed else "idle").observe(time.monotonic() - started)
             except Exception as error:
                 changed = True
                 self._last_error = message_of(error)
                 logger.exception("barrier failed")
+                BARRIER_FAILURES.inc()
             if changed:
                 # At most one barrier an interval while changes keep coming; the first after an idle time is at once.
                 self._pause(started + self._interval_ms() / 1000)
@@ -249,6 +264,7 @@ class Coordinator:
         cursor = self._cursor
         # The clock may be set back; an epoch's time never is.
         epoch = Epoch(self._lake.snapshot(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
+        note(epoch=epoch.snapshot)
         advances: dict[int, Advance] = {}
         pending: dict[int, str] = {}  # the changes of relations that this epoch has computed
         finishing = {handover.job_id for handover in handovers}
@@ -259,7 +275,7 @@ class Coordinator:
             start = self._start_of(relation, finishing)
             tables = (up for up in (catalog.by_id[u] for u in relation.upstreams) if up.is_table)
             touched = any(feeds.has_changes(table, start.snapshot, epoch.snapshot) for table in tables)
-            with self._counting_failures(relation):
+            with logged(job_id=relation.id), self._counting_failures(relation):
                 view = self._plans.view(relation, catalog)
                 has_pending = not pending.keys().isdisjoint(relation.upstreams)
                 if not (touched or has_pending or view.plan.reads_now or relation.id in finishing):
@@ -300,7 +316,9 @@ class Coordinator:
         if not changes.inputs:
             return None
         with self._engine_for(view, changes.rows) as engine:
-            advance = engine.advance(cursor, view, versions, changes)
+            EPOCH_ROWS.labels(engine.name).observe(changes.rows)
+            with ADVANCE_SECONDS.labels(engine.name).time():
+                advance = engine.advance(cursor, view, versions, changes)
         return advance if advance.has_changes else None
 
     @contextmanager
@@ -312,7 +330,8 @@ class Coordinator:
             return
         catalog = self._store.catalog
         group = self._groups.get(catalog.steady_group(catalog.job_by_id[view.relation.id]))
-        with spark_engine(group, self._lake, f"epoch_{view.relation.id}") as engine:
+        job_id = view.relation.id
+        with self._groups.calls.watched(job_id, "epoch"), spark_engine(group, self._lake, f"epoch_{job_id}") as engine:
             yield engine
 
     @contextmanager
@@ -326,6 +345,7 @@ class Coordinator:
             # A full disk or a Spark that does not start says nothing about the view; it catches up afterwards.
             is_own = not error_of(error).sqlstate.startswith("53")
             count = self._failures[relation.id] = self._failures.get(relation.id, 0) + is_own
+            logger.warning("%s failed %d times in a row: %s", relation.qualified_name, count, message_of(error))
             if count >= MAX_FAILURES:
                 logger.error("%s %s failed: %s", relation.kind, relation.qualified_name, error)
                 with self._store.change() as cursor:
@@ -358,6 +378,8 @@ class Coordinator:
             for item in replacements.values():
                 put(self._store, cursor, item)
         self._delivering = []
+        for job_id, advance in advances.items():
+            VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
         if shared:  # which views may read
             self._delivered = self._lake.snapshot(cursor)
             self._wake.set()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from catalog.lake import Cursor
+from catalog.metrics import EngineName
 from catalog.row_ids import NONE, RowIds
 from executor.advance import (
     Addition,
@@ -27,6 +28,8 @@ from planner.stream import StreamPlan
 
 class DuckDBEngine:
     """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
+
+    name: EngineName = "duckdb"
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         steps, outputs, read = _sql(view.plan, changes.inputs, changes.retracts)

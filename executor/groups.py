@@ -26,6 +26,8 @@ from catalog.store import Store
 from executor.applications import Application, Size
 from executor.endpoint import Ended, Endpoint, free_port
 from executor.keeper import BACKGROUND, NORMAL, end_orphan
+from executor.spark_calls import SparkCalls
+from executor.usage import Tree
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class GroupSettings:
     spark: Mapping[str, str] = field(default_factory=dict)
     timeout_s: Callable[[], float] = lambda: 60.0
     linger_s: Callable[[], float] = lambda: 0.0
+    slow_call_s: Callable[[], float] = lambda: 0.0
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ class Groups:
         self._groups: dict[int, Group] = {}
         self._closing = threading.Event()
         self._scratch = self._lake.directory / "scratch"
+        self.calls = SparkCalls(store, settings.slow_call_s)
         threading.Thread(target=self._watch, name="watch-groups", daemon=True).start()
 
     def _watch(self) -> None:
@@ -228,9 +232,14 @@ class Groups:
         group.endpoint.end()
         self._set_state(group, DESTROYED, None, reason)
 
+    def trees(self) -> list[Tree]:
+        """The processes of every group that has any."""
+        return [tree for group in list(self._groups.values()) if (tree := group.endpoint.tree) is not None]
+
     def close(self) -> None:
         """End all groups."""
         self._closing.set()
+        self.calls.stop()
         for starting in list(self._steady.values()):
             starting.join(10)
         for group in list(self._groups.values()):

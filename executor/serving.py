@@ -23,6 +23,7 @@ from queue import SimpleQueue
 import pyarrow as pa
 
 from catalog.lake import ROW_CHANGES, Change, Cursor, DuckDBError, changes_made, rollback
+from catalog.metrics import SERVING_HITS, SERVING_MISSES
 from catalog.model import Relation
 from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
 from catalog.row_history import ROW, is_kept, last_entries, row_history, table_number
@@ -138,6 +139,11 @@ class Serving:
 
         A query over them may still find that one is gone, and has to read the lake then.
         """
+        is_served = self._covers(relations)
+        (SERVING_HITS if is_served else SERVING_MISSES).inc()
+        return is_served
+
+    def _covers(self, relations: Collection[int]) -> bool:
         if not self._budget():
             if self._state.copies:
                 self._later(("drop",), self._clear)

@@ -13,9 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from catalog.lake import Cursor, register_files
+from catalog.log_context import in_this_context
+from catalog.metrics import BACKFILL_BYTES
 from catalog.row_ids import ALL, RowIds
 from catalog.store import Slice
-from executor.advance import delete_unused
+from executor.advance import bytes_of, delete_unused
 from executor.slicing import plan_slices
 from executor.spark_engine import Exchange, SparkEngine, file_rows
 from executor.work import Work
@@ -59,7 +61,8 @@ def _run_slices(
             if len(futures) >= CONCURRENT_SLICES:
                 futures = _rest(futures)
             controls = _hold_back(work, slice_)
-            futures.add(pool.submit(work.retrying, partial(_run_slice, work, fragment, slice_, is_only), controls))
+            run_slice = partial(_run_slice, work, fragment, slice_, is_only)
+            futures.add(pool.submit(in_this_context(work.retrying), run_slice, controls))
         while futures:
             futures = _rest(futures)
 
@@ -119,6 +122,7 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
         is_partial = fragment.end is not None and not is_only
         target = _directory(work, fragment, slice_, is_partial)
         files = engine.run_to_parquet(to_sql(query, SPARK), target, work.view.texts)
+    BACKFILL_BYTES.add(work.id, bytes_of(files), fragment.id)
     work.check()
     _commit_slice(work, cursor, fragment, slice_, [] if is_partial else files)
 
@@ -132,6 +136,7 @@ def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
         query = to_sql(merge_query(work.view.plan, fragment), SPARK)
         target = _directory(work, fragment, slice_, is_partial=False)
         files = engine.run_to_parquet(query, target, work.view.texts)
+    BACKFILL_BYTES.add(work.id, bytes_of(files), fragment.id)
     work.check()
     _commit_slice(work, cursor, fragment, slice_, files)
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from catalog.errors import Error
 from catalog.lake import DISK_FULL, Cursor, Lake, disk_full
+from catalog.metrics import EngineName
 from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal, quote
 from catalog.row_ids import ALL, NONE, RowIds
@@ -57,6 +58,10 @@ class SparkEngine:
     exchange: Exchange | None = None
     # Called before Spark is made to compute anything; raises to give up.
     check: Callable[[], None] = lambda: None
+
+    @property
+    def name(self) -> EngineName:
+        return "spark"
 
     def run_to_parquet(self, query: str, target: Path, texts: Iterable[str]) -> list[str]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from catalog.errors import canceled
 from catalog.lake import Cursor, DuckDBError, Lake
+from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.store import AlreadyDone, Store
 from executor.advance import Changes, Engine, View
@@ -181,6 +182,11 @@ class Work:
                 self.store.set_job_waiting(cursor, self.id, reason)
             self._waiting = reason
 
+    def _waits_no_longer(self, reason: str) -> None:
+        """Take a reason back, if it is still the newest."""
+        if self._waiting == reason:
+            self.wait_because(None)
+
     def retrying(self, step: Callable[[], None], since: int | None = None) -> None:
         """Run a step until it succeeds, ATTEMPTS times at most. Raises what made the last one fail.
 
@@ -199,7 +205,8 @@ class Work:
                 self.check()
                 if self._controls != self._step.since:
                     raise ControlsChanged from error
-                logger.warning("job %d, attempt %d: %s", self.id, attempt, message_of(error))
+                logger.warning("attempt %d: %s", attempt, message_of(error))
+                STEP_RETRIES.inc()
                 if attempt == ATTEMPTS:
                     raise
                 with suppress(DuckDBError):  # where nothing can be written, not being able to say so is no news
@@ -280,8 +287,10 @@ class Work:
         """An engine of the job's group, which a cancel reaches. `exchange` and `data` are as in SparkEngine."""
         self.check()
         name = f"{purpose}_{self.id}"
+        group = self.group()
         with (
-            spark_engine(self.group(), self.lake, name, data, exchange, self.check_step) as engine,
+            self._groups.calls.watched(self.id, purpose, self.wait_because, self._waits_no_longer),
+            spark_engine(group, self.lake, name, data, exchange, self.check_step) as engine,
             self._interruptible(engine.interrupt),
         ):
             yield engine

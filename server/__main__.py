@@ -19,6 +19,8 @@ from server import roles
 from server.config import Config, load_config
 from server.context import Context, open_context
 from server.dispatch import Client
+from server.logs import start_logging
+from server.metrics_server import MetricsServer
 from server.wire import WireServer
 
 logger = logging.getLogger("sparkwave")
@@ -29,7 +31,7 @@ def main() -> None:
     arguments = _parse_arguments()
     try:
         config, parameters = load_config(vars(arguments), os.environ, arguments.config)
-        logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        start_logging(config.log_level, config.log_format)
         serve(config, parameters)
     except Error as error:
         sys.exit("\n".join(f"sparkwave: {text}" for text in (error.message, error.hint) if text))
@@ -47,8 +49,11 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
 
 
 def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop: threading.Event) -> None:
+    metrics_address = config.metrics_address
     context = open_context(config, parameters, lease)
+    metrics: MetricsServer | None = None
     try:
+        metrics = _serve_metrics(metrics_address, context)
         wire = _listen(config, context)
         threading.Thread(target=wire.serve_forever, name="wire", daemon=True).start()
         host, port = wire.server_address[:2]
@@ -60,7 +65,23 @@ def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop
         wire.close_sessions()
         wire.server_close()
     finally:
+        if metrics is not None:
+            metrics.stop()
         context.close()
+
+
+def _serve_metrics(address: tuple[str, int] | None, context: Context) -> MetricsServer | None:
+    """Metrics are no reason not to serve SQL: an address that cannot be had is warned of."""
+    if address is None:
+        return None
+    try:
+        server = MetricsServer(address, context)
+    except OSError as error:
+        reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+        logger.warning("no metrics: cannot listen on %s:%d: %s; choose another with --metrics", *address, reason)
+        return None
+    logger.info("metrics are at http://%s:%d/metrics", *server.server_address[:2])
+    return server
 
 
 def _is_loopback(host: str) -> bool:
@@ -106,7 +127,9 @@ _HELP = {
     "duckdb_memory": "memory limit of the server's own queries, e.g. 4GB",
     "duckdb_spill": "most of what they write to disk beyond that, e.g. 50GB; by default 90 % of what is free",
     "max_message_bytes": "largest message a client may send",
+    "metrics": "HOST:PORT where Prometheus may read metrics; empty for nowhere",
     "log_level": "DEBUG, INFO, WARNING or ERROR",
+    "log_format": "text or json",
     "tls": "off; optional: for clients that ask for it, if there is a certificate; required: for all",
     "tls_certificate": "PEM file with the server's certificate and those that lead to its authority",
     "secret_key_file": "file with the key of stored secrets (default: secret.key in the data directory)",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.redaction import redact
 from catalog.users import User
 from planner.privileges import permission_denied
 from planner.statements import Kill
@@ -154,7 +155,7 @@ def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
         "wait_event_type": None if backend.state == "active" else "Client",
         "wait_event": None if backend.state == "active" else "ClientRead",
         "state": backend.state,
-        "query": backend.query,
+        "query": redact(backend.query),
     }
 
 

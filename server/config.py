@@ -25,15 +25,16 @@ SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16)
 class Config:
     """The server's configuration. Memory is in MiB.
 
-    `catalog` None is a file in `data`; several servers may be on another one (`server.roles`), and they and Spark's
-    nodes find the lake's files in `shared`. `spark_master` None runs Spark in processes of this machine. `spark_start`
-    is `eager` (with the server, in the background) or `on_demand`. `tls` says whether clients may (`optional`) or must
-    (`required`) encrypt; without a certificate they cannot. `secret_key_file` has the key of stored secrets, None for
-    one in the data directory. Only the file has the last three: resource groups beside `default`, SKUs beside the usual
-    ones, and settings of Spark itself.
+    `metrics` is where Prometheus may read, empty for nowhere. `catalog` None is a file in `data`; several servers may
+    be on another one (`server.roles`), and they and Spark's nodes find the lake's files in `shared`. `spark_master`
+    None runs Spark in processes of this machine. `spark_start` is `eager` (with the server, in the background) or
+    `on_demand`. `tls` says whether clients may (`optional`) or must (`required`) encrypt; without a certificate they
+    cannot. `secret_key_file` has the key of stored secrets, None for one in the data directory. Only the file has the
+    last three: resource groups beside `default`, SKUs beside the usual ones, and settings of Spark itself.
     """
 
     listen: str = "127.0.0.1:4566"
+    metrics: str = "127.0.0.1:1260"
     data: Path = Path(".sparkwave")
     catalog: str | None = None
     shared: Path | None = None
@@ -45,6 +46,7 @@ class Config:
     duckdb_spill: str | None = None
     max_message_bytes: int = 1 << 30
     log_level: str = "WARNING"
+    log_format: str = "text"
     tls: str = "optional"
     tls_certificate: Path | None = None
     tls_key: Path | None = None
@@ -93,10 +95,19 @@ class Config:
     @property
     def address(self) -> tuple[str, int]:
         """(host, port). Raises Error when `listen` is no such thing."""
-        host, _, port = self.listen.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
-            raise Error(f'"{self.listen}" is not an address; write HOST:PORT', errors.CONFIG_FILE_ERROR)
-        return host, int(port)
+        return _address(self.listen)
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """(host, port); None for no metrics. Raises Error when `metrics` is no such thing."""
+        return _address(self.metrics) if self.metrics else None
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise Error(f'"{text}" is not an address; write HOST:PORT', errors.CONFIG_FILE_ERROR)
+    return host, int(port)
 
 
 def load_config(
@@ -168,6 +179,7 @@ _CHOICES = {
     "spark_start": ("eager", "on_demand"),
     "tls": ("off", "optional", "required"),
     "log_level": ("DEBUG", "INFO", "WARNING", "ERROR"),
+    "log_format": ("text", "json"),
 }
 
 

@@ -27,6 +27,7 @@ from executor.retention import Retention
 from executor.serving import Serving
 from executor.sinks import Sinks
 from executor.sources.reader import Sources
+from executor.usage import Usage
 from executor.work import Settings
 from server.activity import Activity
 from server.config import Config
@@ -55,6 +56,7 @@ class Context:
     system_views: SystemViews
     plan_cache: PlanCache
     activity: Activity
+    usage: Usage
 
     def follow(self) -> None:
         """Take up what another server has committed, where this one only reads."""
@@ -72,6 +74,7 @@ class Context:
 
     def close(self) -> None:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
+        self.usage.stop()
         for work in self.background:
             work.stop()
         self.sources.stop()
@@ -154,6 +157,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         config.spark,
         lambda: int(parameter("serverless_backfill_provision_timeout")),
         lambda: int(parameter("serverless_backfill_linger")),
+        lambda: int(parameter("slow_spark_call_secs")),
     )
     groups = Groups(store, group_settings)
     coordinator = Coordinator(
@@ -190,12 +194,13 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
         config, lake, store, plans, groups, coordinator, jobs, background, sources, Outbox(store), serving, views,
-        PlanCache(), activity,
+        PlanCache(), activity, Usage(groups.trees),
     )  # fmt: skip
 
 
 def _start(context: Context) -> None:
     """Let what writes the lake begin."""
+    context.usage.start()
     context.groups.recover()
     context.jobs.recover()
     context.coordinator.start()

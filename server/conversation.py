@@ -7,6 +7,7 @@ docs, "Message Flow".
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from catalog.errors import (
     QUERY_CANCELED,
     Error,
 )
+from catalog.metrics import count_error, statement_seconds
 from server import messages as m
 from server.copy import CopyParser, copy_rows
 from server.copy_binary import BinaryCopyParser, binary_rows
@@ -119,6 +121,7 @@ class Conversation:
         self._session.fail()
         if error.sqlstate == ADMIN_SHUTDOWN:
             raise Fatal(error)
+        count_error(error)
         self._send(m.ERROR_RESPONSE, m.error_fields(error, "ERROR"))
         self._channel.flush()
 
@@ -256,12 +259,16 @@ class Conversation:
         if portal.statement.prepared.is_empty:
             self._send(m.EMPTY_QUERY_RESPONSE)
             return
-        if portal.result is None:
-            portal.result = self._session.execute(portal.statement.prepared, portal.values)
-            if describe and portal.result.columns is not None and portal.result.copy_out is None:
-                portal.format_codes = (int(portal.result.is_binary),)
-                self._describe(portal, portal.result.columns)
-        self._advance(portal, portal.result, limit)
+        started = time.perf_counter()
+        try:
+            if portal.result is None:
+                portal.result = self._session.execute(portal.statement.prepared, portal.values)
+                if describe and portal.result.columns is not None and portal.result.copy_out is None:
+                    portal.format_codes = (int(portal.result.is_binary),)
+                    self._describe(portal, portal.result.columns)
+            self._advance(portal, portal.result, limit)
+        finally:
+            statement_seconds(portal.statement.prepared.kind).observe(time.perf_counter() - started)
 
     def _advance(self, portal: Portal, result: Result, limit: int) -> None:
         if result.copy_in is not None:

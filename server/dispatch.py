@@ -46,7 +46,7 @@ from server.context import Context
 from server.literals import by_literal, prepare_lookup
 from server.plan_cache import parse, split
 from server.portal import Names
-from server.prepared import Places, Prepared, is_execute, shown
+from server.prepared import Places, Prepared, is_execute
 from server.result import Notice, Result
 from server.session import Session
 
@@ -188,7 +188,7 @@ class Client:
         assert isinstance(prepared, Prepared)
         self._session.context.follow()
         if self._session.backend is not None:
-            self._session.backend.begin(shown(prepared.statement, prepared.text))
+            self._session.backend.begin(prepared.text)
         with self._session.statement():
             return run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
 

@@ -14,7 +14,6 @@ from catalog.lake import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import statements
 from planner.batch.query import plan_arguments
-from planner.parse.secret import redacted
 from planner.parse.trees import locate
 from planner.statements import Statement
 from server import dml, portal, queries, show
@@ -30,10 +29,6 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
     statements.Explain: lambda statement: ("QUERY PLAN",),
     statements.CancelJobs: lambda statement: ("Id",),
 }
-
-
-# What has options of connectors.
-_WITH_OPTIONS = (statements.CreateTable, statements.CreateSource, statements.CreateSink, statements.Explain)
 
 
 class Places:
@@ -57,11 +52,32 @@ class Places:
         raise error from raw
 
 
-def shown(statement: Statement, text: str) -> str:
-    """The text of a statement as other sessions may see it."""
-    if isinstance(statement, statements.CreateSecret):
-        return redacted(text, is_secret=True)
-    return redacted(text) if isinstance(statement, _WITH_OPTIONS) else text
+# What sort of statement metrics count it as; the rest changes the catalog.
+_KINDS: dict[type, str] = {
+    statements.Query: "select",
+    statements.Insert: "insert",
+    statements.Update: "update",
+    statements.Delete: "delete",
+    statements.Merge: "merge",
+    statements.Truncate: "delete",
+    statements.Copy: "copy",
+    statements.Explain: "explain",
+    statements.Transaction: "transaction",
+    **dict.fromkeys((statements.Show, statements.ShowCreate, statements.ShowVariable), "show"),
+    statements.SetVariable: "set",
+    **dict.fromkeys((statements.Prepare, statements.Execute, statements.Deallocate), "prepared"),
+    **dict.fromkeys(
+        (statements.DeclareCursor, statements.DeclareSubscriptionCursor, statements.Fetch, statements.CloseCursor),
+        "cursor",
+    ),
+    **dict.fromkeys(
+        (
+            statements.Flush, statements.Refresh, statements.Recover, statements.Wait, statements.CancelJobs,
+            statements.Kill, statements.Discard,
+        ),
+        "control",
+    ),
+}  # fmt: skip
 
 
 @dataclass
@@ -80,6 +96,10 @@ class Prepared:
     @property
     def is_empty(self) -> bool:
         return isinstance(self.statement, statements.Empty)
+
+    @property
+    def kind(self) -> str:
+        return _KINDS.get(type(self.statement), "ddl")
 
     @functools.cached_property
     def parameters(self) -> tuple[Type, ...]:

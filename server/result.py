@@ -104,6 +104,10 @@ class Prepared(Protocol):
         """Whether there is no statement: only white space, comments or a semicolon."""
 
     @property
+    def kind(self) -> str:
+        """What sort of statement it is, one of a few words."""
+
+    @property
     def parameters(self) -> tuple[Type, ...]:
         """The types of $1, $2, …, given or inferred."""
 

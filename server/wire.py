@@ -27,6 +27,8 @@ from catalog.errors import (
     PROTOCOL_VIOLATION,
     Error,
 )
+from catalog.log_context import logged
+from catalog.metrics import CONNECTIONS, count_error
 from catalog.users import ROOT, User
 from server import messages as m
 from server.authentication import authenticate
@@ -152,7 +154,12 @@ class WireHandler(BuenaVistaHandler):
             raise Fatal(as_error(error)) from error
 
     def _serve(self, session: ClientSession) -> None:
+        with logged(session=self.process_id):
+            self._serve_session(session)
+
+    def _serve_session(self, session: ClientSession) -> None:
         self.session = session
+        CONNECTIONS.inc()
         session.attach(self.process_id, self.client_address[:2], self.terminate)
         conversation = Conversation(session, self)
         self.server.handlers[self.process_id] = self
@@ -245,6 +252,7 @@ class WireHandler(BuenaVistaHandler):
 
     def _say_goodbye(self, error: Error) -> None:
         """Send FATAL, and read on a little: closing with unread input resets the connection before it arrives."""
+        count_error(error)
         with suppress(Disconnected, OSError):
             self.write(m.frame(m.ERROR_RESPONSE, m.error_fields(error, "FATAL")))
             self.flush()

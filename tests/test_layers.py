@@ -17,6 +17,7 @@ PLACES = {
     "duckdb": {"catalog/lake"},
     "cryptography": {"catalog/secrets"},
     "confluent_kafka": {"executor/kafka_client"},
+    "prometheus_client": {"catalog/metrics", "server/metrics", "server/metrics_server"},
     "pyspark": {f"executor/{name}" for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine")},
     "grpc": {"executor/endpoint", "executor/spark_engine"},
     "sqlglot": {"planner"},

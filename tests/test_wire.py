@@ -52,6 +52,7 @@ class FakePrepared:
     parameters: tuple[Type, ...]
     columns: tuple[ResultColumn, ...] | None
     words: list[str]
+    kind: str = "select"
 
     @property
     def is_empty(self) -> bool:

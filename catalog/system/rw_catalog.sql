@@ -138,6 +138,7 @@ SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.s
             WHEN j.is_serverless AND j.waiting LIKE 'provisioning%' THEN 'PROVISIONING'
             WHEN j.rate_limit = 0 THEN 'PAUSED'
             WHEN j.waiting LIKE 'retrying%' THEN 'RETRYING'
+            WHEN j.waiting LIKE 'Spark has been running%' THEN 'RUNNING'
             WHEN j.waiting IS NOT NULL OR h.names IS NOT NULL THEN 'WAITING'
             ELSE 'RUNNING' END AS state
 FROM rwc._creating_jobs j

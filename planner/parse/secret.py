@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from catalog import errors
 from catalog.errors import Error
-from catalog.sources import MASK, SECRET_OPTIONS
 from planner.parse.options import parse_options
 from planner.parse.tokens import TokenReader
 from planner.statements import CreateSecret, DropSecret
@@ -42,16 +39,3 @@ def parse_drop_secret(reader: TokenReader) -> DropSecret:
     reader.accept("RESTRICT")
     reader.finish()
     return DropSecret(names, if_exists)
-
-
-_TEXT = r"(?:E?'(?:[^']|'')*'|\$\$.*?\$\$)"
-_SECRET_OPTION = re.compile(
-    rf"""([\w.'"]*(?:{"|".join(map(re.escape, SECRET_OPTIONS))})[\w.'"]*\s*=\s*){_TEXT}""", re.IGNORECASE | re.DOTALL
-)
-_VALUE = re.compile(rf"(\bAS\s+){_TEXT}", re.IGNORECASE | re.DOTALL)
-
-
-def redacted(sql: str, is_secret: bool = False) -> str:
-    """The text of a statement as it may be shown: without the values of secret options, or of CREATE SECRET its own."""
-    pattern = _VALUE if is_secret else _SECRET_OPTION
-    return pattern.sub(rf"\1'{MASK}'", sql)

@@ -7,7 +7,6 @@ import re
 from sqlglot import exp
 
 from planner.parse.options import parse_format, parse_options
-from planner.parse.secret import redacted
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.trees import parse_tree, query_of, text_before
 from planner.statements import CreateSink, Name
@@ -52,5 +51,5 @@ def parse_create_sink(reader: TokenReader) -> CreateSink:
     options = parse_options(reader) if reader.accept("WITH") else ()
     format_ = parse_format(reader)
     reader.finish()
-    definition = f"CREATE SINK {name.sql} {reader.sql[rest:end]}{redacted(reader.sql[end:])}".strip()
+    definition = f"CREATE SINK {name.sql} {reader.sql[rest:end]}{redact(reader.sql[end:])}".strip()
     return CreateSink(name, target, columns, source, query, options, format_, if_not_exists, definition, emits)

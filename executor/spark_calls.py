@@ -1,0 +1,117 @@
+"""Calls to Spark that take long are said: in the log, as an event, and by a creating job as the reason it stands still.
+
+Nothing ends them here: a group whose server has died is ended by `executor.groups`, what is only slow may still finish.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from catalog.lake import DuckDBError
+from catalog.log_context import logged
+from catalog.metrics import SLOW_SPARK_CALLS
+from catalog.store import Store
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+# How a reason begins; rw_backfill_status knows by it that the fragment still runs (catalog/system/rw_catalog.sql).
+RUNS_LONG = "Spark has been running"
+
+
+def _nothing(reason: str) -> None:
+    pass
+
+
+@dataclass(eq=False)
+class Call:
+    """A call in progress. `say` is told why the job stands still, again and again; `unsay` that it does no longer."""
+
+    job_id: int
+    step: str
+    say: Callable[[str], None]
+    unsay: Callable[[str], None]
+    started: float = field(default_factory=time.monotonic)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    next_warning_s: float = 0.0  # 0 before the first
+
+    @property
+    def age(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def reason(self) -> str:
+        return f"{RUNS_LONG} the {self.step} since {self.started_at:%H:%M:%S} UTC"
+
+
+class SparkCalls:
+    """Watches the calls that run, on a thread of its own. `limit_s` is how long one may take unsaid; 0 for ever."""
+
+    def __init__(self, store: Store, limit_s: Callable[[], float]) -> None:
+        self._store = store
+        self._limit_s = limit_s
+        self._calls: list[Call] = []
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        threading.Thread(target=self._watch, name="watch-spark-calls", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    @contextmanager
+    def watched(
+        self, job_id: int, step: str, say: Callable[[str], None] = _nothing, unsay: Callable[[str], None] = _nothing
+    ) -> Iterator[None]:
+        """While entered, Spark runs a step of a job."""
+        call = Call(job_id, step, say, unsay)
+        with self._lock:
+            self._calls.append(call)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls.remove(call)
+            if call.next_warning_s:
+                logger.info("the %s on Spark has ended after %.0f s", step, call.age)
+                unsay(call.reason)
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except Exception:
+                logger.exception("calls to Spark cannot be watched")
+
+    def look(self) -> None:
+        """Say what has been running for too long."""
+        limit_s = self._limit_s()
+        with self._lock:
+            slow = [call for call in self._calls if limit_s and call.age >= limit_s]
+            SLOW_SPARK_CALLS.set(len(slow))
+        for call in slow:
+            with logged(job_id=call.job_id):
+                self._report(call, limit_s)
+
+    def _report(self, call: Call, limit_s: float) -> None:
+        is_first, age = not call.next_warning_s, call.age
+        if age >= call.next_warning_s:
+            logger.warning("the %s on Spark has been running for %.0f s", call.step, age)
+            call.next_warning_s = max(2 * age, limit_s)
+        try:
+            if is_first:
+                with self._store.lake.transaction(self._store.lake.cursor()) as cursor:
+                    info = {"step": call.step, "seconds": round(age), "slow_spark_call_secs": limit_s}
+                    self._store.add_event(cursor, "SPARK_CALL_SLOW", call.job_id, info)
+            call.say(call.reason)
+        except DuckDBError:  # a full disk
+            logger.warning("that the %s is slow cannot be stored", call.step, exc_info=True)
+        with self._lock:
+            has_ended = call not in self._calls
+        if has_ended:  # meanwhile, and then what was said comes after what was unsaid
+            call.unsay(call.reason)

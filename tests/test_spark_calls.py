@@ -1,0 +1,99 @@
+"""A call to Spark that runs for too long is said, and no longer when it has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import Server, java_processes, rows, wait_until
+
+from catalog.lake import Lake
+from catalog.store import Store
+from executor.spark_calls import SparkCalls
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    lake = Lake(tmp_path / "lake")
+    yield Store(lake)
+    lake.close()
+
+
+def events(store: Store) -> list[Any]:
+    query = "SELECT job_id, info FROM lake.sparkwave.events WHERE event_type = 'SPARK_CALL_SLOW'"
+    return [(job_id, json.loads(info)) for job_id, info in store.lake.cursor().execute(query).fetchall()]
+
+
+def test_a_slow_call(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    said: list[str] = []
+    unsaid: list[str] = []
+    calls = SparkCalls(store, lambda: 0.2)
+    calls.stop()  # the test looks itself
+    with calls.watched(7, "slice", said.append, unsaid.append):
+        calls.look()
+        assert (said, caplog.messages, events(store)) == ([], [], [])
+        time.sleep(0.25)
+        calls.look()
+        calls.look()
+        # The reason again and again, since others may be said in between; the event once, the line seldom.
+        assert len(said) == 2 and set(said) == {said[0]}
+        assert said[0].startswith("Spark has been running the slice since ")
+        assert caplog.messages == ["the slice on Spark has been running for 0 s"]
+        assert events(store) == [(7, {"step": "slice", "seconds": 0, "slow_spark_call_secs": 0.2})]
+        time.sleep(0.5)
+        calls.look()
+        assert len(caplog.messages) == 2
+        assert unsaid == []
+    assert unsaid == [said[0]]
+    calls.look()
+    assert (len(said), len(events(store))) == (3, 1)
+
+
+def test_no_limit(store: Store) -> None:
+    said: list[str] = []
+    calls = SparkCalls(store, lambda: 0)
+    calls.stop()
+    with calls.watched(7, "slice", said.append):
+        time.sleep(0.05)
+        calls.look()
+    assert said == []
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_spark_that_hangs(tmp_path: Path) -> None:
+    """A backfill whose Spark is stopped says so where one looks, and nothing of it when it has gone on."""
+    server = Server(tmp_path / "data", spark_start="eager")
+    status = "SELECT state, reason FROM rw_catalog.rw_backfill_status"
+    try:
+        with server.connect() as session:
+            session.execute("ALTER SYSTEM SET slow_spark_call_secs = 2")
+            session.execute("ALTER SYSTEM SET backfill_slice_rows = 100000")
+            session.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
+            session.execute("INSERT INTO t SELECT i, i % 7 FROM range(1000000) AS r (i)")
+            session.execute("SET background_ddl = true")
+            session.execute("CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b")
+            done = "SELECT rows_done > 0 FROM rw_catalog.rw_backfill_status"
+            assert wait_until(lambda: rows(session, done) == [(True,)], 120)
+            [spark] = java_processes(server.data)
+            os.kill(spark, signal.SIGSTOP)
+            try:
+                assert wait_until(lambda: "Spark has been running" in str(rows(session, status)), 30)
+                [(state, reason)] = rows(session, status)
+                assert (state, reason[:33]) == ("RUNNING", "Spark has been running the slice ")
+                wanted = "SELECT info->>'step' FROM rw_catalog.rw_event_logs WHERE event_type = 'SPARK_CALL_SLOW'"
+                assert set(rows(session, wanted)) == {("slice",)}
+            finally:
+                os.kill(spark, signal.SIGCONT)
+            session.execute("WAIT")
+            assert rows(session, "SELECT sum(n) FROM v") == [(1_000_000,)]
+        assert "the slice on Spark has been running for" in server.log()
+        assert "[job_id=" in server.log()
+    finally:
+        server.kill()
