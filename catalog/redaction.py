@@ -24,7 +24,7 @@ _SECRET = re.compile(
     (?P<word>\bPASSWORD{_SPACE}+) {_LITERAL.format(n=1)}
     | (?P<secret>\bSECRET\b[^;']*?(?:\([^)]*\))?{_SPACE}*\bAS{_SPACE}+) {_LITERAL.format(n=2)}
     | (?P<option>[\w.-]*(?:{_WORDS})[\w.-]*["']?{_SPACE}*(?:=>?|:){_SPACE}*)
-      (?:{_LITERAL.format(n=3)} | "(?:[^"\\]|\\.)*"? | (?![\s$'"({{])[^\s,;)'"&}}]+)
+      (?:{_LITERAL.format(n=3)} | "(?:[^"\\]|\\.)*"? | (?![\s$'"({{]|secret\s)[^\s,;)'"&}}]+)
     | (?P<url>\b[a-z][a-z0-9+.-]*://[^\s/:@'"]*:)[^\s@/'"]+(?=@)
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,

@@ -14,8 +14,8 @@ from servers import Server, refused, rows
 from test_sources import wait_for
 
 from catalog.errors import Error
+from catalog.redaction import redact
 from catalog.secrets import KEY_FILE, open_cipher
-from planner.parse.secret import redacted
 from planner.parse.source import parse_connector
 from planner.parse.tokens import TokenReader
 
@@ -153,7 +153,7 @@ def test_the_key(tmp_path: Path) -> None:
     ],
 )
 def test_redaction(sql: str, expected: str) -> None:
-    assert redacted(sql) == expected
+    assert redact(sql) == expected
 
 
 def test_options_that_are_secrets() -> None:

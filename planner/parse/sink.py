@@ -6,6 +6,7 @@ import re
 
 from sqlglot import exp
 
+from catalog.redaction import redact
 from planner.parse.options import parse_format, parse_options
 from planner.parse.tokens import TokenReader, syntax_error
 from planner.parse.trees import parse_tree, query_of, text_before
