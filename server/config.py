@@ -24,13 +24,14 @@ SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16)
 class Config:
     """The server's configuration. Memory is in MiB.
 
-    `spark_master` None runs Spark in processes of this machine. `spark_start` is `eager` (with the server, in the
-    background) or `on_demand`. `tls` says whether clients may (`optional`) or must (`required`) encrypt; without a
-    certificate they cannot. Only the file has the last three: resource groups beside `default`, SKUs beside the
-    usual ones, and settings of Spark itself.
+    `dashboard` is where browsers find the dashboard, empty for none. `spark_master` None runs Spark in processes of
+    this machine. `spark_start` is `eager` (with the server, in the background) or `on_demand`. `tls` says whether
+    clients may (`optional`) or must (`required`) encrypt; without a certificate they cannot. Only the file has the last
+    three: resource groups beside `default`, SKUs beside the usual ones, and settings of Spark itself.
     """
 
     listen: str = "127.0.0.1:4566"
+    dashboard: str = "127.0.0.1:5691"
     data: Path = Path(".sparkwave")
     spark_master: str | None = None
     spark_start: str = "eager"
@@ -77,11 +78,13 @@ class Config:
 
     @property
     def address(self) -> tuple[str, int]:
-        """(host, port). Raises Error when `listen` is no such thing."""
-        host, _, port = self.listen.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
-            raise Error(f'"{self.listen}" is not an address; write HOST:PORT', errors.CONFIG_FILE_ERROR)
-        return host, int(port)
+        """(host, port). Raises Error F0000 when `listen` is no such thing."""
+        return _address(self.listen)
+
+    @property
+    def dashboard_address(self) -> tuple[str, int] | None:
+        """(host, port), None without a dashboard. Raises Error F0000 when `dashboard` is neither."""
+        return _address(self.dashboard) if self.dashboard else None
 
 
 def load_config(
@@ -108,6 +111,13 @@ def load_config(
     if unknown:
         raise Error(f'unknown setting "{unknown[0]}" in {file}', errors.CONFIG_FILE_ERROR)
     return Config(**values), parameters
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise Error(f'"{text}" is not an address; write HOST:PORT', errors.CONFIG_FILE_ERROR)
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:

@@ -8,7 +8,6 @@ and misreads NULL parameters. Only a client's own thread writes to its socket.
 from __future__ import annotations
 
 import io
-import ipaddress
 import itertools
 import logging
 import secrets
@@ -30,7 +29,7 @@ from catalog.errors import (
 )
 from catalog.users import ROOT, User
 from server import messages as m
-from server.authentication import authenticate
+from server.authentication import authenticate, is_this_machine
 from server.conversation import Conversation, Disconnected, Fatal, as_error
 from server.result import ClientSession
 from server.tls import ALPN
@@ -138,8 +137,7 @@ class WireHandler(BuenaVistaHandler):
     @property
     def is_local(self) -> bool:
         """Whether the client is on this machine."""
-        address = ipaddress.ip_address(self.client_address[0])
-        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+        return is_this_machine(self.client_address[0])
 
     def _first_byte(self) -> bytes:
         try:
