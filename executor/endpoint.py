@@ -18,6 +18,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from executor import keeper
 from executor.applications import Application, command, environment
+from executor.usage import Tree
 
 _ERROR = re.compile(r"error|exception|could not", re.IGNORECASE)
 # How long its processes may take to end before they are killed.
@@ -58,6 +59,12 @@ class Endpoint:
     @property
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def tree(self) -> Tree | None:
+        """Its processes; None when there are none."""
+        app, process = self._application, self._process
+        return Tree(app.name, process.pid, app.is_in_one_process) if process is not None and self.is_alive else None
 
     def wait_until_ready(self, deadline: float, check: Callable[[], None]) -> None:
         """Wait until it answers, which it does not before it has all its nodes.

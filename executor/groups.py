@@ -26,6 +26,7 @@ from catalog.store import Store
 from executor.applications import Application, Size
 from executor.endpoint import Ended, Endpoint, free_port
 from executor.keeper import BACKGROUND, NORMAL, end_orphan
+from executor.usage import Tree
 
 logger = logging.getLogger(__name__)
 
@@ -228,6 +229,10 @@ class Groups:
             reason = "it had died"
         group.endpoint.end()
         self._set_state(group, DESTROYED, None, reason)
+
+    def trees(self) -> list[Tree]:
+        """The processes of every group that has any."""
+        return [tree for group in list(self._groups.values()) if (tree := group.endpoint.tree) is not None]
 
     def close(self) -> None:
         """End all groups."""

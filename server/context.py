@@ -22,6 +22,7 @@ from executor.retention import Retention
 from executor.serving import Serving
 from executor.sinks import Sinks
 from executor.sources.reader import Sources
+from executor.usage import Usage
 from executor.work import Settings
 from server.activity import Activity
 from server.config import Config
@@ -49,6 +50,7 @@ class Context:
     system_views: SystemViews
     plan_cache: PlanCache
     activity: Activity
+    usage: Usage
 
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
@@ -56,6 +58,7 @@ class Context:
 
     def close(self) -> None:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
+        self.usage.stop()
         self.retention.stop()
         self.sources.stop()
         self.serving.stop()
@@ -166,9 +169,12 @@ def _start(config: Config, lake: Lake, store: Store) -> Context:
     views = SystemViews(store, activity)
     sources = Sources(store, Delivery(lambda: store.catalog), coordinator.notify)
     sources.start()
+    usage = Usage(groups.trees)
+    usage.start()
     return Context(
-        config, lake, store, plans, groups, coordinator, jobs, retention, sources, serving, views, PlanCache(), activity
-    )
+        config, lake, store, plans, groups, coordinator, jobs, retention, sources, serving, views, PlanCache(),
+        activity, usage,
+    )  # fmt: skip
 
 
 def _warm_up(groups: Groups) -> None:
