@@ -16,9 +16,9 @@ from servers import Server
 TOKEN = "X-Sparkwave-Token"
 
 
-def dashboard_url(server: Server) -> str:
-    """Where a server that has just started has its dashboard."""
-    return re.findall(r"dashboard on (\S+)", server.log())[-1]
+def dashboard_url(server: Server, host: str = "127.0.0.1") -> str:
+    """Where a server that has just started has its dashboard, by an address of this machine."""
+    return re.findall(r"dashboard on (\S+)", server.log())[-1].replace("0.0.0.0", host)
 
 
 @dataclass
@@ -40,13 +40,9 @@ class Browser:
 
     url: str
     tls: ssl.SSLContext | None = None
-    host: str | None = None  # where to connect, if not where the URL says
+    source: str = "127.0.0.1"  # the address that it comes from, if it is on this machine
     cookies: dict[str, str] = field(default_factory=dict)
     token: str = ""
-
-    @property
-    def origin(self) -> str:
-        return self.url
 
     def ask(self, method: str, path: str, body: object = None, **headers: str | None) -> Answer:
         place = urlsplit(self.url)
@@ -80,7 +76,7 @@ class Browser:
         """As the dashboard's own page asks, unless headers say otherwise."""
         own = {
             "Content_Type": "application/json",
-            "Origin": self.origin,
+            "Origin": self.url,
             "Sec_Fetch_Site": "same-origin",
             TOKEN.replace("-", "_"): self.token,
         }

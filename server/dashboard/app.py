@@ -173,7 +173,7 @@ async def _body(request: Request) -> dict[str, Any]:
             raise Refused(413, "the request is too large")
     try:
         found = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(400, "the request is no JSON") from error
     if not isinstance(found, dict):
         raise Refused(400, "the request is no JSON object")

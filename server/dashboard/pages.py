@@ -20,6 +20,7 @@ from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
 from catalog.names import DEFAULT_DATABASE, quote
 from catalog.types import BIGINT
+from executor.usage import Sample
 from server.context import Context
 from server.dispatch import Client
 
@@ -34,6 +35,7 @@ BACKFILLING = (
 FRESH_SECONDS = 0.7
 MOST_ANSWERS = 256
 TIMEOUT = "10s"
+POINT_SECONDS = 6
 
 Rows = list[dict[str, Any]]
 
@@ -49,13 +51,14 @@ class Reader:
 @dataclass(frozen=True)
 class Page:
     """Queries give the rows under each name: the `live` ones whenever it is looked at, the `settled` ones and `more`,
-    which is what is not a relation, when the catalog has changed. Where the settled rows of `only_with` are none, the
-    live ones are not asked for.
+    which is what is not a relation, when the catalog has changed. What is `measured` is no part of the lake. Where the
+    settled rows of `only_with` are none, the live ones are not asked for.
     """
 
     live: Mapping[str, str] = field(default_factory=dict)
     settled: Mapping[str, str] = field(default_factory=dict)
     more: Callable[[Context, Client, int | None], dict[str, Any]] = lambda context, client, id_: {}
+    measured: Callable[[Context], dict[str, Any]] = lambda context: {}
     only_with: str | None = None
     has_id: bool = False
 
@@ -129,7 +132,7 @@ class Pages:
                 answer.settled, answer.catalog = {**rows, **page.more(self._context, client, id_)}, catalog
             needed = page.only_with is None or answer.settled[page.only_with]
             live = {name: run(client, sql, *values) if needed else [] for name, sql in page.live.items()}
-            return {**answer.settled, **live}
+            return {**answer.settled, **live, **page.measured(self._context)}
 
 
 @dataclass
@@ -197,6 +200,21 @@ def _resources(context: Context, client: Client, id_: int | None) -> dict[str, A
     }
 
 
+def _usage(context: Context) -> dict[str, Any]:
+    """What every node has used in the last quarter of an hour: time, cores and bytes, on average or at most of each
+    `POINT_SECONDS`, so that a point stays what it is."""
+    found: dict[str, list[list[float]]] = {}
+    for name, samples in context.usage.history().items():
+        points: dict[int, list[Sample]] = {}
+        for sample in samples:
+            points.setdefault(int(sample.at // POINT_SECONDS), []).append(sample)
+        found[name] = [
+            [each[-1].at, round(sum(s.cores for s in each) / len(each), 3), max(s.memory_bytes for s in each)]
+            for each in points.values()
+        ]
+    return {"usage": found}
+
+
 _JOBS = (
     "SELECT job_id, schema_name, job_name, job_type, state, create_type, is_serverless_backfill, initialized_at, "
     "fresh_as_of, lag_ms, reason FROM rw_catalog.rw_job_status"
@@ -238,7 +256,8 @@ PAGES: dict[str, Page] = {
             "applications": "SELECT id, name, resource_group, is_serverless, state, replicas, cores, memory_bytes, "
             "started_at, ready_at, changed_at, reason FROM rw_catalog.rw_spark_applications "
             "WHERE state <> 'DESTROYED' OR changed_at > now() - interval '15 minutes' ORDER BY id DESC LIMIT 50",
-        }
+        },
+        measured=_usage,
     ),
     "events": Page(
         {

@@ -27,6 +27,8 @@ export function range(low, high) {
   return duration(low) === duration(high) ? duration(low) : `${duration(low)} – ${duration(high)}`;
 }
 
+export const cores = (number) => (number === 1 ? "1 core" : `${number} cores`);
+
 export const secondsSince = (text) => (Date.now() - Date.parse(text)) / 1000;
 export const ago = (text) => {
   const seconds = secondsSince(text);

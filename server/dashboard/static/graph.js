@@ -121,7 +121,7 @@ function drawMeter(status) {
     h("title", null, `Fragment ${status.fragment_id}: ${said}`),
     h("rect", { class: "track", y: "33", width: full, height: 6, rx: 3 }),
     h("rect", { class: "fill", y: "33", width: full, height: 6, rx: 3, style: { transform: `scaleX(${share})` } }),
-    h("text", { class: "said", y: "54" }, `${(share * 100).toFixed(0)} % `, cut(said, 30)),
+    h("text", { class: "status", y: "54" }, `${(share * 100).toFixed(0)} % `, cut(said, 30)),
   );
 }
 

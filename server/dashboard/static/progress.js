@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { ago, compact, count, duration, range } from "./format.js";
-import { bar, chip, tag } from "./parts.js";
+import { bar, chip, tag, toneOf } from "./parts.js";
 
 // The state of the whole is the first of these that a fragment is in.
 const ORDER = ["RETRYING", "RUNNING", "PAUSED", "PROVISIONING", "WAITING", "FINISHING", "CATCHING UP", "FINISHED"];
@@ -60,14 +60,14 @@ export function tags(job) {
     chip(job.state),
     job.isServerless ? tag("serverless") : null,
     job.group ? tag(job.group) : null,
-    job.limit !== null ? tag(`at most ${compact(job.limit)} rows/s`) : null,
+    job.limit > 0 ? tag(`at most ${compact(job.limit)} rows/s`) : null,
   );
 }
 
 /** Why it does not move; else what it does. One line either way. */
 export function reason(job) {
   if (job.reason) {
-    return h("p", { class: "reason stuck" }, h("strong", null, job.reason), job.since ? ` · since ${ago(job.since).replace(" ago", "")}` : null);
+    return h("p", { class: toneOf(job.state) === "busy" ? "reason busy" : "reason stuck" }, h("strong", null, job.reason), job.since ? ` · since ${ago(job.since).replace(" ago", "")}` : null);
   }
   const how = job.strategy === "SnapshotBackfill" ? "reads a snapshot" : "reads its tables on";
   const what = { "CATCHING UP": "applies what has changed meanwhile", FINISHING: "waits for the barrier that makes it visible" };

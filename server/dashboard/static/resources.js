@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { act } from "./api.js";
+import { cores } from "./format.js";
 import { code, section, table } from "./parts.js";
 
 const NUMBERS = [
@@ -44,7 +45,7 @@ function backfilling(values, data, app) {
             id: "serverless_backfill_sku", disabled: locked, "aria-describedby": "sku_help",
             onchange: (event) => set(app, "serverless_backfill_sku", event.target.value, event.target),
           },
-          data.skus.map((sku) => h("option", { key: sku.name, value: sku.name, selected: sku.name === values.get("serverless_backfill_sku") }, `${sku.name}: ${sku.cores} cores, ${sku.memory_mib / 1024} GiB`)),
+          data.skus.map((sku) => h("option", { key: sku.name, value: sku.name, selected: sku.name === values.get("serverless_backfill_sku") }, `${sku.name}: ${cores(sku.cores)}, ${sku.memory_mib / 1024} GiB`)),
         ),
         h("p", { id: "sku_help" }, "The configuration file can add sizes."),
       ),

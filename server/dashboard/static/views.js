@@ -47,7 +47,7 @@ export function viewPage(data) {
   return [
     h(
       "div",
-      { class: "card" },
+      { class: "card job" },
       h("span", { class: "tags" }, view ? stateOf(view) : null, h("span", { class: "tag" }, data.kind), h("span", { class: "muted" }, `owned by ${data.owner}`)),
       view ? h("p", { class: "reason" }, "Shows all that was committed up to ", h("strong", null, freshness(view)), ".") : null,
     ),
