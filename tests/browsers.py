@@ -46,14 +46,15 @@ class Browser:
 
     def ask(self, method: str, path: str, body: object = None, **headers: str | None) -> Answer:
         place = urlsplit(self.url)
-        host, port = self.host or place.hostname, place.port
-        assert host is not None
+        assert place.hostname is not None
+        source = (self.source, 0) if place.hostname.startswith("127.") else None
+        connection: http.client.HTTPConnection
         if self.tls is not None:
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                host, port, timeout=20, context=self.tls
+            connection = http.client.HTTPSConnection(
+                place.hostname, place.port, timeout=30, source_address=source, context=self.tls
             )
         else:
-            connection = http.client.HTTPConnection(host, port, timeout=20)
+            connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30, source_address=source)
         given = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
         if self.cookies:
             given["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())

@@ -464,7 +464,9 @@ def test_silent_clients_are_cut(root: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    "request_", [b"\0" * 100, b"GET / HTTP/1.1\r\nX: " + b"x" * 40000, b"GET / HTTP/9\r\n\r\n", b"\x16\x03\x01\x02\0"]
+    "request_",
+    [b"\0" * 100, b"GET / HTTP/1.1\r\nX: " + b"x" * 40000, b"GET / HTTP/9\r\n\r\n", b"\x16\x03\x01\x02\0"],
+    ids=["zeros", "header", "version", "TLS"],
 )
 def test_what_is_no_request(root: Browser, request_: bytes) -> None:
     with connections(root.url, 1) as (one,):
