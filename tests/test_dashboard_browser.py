@@ -14,11 +14,12 @@ from servers import Server, free_port, wait_until
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 expect = playwright.expect
+expect.set_options(timeout=30_000)
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
-ROWS = 3_000_000
-SECONDS = 60_000  # for what waits for Spark
+ROWS = 1_000_000
+SECONDS = 180_000  # for what waits for Spark
 pytestmark = [
     pytest.mark.long,
     pytest.mark.spark,
@@ -50,12 +51,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             "CREATE MATERIALIZED VIEW first_customers AS SELECT * FROM customers ORDER BY id LIMIT 10",
             "CREATE INDEX by_country ON customers (country)",
             "ALTER SYSTEM SET backfill_engine = spark",
-            "ALTER SYSTEM SET backfill_slice_rows = 100000",
+            "ALTER SYSTEM SET backfill_slice_rows = 20000",
             "ALTER SYSTEM SET max_concurrent_creating_streaming_jobs = 0",
+            "ALTER SYSTEM SET serverless_backfill_provision_timeout = 600",
         ):
             own.execute(sql)
     yield started
     started.kill()
+
+
+@pytest.fixture(autouse=True)
+def cleaned(server: Server) -> Iterator[None]:
+    """Whatever a test creates goes after it."""
+    jobs = "SELECT id, name FROM rw_catalog.rw_streaming_jobs"
+    with server.connect() as own:
+        before = own.execute(jobs).fetchall()
+        yield
+        for id_, name in set(own.execute(jobs).fetchall()) - set(before):
+            own.execute(f"CANCEL JOBS {id_}")
+            own.execute(f"DROP MATERIALIZED VIEW IF EXISTS {name}")
 
 
 class Watched:
@@ -83,7 +97,8 @@ def opened(chromium: Any, server: Server) -> Iterator[Any]:
     expect(watched.page.get_by_role("status").filter(has_text="Live")).to_be_visible(timeout=SECONDS)
     yield watched.page
     context.close()
-    assert not watched.complaints
+    # what is refused on purpose is no complaint
+    assert not [text for text in watched.complaints if "status of 400" not in text]
 
 
 @pytest.fixture
@@ -125,15 +140,13 @@ def share(page: Any, name: str) -> float:
 def test_jobs_move_and_are_cancelled(server: Server, opened: Any, photograph: Any) -> None:
     page = opened
     expect(page.get_by_role("heading", name="Nothing is being created")).to_be_visible()
-    job = backfill(server, "revenue", 100_000, ", cloud.serverless_backfill_enabled = false")
+    job = backfill(server, "revenue", 20_000, ", cloud.serverless_backfill_enabled = false")
     backfill(server, "waiting", 0)
     expect(card(page, "revenue")).to_be_visible(timeout=SECONDS)
-    assert wait_until(lambda: share(page, "revenue") > 0, 120)
-    assert wait_until(
-        lambda: "–" not in card(page, "revenue").get_by_role("term").locator("+ dd").all_inner_texts(), 120
-    )
+    assert wait_until(lambda: share(page, "revenue") > 0, 300)
+    assert wait_until(lambda: "–" not in card(page, "revenue").locator("dd").all_inner_texts(), 120)
     before, top = share(page, "revenue"), card(page, "revenue").bounding_box()
-    assert wait_until(lambda: share(page, "revenue") > before, 60)
+    assert wait_until(lambda: share(page, "revenue") > before, 120)
     assert card(page, "revenue").bounding_box() == top, "the layout has jumped"
     expect(card(page, "waiting")).to_contain_text("the rate limit is 0")
     photograph(page, "jobs")
@@ -158,7 +171,6 @@ def test_jobs_move_and_are_cancelled(server: Server, opened: Any, photograph: An
     expect(page.get_by_text("public.revenue is cancelled.")).to_be_visible(timeout=SECONDS)
     with server.connect() as own:
         assert own.execute("SELECT 1 FROM rw_catalog.rw_streaming_jobs WHERE id = %s", (job,)).fetchall() == []
-        own.execute("DROP MATERIALIZED VIEW waiting")
 
 
 def test_views_and_how_they_follow(server: Server, opened: Any, photograph: Any) -> None:
@@ -198,13 +210,13 @@ def test_resources_change_and_nodes_come_and_go(server: Server, opened: Any, pho
     page.wait_for_timeout(5000)  # what was said is gone
     photograph(page, "resources")
 
-    job = backfill(server, "on_its_own", 400_000, ", cloud.serverless_backfill_enabled = true")
+    job = backfill(server, "on_its_own", 20_000, ", cloud.serverless_backfill_enabled = true")
     page.get_by_role("link", name="Nodes").click()
     node = page.get_by_role("listitem").filter(has_text="risingwave-backfill-")
     expect(node).to_be_visible(timeout=SECONDS)
     expect(node).to_contain_text("running", timeout=SECONDS)
     expect(node.get_by_role("img", name="Cores used")).to_be_visible()
-    assert wait_until(lambda: re.search(r"Processor\s*[\d.]+ cores", node.inner_text()) is not None, 30)
+    assert wait_until(lambda: re.search(r"Processor\s*[\d.]+ of 1 core", node.inner_text()) is not None, 30)
     photograph(page, "nodes")
     with server.connect() as own:
         own.execute(f"CANCEL JOBS {job}")
