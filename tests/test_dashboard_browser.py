@@ -157,7 +157,7 @@ def test_jobs_move_and_are_cancelled(server: Server, opened: Any, photograph: An
     expect(plan).to_contain_text("HashJoin")
     expect(plan.locator(".box.reads")).to_have_count(2)
     expect(plan).to_contain_text(re.compile(r"\d+ %"))
-    fragments = page.get_by_role("region", name="Fragments")
+    fragments = page.get_by_role("region", name="Fragments", exact=True)
     expect(fragments).to_contain_text("public.orders")
     expect(page.get_by_label("The statement")).to_contain_text("CREATE MATERIALIZED VIEW revenue")
     photograph(page, "job", full=True)

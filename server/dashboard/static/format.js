@@ -21,10 +21,11 @@ export function duration(seconds) {
   return `${Math.floor(rounded / 86400)} days`;
 }
 
-/** "28–30 s", or one of them where they read the same. */
+/** "28–30 s", "15–19 min": as exactly as it is known, and never long. */
 export function range(low, high) {
-  if (high < 100) return Math.round(low) === Math.round(high) ? duration(low) : `${Math.round(low)}–${duration(high)}`;
-  return duration(low) === duration(high) ? duration(low) : `${duration(low)} – ${duration(high)}`;
+  const [unit, size, digits] = high < 100 ? ["s", 1, 0] : high < 6000 ? ["min", 60, 0] : high < 172800 ? ["h", 3600, 1] : ["days", 86400, 1];
+  const [from, to] = [(low / size).toFixed(digits), (high / size).toFixed(digits)];
+  return from === to ? `${to} ${unit}` : `${from}–${to} ${unit}`;
 }
 
 export const cores = (number) => (number === 1 ? "1 core" : `${number} cores`);

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { act } from "./api.js";
-import { ago, compact, count, range } from "./format.js";
+import { ago, compact, count, duration, range } from "./format.js";
 import { drawPlan } from "./graph.js";
 import { bar, chip, code, empty, listing, section, table } from "./parts.js";
 import { facts, meter, reason, summary, tags } from "./progress.js";
@@ -25,15 +25,13 @@ export function jobsPage(data, app) {
                 "li",
                 { key: view.id },
                 h("a", { href: `#/views/${view.id}` }, `${view.schema_name}.${view.name}`),
-                h("span", { class: "muted" }, `took ${range(...twice((Date.parse(view.created_at) - Date.parse(view.initialized_at)) / 1000))}, ${ago(view.created_at)}`),
+                h("span", { class: "muted" }, `took ${duration((Date.parse(view.created_at) - Date.parse(view.initialized_at)) / 1000)}, ${ago(view.created_at)}`),
               ),
             ),
           ),
         ),
   ];
 }
-
-const twice = (number) => [number, number];
 
 function card(job, mayCancel, app) {
   return h(
