@@ -27,7 +27,7 @@ demo: .venv/installed ## Load real flights data, create views on serverless Spar
 dbt: .venv/installed .venv-clients/installed ## Run the dbt project of examples/dbt on real flights data
 	@$(BIN)/python examples/run_dbt.py
 
-run: .venv/installed ## Serve on 127.0.0.1:4566 with data in ./.sparkwave
+run: .venv/installed ## Serve on 127.0.0.1:4566 with data in ./.sparkwave, the dashboard on 5691
 	@$(BIN)/sparkwave serve
 
 test: .venv/installed ## Run all tests but the long ones

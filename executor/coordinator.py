@@ -106,6 +106,11 @@ class Coordinator:
         """What every created view has applied, and is committed."""
         return self._epoch.snapshot
 
+    @property
+    def epoch(self) -> Epoch:
+        """The same with its time. Without changes it goes on too, about every `barrier_interval_ms`."""
+        return self._epoch
+
     def notify(self) -> None:
         """Something was committed to a table: a barrier is due."""
         self._wake.set()

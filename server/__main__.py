@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import ipaddress
 import logging
 import os
 import signal
@@ -12,16 +11,21 @@ import sys
 import threading
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from catalog.errors import Error
 from catalog.storage import Lease
 from server import roles
+from server.authentication import has_passwords, is_this_machine
 from server.config import Config, load_config
 from server.context import Context, open_context
 from server.dispatch import Client
 from server.logs import start_logging
 from server.metrics_server import MetricsServer
 from server.wire import WireServer
+
+if TYPE_CHECKING:
+    from server.dashboard.listener import Dashboard
 
 logger = logging.getLogger("sparkwave")
 
@@ -56,11 +60,14 @@ def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop
         metrics = _serve_metrics(metrics_address, context)
         wire = _listen(config, context)
         threading.Thread(target=wire.serve_forever, name="wire", daemon=True).start()
+        dashboard = _open_dashboard(config, context)
         host, port = wire.server_address[:2]
         print(f"sparkwave ready on {host}:{port}{' for reading' if context.lake.read_only else ''}", flush=True)
-        if not _is_loopback(str(host)) and not any(user.verifier for user in context.store.catalog.users.values()):
+        if not is_this_machine(str(host)) and not has_passwords(context.store.catalog.users):
             logger.warning("only this machine can connect before a user has a password: ALTER USER root PASSWORD '…'")
         stop.wait()
+        if dashboard is not None:
+            dashboard.close()
         wire.shutdown()
         wire.close_sessions()
         wire.server_close()
@@ -84,10 +91,6 @@ def _serve_metrics(address: tuple[str, int] | None, context: Context) -> Metrics
     return server
 
 
-def _is_loopback(host: str) -> bool:
-    return ipaddress.ip_address(host).is_loopback
-
-
 def _listen(config: Config, context: Context) -> WireServer:
     try:
         return WireServer(
@@ -101,6 +104,25 @@ def _listen(config: Config, context: Context) -> WireServer:
     except OSError as error:
         reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
         raise Error(f"cannot listen on {config.listen}: {reason}", hint="Choose another with --listen.") from error
+
+
+def _open_dashboard(config: Config, context: Context) -> Dashboard | None:
+    """The dashboard, if there is to be one. Clients are served without it when it cannot listen."""
+    address = config.dashboard_address
+    if address is None:
+        return None
+    from server.dashboard.listener import Dashboard  # takes a fifth of a second, for those only who want it
+
+    try:
+        dashboard = Dashboard(context, address)
+    except OSError as error:
+        reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+        logger.warning(
+            "no dashboard: cannot listen on %s: %s; choose another with --dashboard", config.dashboard, reason
+        )
+        return None
+    print(f"dashboard on {dashboard.url}", flush=True)
+    return dashboard
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -117,6 +139,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 _HELP = {
     "listen": "HOST:PORT to listen on",
+    "dashboard": "HOST:PORT of the dashboard for browsers; '' for none",
     "data": "directory of the lake and its catalog",
     "catalog": "connection string of a PostgreSQL that holds the catalog instead",
     "shared": "directory for the lake's files that all servers and Spark nodes see; with --catalog",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.model import CREATED, FAILED
 from catalog.redaction import redact
 from catalog.users import User
 from planner.privileges import permission_denied
@@ -242,6 +243,35 @@ def _serving_cache(session: Session) -> str:
     )
 
 
+# What rw_job_status calls the states of a job.
+_JOB_STATES = {CREATED: "FOLLOWING", FAILED: "FAILED"}
+
+
+def _job_status(session: Session) -> str:
+    catalog, epoch = session.context.store.catalog, session.context.coordinator.epoch
+    jobs = ((job, catalog.by_id[job.id]) for job in catalog.jobs if job.id in catalog.by_id)
+    return _as_json(
+        [
+            {
+                "job_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "job_name": relation.name,
+                "job_type": relation.kind,
+                "owner": relation.owner,
+                "state": _JOB_STATES.get(job.status, "CREATING"),
+                "resource_group": job.resource_group,
+                "create_type": "BACKGROUND" if job.is_background else "FOREGROUND",
+                "is_serverless_backfill": job.is_serverless,
+                "initialized_at": relation.initialized_at,
+                "fresh_as_of": datetime.fromtimestamp(epoch.time_us / 1e6, UTC) if job.status == CREATED else None,
+                "reason": job.error if job.status == FAILED else None,
+            }
+            for job, relation in jobs
+        ]
+    )
+
+
 def _process_id(session: Session) -> str:
     return str(session.backend.process_id) if session.backend else "0"
 
@@ -254,4 +284,5 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_show_all_settings": _settings,
     "pg_backend_pid": _process_id,
     "rw_serving_cache": _serving_cache,
+    "rw_job_status": _job_status,
 }

@@ -12,11 +12,12 @@ import base64
 import binascii
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import stringprep
 import struct
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -141,12 +142,22 @@ def challenge(client_first: bytes, verifier: Verifier, nonce: str) -> Challenge:
 
 
 def authenticate(channel: Channel, name: str, users: Mapping[str, User], is_local: bool) -> None:
-    """Find out whether the client is the user it says it is.
+    """Find out whether the client is the user it says it is, by an exchange of messages.
 
     Raises Error 28P01 for a wrong password, 28000 for a user who may not connect (from there).
     """
+    _admit(name, users, is_local, lambda stored: _exchange(channel, name, stored))
+
+
+def check_password(name: str, password: str, users: Mapping[str, User], is_local: bool) -> User:
+    """The same for a client that sends the password itself. Returns the user."""
+    return _admit(name, users, is_local, lambda stored: _compare(name, password, stored))
+
+
+def _admit(name: str, users: Mapping[str, User], is_local: bool, prove: Callable[[str | None], None]) -> User:
+    """The user, after it has proved to know its password where it needs one; of an unknown one proof is asked too."""
     user = users.get(name)
-    if not any(known.verifier for known in users.values()):
+    if not has_passwords(users):
         if not is_local:
             raise Error(
                 "connections from other machines are not allowed before a user has a password",
@@ -156,14 +167,40 @@ def authenticate(channel: Channel, name: str, users: Mapping[str, User], is_loca
         if user is None:
             raise Error(f'role "{name}" does not exist', INVALID_AUTHORIZATION)
     elif user is None or user.verifier or not is_local:
-        _exchange(channel, name, user.verifier if user and not _has_expired(user) else None)
+        prove(user.verifier if user and not has_expired(user) else None)
     assert user is not None
     if not user.can_login:
         raise Error(f'role "{name}" is not permitted to log in', INVALID_AUTHORIZATION)
+    return user
 
 
-def _has_expired(user: User) -> bool:
+def is_this_machine(address: str) -> bool:
+    """Whether an IP address is that of a client on this machine."""
+    parsed = ipaddress.ip_address(address)
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
+
+
+def has_passwords(users: Mapping[str, User]) -> bool:
+    """Whether anybody has a password."""
+    return any(user.verifier for user in users.values())
+
+
+def has_expired(user: User) -> bool:
+    """Whether the user's password counts no more."""
     return user.valid_until is not None and user.valid_until < datetime.now(UTC)
+
+
+def _compare(name: str, password: str, stored: str | None) -> None:
+    """Raises Error 28P01 unless it is the password; without a stored one none is, after the same work."""
+    verifier = read_verifier(stored) if stored else _mock(name)
+    assert verifier is not None
+    given = make_verifier(password, verifier.salt, verifier.iterations)
+    if not hmac.compare_digest(given.stored_key, verifier.stored_key) or not stored:
+        raise _wrong_password(name)
+
+
+def _wrong_password(name: str) -> Error:
+    return Error(f'password authentication failed for user "{name}"', INVALID_PASSWORD)
 
 
 def _exchange(channel: Channel, name: str, stored: str | None) -> None:
@@ -179,7 +216,7 @@ def _exchange(channel: Channel, name: str, stored: str | None) -> None:
     _send(channel, _SASL_CONTINUE, first.server_first.encode())
     answer = first.answer(_read(channel))
     if answer is None or not stored:
-        raise Error(f'password authentication failed for user "{name}"', INVALID_PASSWORD)
+        raise _wrong_password(name)
     _send(channel, _SASL_FINAL, answer.encode())
 
 

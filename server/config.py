@@ -25,16 +25,18 @@ SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16)
 class Config:
     """The server's configuration. Memory is in MiB.
 
-    `metrics` is where Prometheus may read, empty for nowhere. `catalog` None is a file in `data`; several servers may
-    be on another one (`server.roles`), and they and Spark's nodes find the lake's files in `shared`. `spark_master`
-    None runs Spark in processes of this machine. `spark_start` is `eager` (with the server, in the background) or
-    `on_demand`. `tls` says whether clients may (`optional`) or must (`required`) encrypt; without a certificate they
-    cannot. `secret_key_file` has the key of stored secrets, None for one in the data directory. Only the file has the
-    last three: resource groups beside `default`, SKUs beside the usual ones, and settings of Spark itself.
+    `metrics` is where Prometheus may read, `dashboard` where browsers find the dashboard; empty for nowhere.
+    `catalog` None is a file in `data`; several servers may be on another one (`server.roles`), and they and Spark's
+    nodes find the lake's files in `shared`. `spark_master` None runs Spark in processes of this machine.
+    `spark_start` is `eager` (with the server, in the background) or `on_demand`. `tls` says whether clients may
+    (`optional`) or must (`required`) encrypt; without a certificate they cannot. `secret_key_file` has the key of
+    stored secrets, None for one in the data directory. Only the file has the last three: resource groups beside
+    `default`, SKUs beside the usual ones, and settings of Spark itself.
     """
 
     listen: str = "127.0.0.1:4566"
     metrics: str = "127.0.0.1:1260"
+    dashboard: str = "127.0.0.1:5691"
     data: Path = Path(".sparkwave")
     catalog: str | None = None
     shared: Path | None = None
@@ -94,20 +96,18 @@ class Config:
 
     @property
     def address(self) -> tuple[str, int]:
-        """(host, port). Raises Error when `listen` is no such thing."""
+        """(host, port). Raises Error F0000 when `listen` is no such thing."""
         return _address(self.listen)
 
     @property
     def metrics_address(self) -> tuple[str, int] | None:
-        """(host, port); None for no metrics. Raises Error when `metrics` is no such thing."""
+        """(host, port), None without metrics. Raises Error F0000 when `metrics` is neither."""
         return _address(self.metrics) if self.metrics else None
 
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise Error(f'"{text}" is not an address; write HOST:PORT', errors.CONFIG_FILE_ERROR)
-    return host, int(port)
+    @property
+    def dashboard_address(self) -> tuple[str, int] | None:
+        """(host, port), None without a dashboard. Raises Error F0000 when `dashboard` is neither."""
+        return _address(self.dashboard) if self.dashboard else None
 
 
 def load_config(
@@ -134,6 +134,13 @@ def load_config(
     if unknown:
         raise Error(f'unknown setting "{unknown[0]}" in {file}', errors.CONFIG_FILE_ERROR)
     return Config(**values), parameters
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise Error(f'"{text}" is not an address; write HOST:PORT', errors.CONFIG_FILE_ERROR)
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.users import User
 from planner import statements
 from planner.statements import Statement
 from server import (
@@ -168,6 +169,11 @@ class Client:
     @property
     def names(self) -> Names:
         return self._session.names
+
+    @property
+    def user(self) -> User:
+        """Whose session it is. Raises Error 28000 when that user has been dropped."""
+        return self._session.user
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
         single = by_literal(sql)

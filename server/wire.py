@@ -7,7 +7,6 @@ and misreads NULL parameters. Only a client's own thread writes to its socket.
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
 import logging
 import secrets
@@ -31,7 +30,7 @@ from catalog.log_context import logged
 from catalog.metrics import CONNECTIONS, count_error
 from catalog.users import ROOT, User
 from server import messages as m
-from server.authentication import authenticate
+from server.authentication import authenticate, is_this_machine
 from server.conversation import Conversation, Fatal, as_error
 from server.result import ClientSession
 from server.stream import FLUSH_AT, Disconnected, Input, Output
@@ -115,8 +114,7 @@ class WireHandler(BuenaVistaHandler):
     @property
     def is_local(self) -> bool:
         """Whether the client is on this machine."""
-        address = ipaddress.ip_address(self.client_address[0])
-        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+        return is_this_machine(self.client_address[0])
 
     def _first_byte(self) -> bytes:
         try:

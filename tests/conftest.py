@@ -15,6 +15,7 @@ from servers import Server, without_spark
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files again")
+    parser.addoption("--screenshots", action="store_true", help="write the pictures of docs/dashboard.md again")
     parser.addoption("--postgres", action="store_true", help="have all servers keep their catalogs in a PostgreSQL")
 
 

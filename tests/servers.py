@@ -104,9 +104,9 @@ class Server:
 
 
 def launch(log_file: Path, environment: Mapping[str, str] | None = None, **options: object) -> subprocess.Popen[bytes]:
-    """Start `sparkwave serve` without waiting for anything; without metrics unless they are asked for."""
-    options = {"metrics": "", **options}
-    arguments = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    """Start `sparkwave serve` without waiting for anything; metrics and a dashboard only if the options have them."""
+    given = {"metrics": "", "dashboard": "", **options}
+    arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPARKWAVE_")}
     with open(log_file, "ab") as log:
         return subprocess.Popen(

@@ -21,6 +21,8 @@ PLACES = {
     "pyspark": {f"executor/{name}" for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine")},
     "grpc": {"executor/endpoint", "executor/spark_engine"},
     "sqlglot": {"planner"},
+    "starlette": {"server/dashboard/app", "server/dashboard/guard"},
+    "uvicorn": {"server/dashboard/listener"},
 }
 
 # What would make planning impure: clocks, processes, sockets, files.
