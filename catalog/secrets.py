@@ -6,6 +6,7 @@ that is sealed can be opened again. CREATE SECRET's values and secret options of
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,7 +66,7 @@ def open_cipher(file: Path) -> Cipher:
 
 
 def _make_key(file: Path) -> None:
-    written = file.with_name(f".{file.name}")
+    written = file.with_name(f".{file.name}.{os.getpid()}")
     written.unlink(missing_ok=True)
     try:
         descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -73,7 +74,9 @@ def _make_key(file: Path) -> None:
             opened.write(Fernet.generate_key() + b"\n")
             opened.flush()
             os.fsync(descriptor)
-        os.replace(written, file)
+        with contextlib.suppress(FileExistsError):  # another server was faster
+            os.link(written, file)
+        written.unlink()
     except OSError as error:
         raise Error(f"cannot write {file}: {error.strerror}", errors.CONFIG_FILE_ERROR) from error
 
