@@ -54,9 +54,13 @@ def at_epoch(session: Session, environment: Environment, epoch: int) -> Environm
 
 def _absent(cursor: Cursor, catalog: Catalog, snapshot: int) -> frozenset[int]:
     """The relations of a catalog, by id, that a job had not filled at a snapshot, or had with rows that are gone."""
-    rows = cursor.execute(
-        f"SELECT id, lake_schema, lake_name FROM {at_version(system_table('relations'), snapshot)} WHERE created"
-    ).fetchall()
+    relations = at_version(system_table("relations"), snapshot)
+    try:
+        rows = cursor.execute(f"SELECT id, lake_schema, lake_name FROM {relations} WHERE created").fetchall()
+    except DuckDBError as error:
+        if "lake_schema" not in str(error):
+            raise
+        rows = []  # the snapshot is of a server before this one, which did not note that
     filled = {id_: LakeTable(schema, name) for id_, schema, name in rows}
     return frozenset(r.id for r in catalog.relations if r.is_streaming and filled.get(r.id) != r.lake_table)
 

@@ -93,13 +93,11 @@ def remains(context: Context, job: int) -> list[Path]:
 
 
 DEATHS = [(strategy, group) for strategy in FILLS for group in ("default", "serverless")]
-QUICK = {("no_shuffle", "default")}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("strategy", "group"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.long) for case in DEATHS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("strategy", "group"), DEATHS)
 def test_death_of_the_application(tmp_path: Path, strategy: str, group: str) -> None:
     """Another application goes on from the cursor; what was finished stays, and only one node is listed for each."""
     parameters = {"serverless_backfill_enabled": "true", "serverless_backfill_sku": "1c2g", "backfill_engine": "spark"}

@@ -144,7 +144,7 @@ def test_combined_operators(tmp_path: Path) -> None:
 
 
 def test_law_on_duckdb(tmp_path: Path) -> None:
-    obey_many(tmp_path / "lake", range(4))
+    obey_many(tmp_path / "lake", range(2))
 
 
 @pytest.mark.long
@@ -154,7 +154,8 @@ def test_law_on_duckdb_at_length(tmp_path: Path, start: int) -> None:
     obey_many(tmp_path / "lake", range(start, start + 20))
 
 
-@pytest.mark.parametrize("engine", [pytest.param("auto", marks=pytest.mark.long), "spark"])
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["auto", "spark"])
 @pytest.mark.spark
 def test_law_on_spark(tmp_path: Path, engine: str) -> None:
     """Backfills on Spark in slices of a few rows; epochs on DuckDB (auto) or on Spark."""

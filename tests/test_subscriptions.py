@@ -232,7 +232,7 @@ def test_names_and_dependents(session: Connection) -> None:
         ("INSERT INTO s VALUES (1)", "42809"),
         ("CREATE MATERIALIZED VIEW x AS SELECT * FROM s", "42P01"),
         ("DROP SUBSCRIPTION nothing", "42704"),
-        ("DECLARE x SUBSCRIPTION CURSOR FOR nothing", "42P01"),
+        ("DECLARE x SUBSCRIPTION CURSOR FOR nothing", "42704"),
         ("DECLARE x SUBSCRIPTION CURSOR FOR t", "42809"),
         ("DECLARE x SUBSCRIPTION CURSOR FOR s SINCE 1", "22023"),
         ("DECLARE x SUBSCRIPTION CURSOR FOR s SINCE 99999999999999", "22023"),

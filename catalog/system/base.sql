@@ -118,8 +118,8 @@ CREATE OR REPLACE MACRO pgf.quote_ident(s) AS
 CREATE OR REPLACE MACRO pgf._identifiers(s) AS
     list_transform(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".\s]+'),
                    lambda p: if(p LIKE '"%', replace(p[2:-2], '""', '"'), lower(p)));
-CREATE OR REPLACE MACRO pgf.parse_ident(s) AS
-    if(s IS NULL OR regexp_full_match(s, '\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*)(\s*\.\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*))*\s*'),
+CREATE OR REPLACE MACRO pgf.parse_ident(s, strict := true) AS
+    if(s IS NULL OR NOT strict OR regexp_full_match(s, '\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*)(\s*\.\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*))*\s*'),
        pgf._identifiers(s), error('string is not a valid identifier: "' || s || '"'));
 CREATE OR REPLACE MACRO pgf.quote_literal(s) AS '''' || replace(s::VARCHAR, '''', '''''') || '''';
 CREATE OR REPLACE MACRO pgf.quote_nullable(s) AS coalesce('''' || replace(s::VARCHAR, '''', '''''') || '''', 'NULL');
