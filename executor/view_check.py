@@ -75,7 +75,7 @@ def _difference(cursor: Cursor, stored: str, computed: str, columns: Sequence[st
         )
     same = " AND ".join(_is_close(column) if column in floats else _is_same(column) for column in columns)
     parts = []
-    for side, other, words in (("too_many", "too_few", "should not be there"), ("too_few", "too_many", "missing")):
+    for side, other, words in (("too_many", "too_few", "unexpected"), ("too_few", "too_many", "missing")):
         where = f"WHERE NOT EXISTS (SELECT 1 FROM {other} b WHERE {same})" if not floats.isdisjoint(columns) else ""
         counted = cursor.execute(f"SELECT count(*), any_value(a)::VARCHAR FROM {side} a {where}").fetchone()
         assert counted is not None
