@@ -41,8 +41,9 @@ class Lake:
         memory_limit: str | None = None,
         lease: Lease | None = None,
         spill_limit: str | None = None,
+        read_only: bool = False,
     ) -> None:
-        """Open or create it; only for reading while a lease is another server's.
+        """Open or create it; only for reading if asked, or while a lease is another server's.
 
         Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read.
         """
@@ -52,7 +53,7 @@ class Lake:
         self.staging_path = storage.staging_path
         self.spill_path = self.directory / "spill"
         self.lease = lease
-        self.read_only = lease is not None and not lease.is_held
+        self.read_only = read_only or (lease is not None and not lease.is_held)
         self._lock_file = lock_directory(self.directory)
         self._commit_lock = threading.RLock()
         self._end_lock = threading.Lock()  # held while a COMMIT runs

@@ -53,6 +53,11 @@ class Storage:
         return (self.shared or self.directory).absolute() / "staging"
 
     @property
+    def catalog_file(self) -> Path:
+        """Where the catalog is without a PostgreSQL."""
+        return self.directory.absolute() / "catalog.ducklake"
+
+    @property
     def name(self) -> str:
         """What messages call it: without a password."""
         if self.catalog is None:
@@ -63,7 +68,7 @@ class Storage:
     def target(self, read_only: bool) -> str:
         """What DuckDB attaches."""
         if self.catalog is None:
-            return f"ducklake:{self.directory.absolute() / 'catalog.ducklake'}"
+            return f"ducklake:{self.catalog_file}"
         name = _READER if read_only else _WRITER
         return f"ducklake:postgres:{make_conninfo(self.catalog, application_name=name)}"
 

@@ -1,4 +1,4 @@
-"""The command line: `sparkwave serve`. Wiring only."""
+"""The command line: `sparkwave serve` and `sparkwave check`. Wiring only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catalog import errors
 from catalog.errors import Error
 from catalog.storage import Lease
+from executor.check import check_directory
 from server import roles
 from server.authentication import has_passwords, is_this_machine
 from server.config import Config, load_config
@@ -34,11 +36,27 @@ def main() -> None:
     """Run a command; exit 1 with one clear line when it cannot."""
     arguments = _parse_arguments()
     try:
-        config, parameters = load_config(vars(arguments), os.environ, arguments.config)
+        config, parameters = load_config(vars(arguments), os.environ, getattr(arguments, "config", None))
         start_logging(config.log_level, config.log_format)
+        if arguments.command == "check":
+            sys.exit(check(config, arguments.views))
         serve(config, parameters)
     except Error as error:
         sys.exit("\n".join(f"sparkwave: {text}" for text in (error.message, error.hint) if text))
+
+
+def check(config: Config, views: bool) -> int:
+    """Say what is wrong with a data directory. Returns 1 if anything is. Raises Error when it cannot look."""
+    if config.catalog is not None:
+        raise Error("a catalog in a PostgreSQL cannot be checked", errors.FEATURE_NOT_SUPPORTED)
+    report = check_directory(config.data, views, config.duckdb_memory)
+    for finding in report.findings:
+        print(finding)
+    for reason in report.skipped:
+        print(f"not compared: {reason}")
+    compared = f", {report.views} views and indexes compared with their queries" if views else ""
+    print(f"{report.files} files, {report.relations} relations{compared}: {len(report.findings) or 'no'} findings")
+    return 1 if report.findings else 0
 
 
 def serve(config: Config, parameters: dict[str, str]) -> None:
@@ -134,6 +152,9 @@ def _parse_arguments() -> argparse.Namespace:
         default = f" (default {field.default})" if field.default is not None else ""
         name = field.name.replace("_", "-")
         serve_parser.add_argument(f"--{name}", help=f"{_HELP[field.name]}{default}", metavar=name.upper())
+    check_parser = commands.add_parser("check", help="say what is wrong with a data directory that no server holds")
+    check_parser.add_argument("--data", help=f"{_HELP['data']} (default {Config.data})", metavar="DATA")
+    check_parser.add_argument("--views", action="store_true", help="compute every view anew and compare")
     return parser.parse_args()
 
 

@@ -1,0 +1,85 @@
+"""Verifying a data directory that no server holds. Nothing in it is changed."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from catalog import errors
+from catalog.check import check_files, check_references, is_current, known_files
+from catalog.errors import Error
+from catalog.lake import DuckDBError, Lake, translate
+from catalog.secrets import KEY_FILE
+from catalog.storage import Storage
+from catalog.store import Store
+from executor.plans import Plans
+from executor.view_check import ViewCheck, check_view
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was looked at, and what is wrong. `skipped` are views that were not compared, with the reason."""
+
+    files: int
+    relations: int
+    views: int
+    findings: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+def check_directory(directory: Path, views: bool, memory_limit: str | None = None) -> Report:
+    """Look for what is wrong with a data directory; with `views` also whether they are what their queries give.
+
+    Raises Error 55006 while a server holds it, F0000 if there is no catalog in it or another version's, XX001 if that
+    cannot be opened.
+    """
+    if not Storage(directory).catalog_file.exists():
+        raise Error(f'there is no catalog in the directory "{directory.absolute()}"', errors.CONFIG_FILE_ERROR)
+    lake = Lake(Storage(directory), memory_limit, read_only=True)
+    try:
+        return _check(lake, views)
+    finally:
+        lake.close()
+
+
+def _check(lake: Lake, views: bool) -> Report:
+    cursor = lake.cursor()
+    if not is_current(cursor):
+        raise Error(
+            f"the catalog of {lake.storage.name} is another version's",
+            errors.CONFIG_FILE_ERROR,
+            hint="Use the version that has served it last.",
+        )
+    files = known_files(lake, cursor)
+    findings = list(check_files(lake, cursor, files))
+    try:
+        with tempfile.TemporaryDirectory() as scratch:  # secrets stay sealed, so any key will do
+            store = Store(lake, Path(scratch) / KEY_FILE)
+        findings += check_references(store, cursor)
+    except DuckDBError as error:  # Sparkwave's own relations have files too
+        findings.append(f"the catalog's relations cannot be read: {translate(error).message}")
+        return Report(len(files), 0, 0, tuple(findings), ())
+    checked = _check_views(store) if views else []
+    findings += [finding for view in checked for finding in view.findings]
+    skipped = tuple(f"{view.name}: {view.skipped}" for view in checked if view.skipped)
+    compared = len(checked) - len(skipped)
+    return Report(len(files), len(store.catalog.relations), compared, tuple(findings), skipped)
+
+
+def _check_views(store: Store) -> list[ViewCheck]:
+    plans, checked = Plans(), []
+    catalog = store.catalog
+    for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
+        if relation.is_sink:
+            continue
+        cursor = store.lake.cursor()  # whose temporary relations go with it
+        try:
+            checked.append(check_view(store, cursor, plans, relation))
+        except (Error, DuckDBError) as error:
+            reason = error.message if isinstance(error, Error) else translate(error).message
+            finding = f"{relation.kind} {relation.qualified_name}: it cannot be computed: {reason}"
+            checked.append(ViewCheck(relation.qualified_name, (finding,)))
+        finally:
+            cursor.close()
+    return checked

@@ -1,0 +1,94 @@
+"""Whether what a view stores is what its query gives, computed anew from the tables.
+
+A view has applied the stored epoch, so it is compared with its query over the tables at the epoch's snapshot and time,
+and over other views as they are now: those change in checkpoints only, together with the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.lake import Cursor
+from catalog.model import CREATED, Epoch, Relation
+from catalog.names import quote
+from catalog.store import Store
+from executor.advance import View, set_times
+from executor.plans import Plans
+from executor.versions import rows_at
+from planner.backfill import first_rows
+from planner.functions.emit import DUCKDB, to_sql
+
+# Sums of floating-point numbers depend on the order of the rows, so they may differ by so large a part.
+_CLOSE = 1e-9
+_FLOATS = ("DOUBLE", "FLOAT")
+
+
+@dataclass(frozen=True)
+class ViewCheck:
+    """What became of a view: what is wrong with it, and why it was not compared, if it was not."""
+
+    name: str
+    findings: tuple[str, ...] = ()
+    skipped: str | None = None
+
+
+def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -> ViewCheck:
+    """Compare a view or an index, and the states of its operators, with its query. Raises DuckDB's errors."""
+    name = f"{relation.kind} {relation.qualified_name}"
+    status = store.catalog.job_by_id[relation.id].status
+    if status != CREATED:
+        return ViewCheck(name, skipped=f"its job is {status}")
+    view = plans.view(relation, store.catalog)
+    if view.plan.looked_up:
+        return ViewCheck(name, skipped="the rows of a temporal join depend on when its changes came")
+    _compute_inputs(cursor, view, store.epoch(cursor), store.lake.snapshot(cursor))
+    floats = {c.name for c in relation.stored if c.type.duckdb() in _FLOATS}
+    floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.duckdb() in _FLOATS}
+    findings = []
+    for number, item in enumerate(first_rows(view.plan)):
+        rows = f"check_{number}"
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {rows} AS {to_sql(item.query, DUCKDB)}")
+        if item.target:
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.target}_state AS FROM {rows}")
+        what = f"{name}: state {item.target}" if item.target else name
+        difference = _difference(cursor, view.table_of(item.target).sql, rows, item.columns, floats)
+        findings += [f"{what}: {difference}"] if difference else []
+    return ViewCheck(name, tuple(findings))
+
+
+def _compute_inputs(cursor: Cursor, view: View, epoch: Epoch, newest: int) -> None:
+    set_times(cursor, (epoch.time_us, epoch.time_us))
+    for scan in view.plan.scans:
+        query = rows_at(scan, epoch.snapshot if scan.relation.is_table else newest)
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
+
+
+def _difference(cursor: Cursor, stored: str, computed: str, columns: Sequence[str], floats: set[str]) -> str | None:
+    """How two relations differ in these columns; None if they have the same rows."""
+    listed = ", ".join(map(quote, columns))
+    sides = {"too_many": (stored, computed), "too_few": (computed, stored)}
+    for side, (rows, others) in sides.items():
+        cursor.execute(
+            f"CREATE OR REPLACE TEMPORARY TABLE {side} AS "
+            f"SELECT {listed} FROM {rows} EXCEPT ALL SELECT {listed} FROM {others}"
+        )
+    same = " AND ".join(_is_close(column) if column in floats else _is_same(column) for column in columns)
+    parts = []
+    for side, other, words in (("too_many", "too_few", "unexpected"), ("too_few", "too_many", "missing")):
+        where = f"WHERE NOT EXISTS (SELECT 1 FROM {other} b WHERE {same})" if not floats.isdisjoint(columns) else ""
+        counted = cursor.execute(f"SELECT count(*), any_value(a)::VARCHAR FROM {side} a {where}").fetchone()
+        assert counted is not None
+        count, example = counted
+        if count:
+            parts.append(f"{count} {'row is' if count == 1 else 'rows are'} {words}: {example}")
+    return "; ".join(parts) or None
+
+
+def _is_same(column: str) -> str:
+    return f"a.{quote(column)} IS NOT DISTINCT FROM b.{quote(column)}"
+
+
+def _is_close(column: str) -> str:
+    a, b = f"a.{quote(column)}", f"b.{quote(column)}"
+    return f"({_is_same(column)} OR abs({a} - {b}) <= {_CLOSE} * greatest(abs({a}), abs({b}), 1))"

@@ -1,0 +1,192 @@
+"""`sparkwave check`: a whole data directory has nothing to say, and whatever is broken in one is named."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from servers import Server
+from test_retention import forget, opened, run
+
+from catalog import compaction
+from catalog.lake import Lake
+from catalog.names import system_table
+from catalog.storage import Storage
+from executor.check import Report, check_directory
+from executor.compaction import compact_once
+
+VIEWS = {
+    "grouped": "SELECT g, count(*) AS n, sum(v) AS s, min(v) AS low, sum(f) AS f, avg(f) AS mean FROM t GROUP BY g",
+    "joined": "SELECT t.k, t.v, u.name FROM t LEFT JOIN u ON t.g = u.k",
+    "of_view": "SELECT count(*) AS groups, max(n) AS largest FROM grouped",
+    "top": "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 5",
+    "latest": "SELECT k, at FROM t WHERE at > now() - INTERVAL '1 hour'",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with views of every kind after changes, a compaction, and a change no barrier has seen."""
+    directory = tmp_path_factory.mktemp("check") / "data"
+    eager = pytest.MonkeyPatch()
+    eager.setattr(compaction, "INLINED_ROWS", 20)
+    eager.setattr(compaction, "TIERS", ((1 << 20, 3), (16 << 20, 16)))
+    with opened(directory) as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, g int, v bigint, f double precision, at timestamptz)",
+            "CREATE TABLE u (k int PRIMARY KEY, name varchar)",
+            "INSERT INTO u SELECT i, 'u' || i FROM range(4) AS r(i)",
+            *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()),
+            "CREATE INDEX by_g ON t (g)")  # fmt: skip
+        for step in range(3):
+            run(client, f"INSERT INTO t SELECT {step} * 50 + i, i % 7, i * {step}, i / 7.0, now() FROM range(50) r(i)",
+                f"UPDATE t SET v = v + 1, f = f * 1.1 WHERE k % 5 = {step}", f"DELETE FROM t WHERE k % 11 = {step}",
+                "FLUSH")  # fmt: skip
+            compact_once(context.lake)
+        forget(context)
+        run(client, "INSERT INTO t VALUES (10000, 1, 1, 1.5, now())")
+    eager.undo()
+    return directory
+
+
+@pytest.fixture
+def data(made: Path) -> Iterator[Path]:
+    """The directory as it was made: what a test does to it is taken back. The catalog notes where its files are."""
+    kept = made.with_name("kept")
+    shutil.copytree(made, kept)
+    yield made
+    shutil.rmtree(made)
+    kept.rename(made)
+
+
+def files_of(data: Path, table: str) -> list[Path]:
+    return sorted((data / "data").glob(f"*/{table}/*.parquet"))
+
+
+def write(data: Path, sql: str) -> None:
+    lake = Lake(Storage(data))
+    with lake.transaction(lake.cursor()) as cursor:
+        cursor.execute(sql)
+    lake.close()
+
+
+def only_finding(report: Report) -> str:
+    [finding] = report.findings
+    return finding
+
+
+def test_a_whole_directory(data: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in data.rglob("*") if path.is_file() and path.name != "LOCK"}
+    report = check_directory(data, views=True)
+    assert (report.findings, report.skipped, report.views) == ((), (), len(VIEWS) + 1)
+    assert report.files > 5
+    assert {p: p.stat().st_mtime_ns for p in data.rglob("*") if p.is_file() and p.name != "LOCK"} == before
+
+
+def test_a_deleted_file(data: Path) -> None:
+    file = files_of(data, "t")[0]
+    file.unlink()
+    assert f"dev.public.t: file {file} is missing" in check_directory(data, views=False).findings
+
+
+def test_a_truncated_file(data: Path) -> None:
+    file = files_of(data, "t")[0]
+    size = file.stat().st_size
+    file.write_bytes(file.read_bytes()[:-10])
+    found = only_finding(check_directory(data, views=False))
+    assert found == f"dev.public.t: file {file} has {size - 10} bytes and should have {size}"
+
+
+def test_a_file_of_other_bytes(data: Path) -> None:
+    """Of the right size, but no Parquet; the other files are still looked at."""
+    file = files_of(data, "t")[0]
+    file.write_bytes(b"x" * file.stat().st_size)
+    assert only_finding(check_directory(data, views=False)) == f"dev.public.t: file {file} cannot be read as Parquet"
+
+
+def test_a_file_of_other_rows(data: Path) -> None:
+    file = files_of(data, "t")[0]
+    write(data, f"UPDATE __ducklake_metadata_lake.ducklake_data_file SET record_count = 7 WHERE path = '{file.name}'")
+    assert "rows and should have 7" in only_finding(check_directory(data, views=False))
+
+
+def test_an_extra_file(data: Path) -> None:
+    extra = files_of(data, "t")[0].with_name("extra.parquet")
+    duckdb.sql(f"COPY (SELECT 1 AS k) TO '{extra}'")
+    assert only_finding(check_directory(data, views=False)).startswith(f"file {extra} belongs to no snapshot")
+
+
+@pytest.mark.parametrize(
+    ("sql", "finding"),
+    [
+        ('UPDATE lake."dev.public".joined SET name = \'wrong\' WHERE k = 100',
+         "materialized view public.joined: 1 row is unexpected: "),
+        ('UPDATE lake."dev.public".grouped SET f = f + 0.001 WHERE g = 1',
+         "materialized view public.grouped: 1 row is unexpected: "),
+        ('DELETE FROM lake."dev.public".by_g WHERE g = 1 AND k < 60', "rows are missing: "),
+        ('INSERT INTO lake."dev.public".top FROM lake."dev.public".top LIMIT 1', "1 row is unexpected"),
+    ],
+)  # fmt: skip
+def test_a_wrong_row(data: Path, sql: str, finding: str) -> None:
+    write(data, sql)
+    assert check_directory(data, views=False).findings == ()
+    assert finding in check_directory(data, views=True).findings[0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "finding"),
+    [
+        (f"UPDATE {system_table('epoch')} SET snapshot = 999999",
+         "the views have applied snapshot 999999, which is missing"),
+        (f"UPDATE {system_table('jobs')} SET status = 'CREATING', snapshot = 1 WHERE id = (SELECT id FROM "
+         f"{system_table('relations')} WHERE name = 'top')", "it stands at snapshot 1, which is missing"),
+        (f"DELETE FROM {system_table('jobs')} WHERE id = (SELECT id FROM {system_table('relations')} "
+         "WHERE name = 'top')", "materialized view public.top: it has no job"),
+        ('DROP TABLE lake."dev.public".top', 'its table lake."dev.public"."top" is missing'),
+        (f"INSERT INTO {system_table('positions')} (job_id, vnode, row_id_from, row_id_to, position) "
+         f"SELECT id, 3, 10, 20, 21 FROM {system_table('relations')} WHERE name = 'top'",
+         "vnode 3 stands at row 21, outside of 10 to 20"),
+    ],
+)  # fmt: skip
+def test_a_wrong_reference(data: Path, sql: str, finding: str) -> None:
+    write(data, sql)
+    assert any(finding in found for found in check_directory(data, views=False).findings)
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "server", "check", *map(str, arguments)],
+        cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Refused while a server runs; after a kill -9 the catalog is read with its log."""
+    server = Server(tmp_path / "data")
+    try:
+        with server.connect() as connection:
+            connection.execute("ALTER SYSTEM SET backfill_engine = auto")
+            connection.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
+            connection.execute("INSERT INTO t SELECT i, i FROM range(1000) AS r(i)")
+            connection.execute("CREATE MATERIALIZED VIEW m AS SELECT sum(v) AS s FROM t")
+        held = command("--data", server.data)
+        assert held.returncode == 1
+        assert "is in use by another server (pid" in held.stderr
+    finally:
+        server.kill()
+    whole = command("--data", server.data, "--views")
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert whole.stdout.endswith("2 relations, 1 views and indexes compared with their queries: no findings\n")
+    [file] = files_of(server.data, "t")
+    file.unlink()
+    broken = command("--data", server.data)
+    assert broken.returncode == 1
+    assert broken.stdout.startswith(f"dev.public.t: file {file} is missing\n")
+    nothing = command("--data", tmp_path / "nothing")
+    assert nothing.returncode == 1
+    assert nothing.stderr == f'sparkwave: there is no catalog in the directory "{tmp_path / "nothing"}"\n'
+    assert not (tmp_path / "nothing").exists()
