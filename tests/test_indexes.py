@@ -73,6 +73,21 @@ def test_catalogs(session: Connection) -> None:
     assert rows(session, kinds) == [("index",)]
 
 
+def test_what_is_included_without_being_asked_for(session: Connection) -> None:
+    """PostgreSQL's catalogs list the columns that CREATE INDEX names, RisingWave's all."""
+    session.execute("CREATE INDEX i ON t (a)")
+    shown = "SELECT indkey, indnatts, indnkeyatts, pg_get_indexdef(indexrelid) FROM pg_index JOIN pg_class c ON "
+    shown += "c.oid = indexrelid WHERE relname = 'i'"
+    for _ in range(2):
+        assert rows(session, shown) == [("2", 1, 1, "CREATE INDEX i ON app.t USING btree (a)")]
+        assert rows(session, "SELECT include_columns FROM rw_indexes WHERE name = 'i'") == [([1, 3],)]
+        [(_, _, _, included, _)] = rows(session, "SHOW INDEXES FROM t")
+        session.execute("ALTER TABLE t RENAME COLUMN b TO c")
+        session.execute("ALTER TABLE t RENAME COLUMN c TO b")
+    assert included == "k, b"
+    assert rows(session, "SELECT attname FROM pg_attribute WHERE attrelid = 'app.i'::regclass") == [("a",)]
+
+
 def test_psql(session: Connection, in_process_server: Server) -> None:
     session.execute("CREATE INDEX by_a ON t (a) INCLUDE (b)")
     shown = in_process_server.psql("-c", "\\d app.t", "-c", "\\d app.by_a", "-c", "\\di app.*").stdout
