@@ -40,10 +40,14 @@ class IndexKey:
 
 @dataclass(frozen=True)
 class Index:
-    """The key columns of an index, which are its first; `distributed` is the number of them it is distributed by."""
+    """The key columns of an index, which are its first; `distributed` is the number of them it is distributed by.
+
+    `includes_all` is one whose statement has no INCLUDE, so that the other columns are there without being asked for.
+    """
 
     keys: tuple[IndexKey, ...]
     distributed: int
+    includes_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ def load_details(kind: str, text: str | None) -> Details | None:
         return None
     found = json.loads(text)
     if kind == INDEX:
-        return Index(tuple(IndexKey(**key) for key in found["keys"]), found["distributed"])
+        return Index(
+            tuple(IndexKey(**key) for key in found["keys"]), found["distributed"], found.get("includes_all", False)
+        )
     pairs = {name: tuple(found.get(name, {}).items()) for name in ("options", "secrets")}
     return Sink(**{**found, **pairs, "key": tuple(found.get("key", ()))})

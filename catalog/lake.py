@@ -311,11 +311,26 @@ class Lake:
         ).fetchall()
         return {(schema, table): kinds[table_id] for table_id, schema, table in names}
 
-    def has_changed(self, cursor: Cursor, tables: Iterable[LakeTable], after: int) -> bool:
-        """Whether rows of any of these tables have changed since a snapshot, as the cursor's transaction sees them."""
-        snapshot = self.snapshot(cursor)
-        changed = self.changed_tables(cursor, after, snapshot) if snapshot > after else {}
+    def has_changed(self, cursor: Cursor, tables: Iterable[LakeTable], after: int, upto: int | None = None) -> bool:
+        """Whether rows of any of these tables have changed in snapshots `after < s <= upto`, None being the newest.
+
+        All is as the cursor's transaction sees it. Of snapshots that are forgotten nobody knows: they may have.
+        """
+        last = self.snapshot(cursor) if upto is None else upto
+        if last <= after:
+            return False
+        if upto is not None and not self._remembers(cursor, after, upto):
+            return True
+        changed = self.changed_tables(cursor, after, last)
         return any((table.schema, table.name) in changed for table in tables)
+
+    def _remembers(self, cursor: Cursor, after: int, upto: int) -> bool:
+        """Whether each of the snapshots `after < s <= upto` is there. They have consecutive numbers."""
+        row = cursor.execute(
+            f"SELECT count(*) FROM {METADATA}.ducklake_snapshot_changes WHERE snapshot_id > ? AND snapshot_id <= ?",
+            [after, upto],
+        ).fetchone()
+        return row == (upto - after,)
 
 
 # (lake schema, table) to whether rows were also deleted or updated, not only inserted.

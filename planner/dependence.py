@@ -17,8 +17,12 @@ def readers_of(catalog: Catalog, table: Relation, lake_name: str) -> list[Relati
 
 
 def lake_columns_read(reader: Relation, table: Relation, catalog: Catalog) -> frozenset[str]:
-    """The columns that a definition reads of a table, also through views; all where that cannot be told."""
-    everything = frozenset(column.lake_name for column in table.stored)
+    """The columns that a definition reads of a table, also through views; all where that cannot be told.
+
+    Of an index all that there were when it was made.
+    """
+    known = table.as_of(reader.definition_id) if reader.is_index else table
+    everything = frozenset(column.lake_name for column in known.stored)
     statement = parse_statement(reader.definition)
     if not isinstance(statement, CreateView | CreateMaterializedView):
         return everything

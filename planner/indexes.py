@@ -53,7 +53,7 @@ def index_of(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Index:
             errors.INVALID_OBJECT_DEFINITION,
             position=position_of(statement.distributed_by[0]),
         )
-    return Index(tuple(found.values()), len(distributed) or 1)
+    return Index(tuple(found.values()), len(distributed) or 1, not statement.include)
 
 
 def index_query(

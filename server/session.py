@@ -40,10 +40,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pinned:
-    """What a read-only or atomic transaction reads: a snapshot of the lake and the catalog that was there with it."""
+    """What a read-only or atomic transaction reads: a snapshot of the lake and the catalog that was there with it.
+
+    `applied` is a snapshot whose changes every created view has there.
+    """
 
     snapshot: int | None
     catalog: Catalog
+    applied: int
 
 
 class Session:
@@ -271,9 +275,9 @@ class Session:
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""
         if self.pinned is None:
-            lake = self.context.lake
+            lake, applied = self.context.lake, self.context.coordinator.snapshot  # before the snapshot, which has it
             with lake.exclusive():
-                self.pinned = Pinned(lake.pin(), self.context.store.catalog)
+                self.pinned = Pinned(lake.pin(), self.context.store.catalog, applied)
 
     def unpin(self) -> None:
         if self.pinned is not None:
@@ -424,11 +428,17 @@ class Session:
         indexed = batch.indexed
         if indexed is None:
             return False
-        coordinator, lake, store = self.context.coordinator, self.context.lake, self.context.store
-        epoch = coordinator.snapshot  # first: an index that failed before it is known to have
+        lake, store, pinned = self.context.lake, self.context.store, self.pinned
+        if indexed.snapshot is None:
+            applied = self.context.coordinator.snapshot  # first: an index that failed before it is known to have
+            catalog = store.catalog
+        elif pinned is not None and pinned.snapshot == indexed.snapshot:
+            applied, catalog = pinned.applied, pinned.catalog
+        else:
+            return False
         cursor.execute("BEGIN")
-        changed = lake.has_changed(cursor, indexed.tables, epoch)
-        if not changed and all(is_kept(store.catalog, id_) for id_ in indexed.indexes):
+        changed = lake.has_changed(cursor, indexed.tables, applied, indexed.snapshot)
+        if not changed and all(is_kept(catalog, id_) for id_ in indexed.indexes):
             try:
                 cursor.execute(indexed.sql, values)
                 return True

@@ -222,6 +222,23 @@ def test_what_a_view_reads_stays(session: Connection) -> None:
     assert differences(session, "n", "SELECT max(b) FROM t") == []
 
 
+def test_what_came_later_goes_again(session: Connection) -> None:
+    """An index has no column that its table got afterwards."""
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, a int)")
+    session.execute("CREATE INDEX i ON t (a)")
+    session.execute("ALTER TABLE t ADD COLUMN late int DEFAULT 5")
+    session.execute("INSERT INTO t VALUES (1, 2, 3)")
+    session.execute("ALTER TABLE t DROP COLUMN late")
+    session.execute("INSERT INTO t VALUES (2, 2)")
+    session.execute("FLUSH")
+    assert sorted(rows(session, "SELECT k FROM t WHERE a = 2")) == [(1,), (2,)]
+    assert sorted(rows(session, "SELECT a, k FROM i")) == [(2, 1), (2, 2)]
+    assert refused(session, "ALTER TABLE t DROP COLUMN a").sqlstate == "2BP01"
+    session.execute("ALTER TABLE t ADD COLUMN late int")
+    session.execute("CREATE INDEX j ON t (a)")
+    assert "public.j depends" in str(refused(session, "ALTER TABLE t DROP COLUMN late"))
+
+
 ERRORS = (
     ("ALTER TABLE t ADD COLUMN «a» int", "42701", 'column "a" of relation "t" already exists'),
     ("ALTER TABLE t ADD COLUMN «\"A\"» int", "42701", 'column "A" of relation "t" already exists'),

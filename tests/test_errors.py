@@ -253,6 +253,7 @@ ERRORS = [
     ("COPY t FROM «'/etc/passwd'»", "0A000", "COPY of files on the server is not supported"),
     ("COPY t FROM STDIN («nope» true)", "42601", 'option "nope" not recognized'),
     ("EXPLAIN «DROP» TABLE t", "0A000", "EXPLAIN"),
+    ("SELECT «xmax» FROM t", "42703", 'column "xmax" does not exist'),
     ("EXPLAIN SELECT «nope» FROM t", "42703", 'column "nope" does not exist'),
     ("EXPLAIN SELECT * FROM «nope»", "42P01", "nope"),
     ("EXPLAIN INSERT INTO «nope» VALUES (1)", "42P01", "nope"),

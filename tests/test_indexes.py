@@ -12,6 +12,10 @@ import pytest
 from servers import Server, refused, rows
 from test_law import as_bag, opened, run
 
+from catalog.expiry import expire
+from server.dispatch import Client
+from server.session import Session
+
 Connection = psycopg.Connection[Any]
 
 
@@ -71,6 +75,20 @@ def test_catalogs(session: Connection) -> None:
     assert rows(session, columns) == [("a", False), ("lower", False), ("k", False), ("b", False)]
     kinds = "SELECT relation_type FROM rw_catalog.rw_streaming_parallelism WHERE name = 'i'"
     assert rows(session, kinds) == [("index",)]
+
+
+def test_what_is_included_without_being_asked_for(session: Connection) -> None:
+    """PostgreSQL's catalogs list the columns that CREATE INDEX names, RisingWave's all."""
+    session.execute("CREATE INDEX i ON t (a)")
+    shown = "SELECT indkey, indnatts, indnkeyatts, pg_get_indexdef(indexrelid) FROM pg_index JOIN pg_class c ON "
+    shown += "c.oid = indexrelid WHERE relname = 'i'"
+    for _ in range(2):
+        assert rows(session, shown) == [("2", 1, 1, "CREATE INDEX i ON app.t USING btree (a)")]
+        assert rows(session, "SELECT include_columns FROM rw_indexes WHERE name = 'i'") == [([1, 3],)]
+        [(_, _, _, included, _)] = rows(session, "SHOW INDEXES FROM t")
+        session.execute("ALTER TABLE t RENAME COLUMN b TO c")
+        session.execute("ALTER TABLE t RENAME COLUMN c TO b")
+    assert included == "k, b"
 
 
 def test_psql(session: Connection, in_process_server: Server) -> None:
@@ -223,6 +241,70 @@ def test_what_is_written_is_read(session: Connection) -> None:
         assert rows(session, "SELECT k FROM t WHERE a = %s", (number,)) == []
     session.execute("FLUSH")
     assert sorted(rows(session, "SELECT a FROM m WHERE n = 2")) == [(10,)]
+
+
+def test_pinned_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """READ ONLY and atomic transactions read an index that had all rows at their snapshot, and else the table."""
+    used: list[bool] = []
+    run_indexed = Session._run_indexed
+
+    def spy(*given: Any) -> bool:
+        used.append(run_indexed(*given))
+        return used[-1]
+
+    monkeypatch.setattr(Session, "_run_indexed", spy)
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        other = Client(context, {"user": "root"})
+
+        def found(query: str) -> tuple[list[tuple[object, ...]], bool]:
+            used.clear()
+            return sorted(run(client, query), key=str), used == [True]
+
+        query = "SELECT k FROM t WHERE a = 1"
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, a int)")
+        run(client, "INSERT INTO t VALUES (1, 1), (2, 2)")
+        run(client, "CREATE INDEX i ON t (a)")
+        context.coordinator.flush(lambda: False)
+        version = context.lake.pin()
+        for begin in ("BEGIN READ ONLY", "BEGIN"):
+            run(client, f"SET atomic_transactions = {begin == 'BEGIN'}")
+            run(client, begin)
+            assert found(query) == ([(1,)], True)
+            run(other, "INSERT INTO t VALUES (3, 1)")
+            context.coordinator.flush(lambda: False)
+            assert found(query) == ([(1,)], True)
+            run(client, "COMMIT")
+            run(other, "INSERT INTO t VALUES (4, 1)")
+            run(client, begin)  # at a snapshot that the index is behind
+            context.coordinator.flush(lambda: False)
+            assert found(query) == ([(1,), (3,), (4,)], False)
+            run(client, "COMMIT")
+            run(other, "DELETE FROM t WHERE k > 2")
+            context.coordinator.flush(lambda: False)
+        run(client, "BEGIN")
+        run(client, "UPDATE t SET a = 1 WHERE k = 2")
+        assert found(query) == ([(1,), (2,)], False)
+        run(client, "COMMIT")
+        context.coordinator.flush(lambda: False)
+        assert found(query) == ([(1,), (2,)], True)
+        past = query.replace("t WHERE", f"t FOR SYSTEM_VERSION AS OF {version} WHERE")
+        assert found(past) == ([(1,)], False)
+
+
+def test_forgotten_snapshots_may_have_changed_anything(tmp_path: Path) -> None:
+    with opened(tmp_path / "lake") as (context, client):
+        run(client, "CREATE TABLE t (k int)")
+        run(client, "CREATE TABLE other (k int)")
+        [table] = [r.lake_table for r in context.store.catalog.relations if r.name == "t"]
+        cursor = context.lake.cursor()
+        start = context.lake.snapshot(cursor)
+        run(client, "INSERT INTO other VALUES (1)")
+        run(client, "INSERT INTO other VALUES (2)")
+        end = context.lake.snapshot(cursor)
+        assert not context.lake.has_changed(cursor, [table], start, end)
+        expire(cursor, start + 2, 1000)
+        assert context.lake.has_changed(cursor, [table], start, end)
+        assert not context.lake.has_changed(cursor, [table], start + 1, end)
 
 
 def test_what_is_indexed_gets_another_name(session: Connection) -> None:

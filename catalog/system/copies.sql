@@ -127,8 +127,9 @@ FROM pgc._grants LEFT JOIN pgc._columns c ON c.relation_id = object_id AND c.nam
 -- Indexes that were created: `keys` with the numbers of their columns, 0 of expressions, and how PostgreSQL writes them.
 CREATE OR REPLACE TABLE pgc._created_indexes AS
 WITH shaped AS (
-    SELECT *, upstreams[1]::UINTEGER AS relation_id, from_json(details, '{"distributed": "INTEGER", "keys": [{"name": "VARCHAR",
-           "source": "VARCHAR", "is_expression": "BOOLEAN", "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
+    SELECT *, upstreams[1]::UINTEGER AS relation_id, from_json(details, '{"distributed": "INTEGER",
+           "includes_all": "BOOLEAN", "keys": [{"name": "VARCHAR", "source": "VARCHAR", "is_expression": "BOOLEAN",
+           "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
     FROM pgc._created_relations WHERE kind = 'index'
 ), known AS (  -- the columns of what is indexed by the names that the index knows, which they may have lost since
     SELECT i.id, map(list(k.name), list(c.attnum)) AS numbers, map(list(k.name), list(c.name)) AS names
@@ -155,6 +156,7 @@ SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_i
            WHEN k.descending THEN ' DESC NULLS LAST' ELSE ' NULLS FIRST' END) AS orders,
        list_transform(i.shape.keys, lambda k: if(k.is_expression, k.source, t.names[k.source]) || if(k.descending, ' DESC', ' ASC'))
            AS shown,
+       coalesce(i.shape.includes_all, false) AS includes_all,
        list_transform(i.shape.keys[:i.shape.distributed], lambda k: if(k.is_expression, k.source, t.names[k.source]))
            AS distributed
 FROM shaped i
@@ -162,8 +164,8 @@ JOIN pgc._created_relations r ON r.id = i.relation_id
 JOIN known t ON t.id = i.id
 LEFT JOIN included n ON n.id = i.id;
 
--- All indexes: primary keys, and those. A materialized view has no key, as in PostgreSQL: dbt would drop what it did not
--- ask for.
+-- All indexes: primary keys, and those. A materialized view has no key, and an index no column that CREATE INDEX does not
+-- name, as in PostgreSQL: dbt would drop what it did not ask for.
 CREATE OR REPLACE TABLE pgc._indexes AS
 SELECT *, list_transform(columns, lambda c: pgf.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
        list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included
@@ -179,7 +181,7 @@ FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER 
       HAVING NOT bool_or(c.is_hidden))
 UNION ALL
 SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, relation_name, name, kind, owner_id, false,
-       key_numbers || included_numbers, NULL, texts, orders, options, included
+       key_numbers || if(includes_all, [], included_numbers), NULL, texts, orders, options, if(includes_all, [], included)
 FROM pgc._created_indexes;
 
 -- Comments: `__class` is what the thing is a row of (pg_class, pg_namespace, pg_database), `__column` 0 if it is no column.

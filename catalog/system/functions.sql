@@ -222,9 +222,11 @@ CREATE OR REPLACE MACRO pgf.pg_index_column_has_property(o, n, p) AS NULL::BOOLE
 CREATE OR REPLACE MACRO pgf.pg_indexam_has_property(o, p) AS NULL::BOOLEAN;
 CREATE OR REPLACE MACRO pgf.pg_stat_get_numscans(o) AS 0::BIGINT;
 CREATE OR REPLACE MACRO pgf.pg_stat_get_live_tuples(o) AS 0::BIGINT;
-CREATE OR REPLACE MACRO pgf.pg_advisory_lock(k) AS '';
-CREATE OR REPLACE MACRO pgf.pg_try_advisory_lock(k) AS true;
-CREATE OR REPLACE MACRO pgf.pg_advisory_unlock(k) AS true;
+CREATE OR REPLACE MACRO pgf.pg_advisory_lock(k) AS '', (k, l) AS '';
+CREATE OR REPLACE MACRO pgf.pg_advisory_xact_lock(k) AS '', (k, l) AS '';
+CREATE OR REPLACE MACRO pgf.pg_try_advisory_lock(k) AS true, (k, l) AS true;
+CREATE OR REPLACE MACRO pgf.pg_try_advisory_xact_lock(k) AS true, (k, l) AS true;
+CREATE OR REPLACE MACRO pgf.pg_advisory_unlock(k) AS true, (k, l) AS true;
 CREATE OR REPLACE MACRO pgf.pg_advisory_unlock_all() AS '';
 CREATE OR REPLACE MACRO pgf.pg_notify(c, p) AS '';
 CREATE OR REPLACE MACRO pgf.inet_server_addr() AS NULL::VARCHAR;

@@ -63,7 +63,7 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
 def _reg_cast(node: exp.Cast, stem: str, context: Context) -> exp.Expr:
     value = node.this.unnest()
     path = [strings(context.search_path)] if stem == "regclass" else []
-    if _is_text(value) or _is_regproc(value):
+    if is_text(value) or _is_regproc(value):
         value = call(f"{stem}_in", value, *path)
     return value if _wants_oid(node, context) else call(f"{stem}_out", value, *path)
 
@@ -80,7 +80,8 @@ def _wants_oid(node: exp.Expr, context: Context) -> bool:
     return isinstance(parent, exp.Predicate | exp.Tuple | exp.Any)
 
 
-def _is_text(value: exp.Expr) -> bool:
+def is_text(value: exp.Expr) -> bool:
+    """Whether a value whose rules have run is text, as far as its form tells."""
     if isinstance(value, exp.Cast):
         return value.to.is_type(*exp.DataType.TEXT_TYPES)
     if isinstance(value, exp.Dot):
@@ -111,7 +112,7 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
     if isinstance(right, exp.All) or (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"):
         return _all(node)
     for side, other in ((left, right), (right, left)):
-        if _is_regproc(side) and not other.is_string and not _is_text(other):
+        if _is_regproc(side) and not other.is_string and not is_text(other):
             side.replace(call("regproc_in", side.copy()))
             return node
         items = array_items(side)

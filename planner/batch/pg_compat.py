@@ -18,6 +18,7 @@ from planner.batch.parameters import parameter_number
 from planner.batch.pg_casts import (
     array_items,
     is_reg_type,
+    is_text,
     rewrite_cast,
     rewrite_comparison,
     rewrite_like,
@@ -74,7 +75,10 @@ def rewrite(
             # Not node.replace: the rule may have put the node inside the new one.
             parent.set(key or "this", new, index)
     for select, place, name in names:
-        select.set("expressions", exp.alias_(select.expressions[place], name, quoted=True), place)
+        item = select.expressions[place]
+        # Of user tables `xmin` and the like are columns that are not there: under their own names DuckDB says so.
+        if not (isinstance(item, exp.Column) and item.name.lower() == name.lower()):
+            select.set("expressions", exp.alias_(item, name, quoted=True), place)
     return _with_vectors_as_text(root)
 
 
@@ -291,7 +295,7 @@ def _function(node: exp.Func, context: Context) -> exp.Expr | None:
         return exp.Anonymous(this=RENAMED[name], expressions=args)
     if not context.is_function(name):
         return None
-    if name in TAKE_REGCLASS and args and args[0].is_string:
+    if name in TAKE_REGCLASS and args and is_text(args[0].unnest()):
         args[0] = call("regclass_in", args[0], strings(context.search_path))
     if len(args) == TAKE_USER.get(name, 0) - 1:
         args.insert(0, exp.Literal.string(context.session.get("user", "root")))

@@ -81,7 +81,7 @@ TAKE_USER = {
     "has_column_privilege": 4,
     "pg_has_role": 3,
 }
-# Functions whose first argument is a regclass, so that text there is a name.
+# Functions whose first argument is a regclass, so that text there is a name: PostgreSQL casts it implicitly.
 TAKE_REGCLASS = frozenset({"pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size"})
 # Columns of type regproc. The views hold the function's name in them.
 REGPROC_COLUMNS = frozenset(

@@ -46,12 +46,14 @@ _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 class Indexed:
     """A query's text that reads indexes (by id), for a snapshot in which they have all rows of these tables.
 
-    A materialized view is not among the tables: it changes together with its indexes.
+    A materialized view is not among the tables: it changes together with its indexes. `snapshot` is the one that the
+    text reads, None the newest.
     """
 
     sql: str
     indexes: tuple[int, ...]
     tables: tuple[LakeTable, ...]
+    snapshot: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,16 +140,20 @@ def plan_query(
 
 
 def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Indexed | None:
-    """The query over indexes, if some serve it. Of a snapshot that is not the newest nobody knows what they have."""
+    """The query over indexes, if some serve it, for tables as the catalog has them.
+
+    What an index had at another point in time the catalog does not tell, nor has it what the transaction has written.
+    """
     if not any(relation.is_index for relation in environment.catalog.relations):
         return None
-    if environment.snapshot is not None or environment.settings["enable_index_selection"] != "true":
+    if environment.absent or environment.settings["enable_index_selection"] != "true":
         return None
     tree = tree.copy()
     own = {id(table) for table in base_tables(tree)}
 
     def find_own(table: exp.Table) -> Relation | None:
-        return find_relation(name_of(table), environment) if id(table) in own else None
+        relation = find_relation(name_of(table), environment) if id(table) in own else None
+        return None if relation is None or relation.lake_table in environment.overlays else relation
 
     for table in base_tables(tree):
         relation = find_relation(name_of(table), environment)
@@ -160,7 +166,7 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
     indexed = (environment.catalog.by_id[id_] for index in indexes for id_ in index.upstreams)
     tables = dict.fromkeys(relation.lake_table for relation in indexed if relation.is_table)
     sql = finish(resolve_tables(tree, environment), environment, parameters)
-    return Indexed(sql, tuple(index.id for index in indexes), tuple(tables))
+    return Indexed(sql, tuple(index.id for index in indexes), tuple(tables), environment.snapshot)
 
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
