@@ -15,26 +15,34 @@ _TOKEN = re.compile(r"\s+|'(?:[^']|'')*'|\"[^\"]*\"|\w+|::|<=|>=|<>|\|\||.", re.
 
 # What tokens are replaced with, or come between them.
 ODD_TOKENS = (
-    "'", '"', "$$", "$a$", "E'", "U&'", "/*", "*/", "--", ";", "(", ")", "[", "]", "{", "}", ",", ".", "..", ":", "::",
+    "'", '"', "$$", "$a$", "E'", "U&'", "/*", "*/", "--", ";", "(", ")", "[", "]", "{", "}", ",", ".", "..",
+    ":", "::",
     "$1", "$0", "$99999", "$", "@", "\\", "%", "?", "=", "=>", "->", "->>", "#>", "@>", "||", "<>", "~", "!~*",
-    "0", "-1", "00", "1e999", "1e-999", "1e", "0x", "0xff", "1_000", ".5.", "9" * 19, "9" * 20, "9" * 400, "9" * 5000,
+    "0", "-1", "00", "1e999", "1e-999", "1e", "0x", "0xff", "1_000", ".5.", "9" * 19, "9" * 20, "9" * 400,
+    "9" * 5000,
     "-9223372036854775808", "1." + "9" * 80, "NaN", "'NaN'", "'infinity'", "NULL", "''", "' '", "DEFAULT", "*",
-    "é", "ſ", "İ", "ß", "٣", "²", "½", "名", "\u200b", "\u00a0", "\u2028", "\ufeff", "\u202e", "e\u0301", "😀", "\ue000",
-    "\ud7ff", "\uffff", "\U0010ffff", "\x01", "\x0b", "\x1a", "\x7f", "\x85", "\t", "\r", "\n", "'\\'", "'\n'", "'٣'",
-    "'2026-99-99'::date", "'24:61'::time", "'{1,2'::int[]", "'{\"a\":'::jsonb", "'x'::int", "interval '1 fortnight'",
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "AS", "AND", "NOT", "IN", "CASE", "END", "OVER", "WITH", "LATERAL",
-    "JOIN", "ON", "USING", "UNION ALL", "EXCEPT", "INTERVAL", "ARRAY[", "ROW(", "STRUCT", "CAST(", "EXTRACT(", "unnest(",
-    "count(*)", "now()", "tumble(", "FILTER (", "WITHIN GROUP", "VALUES", "(SELECT 1)", "EXISTS", "ALL", "ANY(", "IS",
+    "é", "ſ", "İ", "ß", "٣", "²", "½", "名", "\u200b", "\u00a0", "\u2028", "\ufeff", "\u202e", "e\u0301", "😀",
+    "\ue000", "\ud7ff", "\uffff", "\U0010ffff", "\x01", "\x0b", "\x1a", "\x7f", "\x85", "\t", "\r", "\n",
+    "'\\'", "'\n'",
+    "'٣'", "'2026-99-99'::date", "'24:61'::time", "'{1,2'::int[]", "'{\"a\":'::jsonb", "'x'::int",
+    "interval '1 fortnight'",
+    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "AS", "AND", "NOT", "IN", "CASE", "END", "OVER",
+    "WITH", "LATERAL",
+    "JOIN", "ON", "USING", "UNION ALL", "EXCEPT", "INTERVAL", "ARRAY[", "ROW(", "STRUCT", "CAST(",
+    "EXTRACT(", "unnest(",
+    "count(*)", "now()", "tumble(", "FILTER (", "WITHIN GROUP", "VALUES", "(SELECT 1)", "EXISTS", "ALL",
+    "ANY(", "IS",
     "int", "int[]", "numeric(1000,999)", "varchar(0)", "timestamptz", "struct<a int>", "map(varchar,int)", "jsonb",
-    "CREATE", "TABLE", "MATERIALIZED", "VIEW", "INTO", "SET", "TO", "EMIT ON WINDOW CLOSE", "PRIMARY KEY", "x" * 100_000,
+    "CREATE", "TABLE", "MATERIALIZED", "VIEW", "INTO", "SET", "TO", "EMIT ON WINDOW CLOSE", "PRIMARY KEY",
+    "x" * 100_000,
 )  # fmt: skip
 
 # What nests, with the depths at which it is tried.
 _NESTS = (
     ("(", ")"), ("(SELECT ", ")"), ("NOT ", ""), ("- ", ""), ("CASE WHEN ", " THEN 1 END"), ("ARRAY[", "]"), ("[", "]"),
     ("abs(", ")"), ("CAST(", " AS int)"), ("(SELECT * FROM ", ") AS x"), ("/*", "*/"), ("", "::int"), ("", "[1]"),
-    ("", " + 1"), ("", " AND 1"), ("", " UNION SELECT 1"), ("'", "'"), ("EXPLAIN ", ""), ("row(", ")"), ("struct<a ", ">"),
-    ("", ", 1"), ("", "; SELECT 1"),
+    ("", " + 1"), ("", " AND 1"), ("", " UNION SELECT 1"), ("'", "'"), ("EXPLAIN ", ""), ("row(", ")"),
+    ("struct<a ", ">"), ("", ", 1"), ("", "; SELECT 1"),
 )  # fmt: skip
 _DEPTHS = (2, 50, 500, 3000)
 
@@ -42,7 +50,9 @@ _DEPTHS = (2, 50, 500, 3000)
 @lru_cache
 def statements() -> tuple[str, ...]:
     """The statements of the scripts and of the queries."""
-    scripts = [record.sql for path in sql_scripts.SCRIPTS for f in sql_scripts.read(path).features for record in f.records]
+    scripts = [
+        record.sql for path in sql_scripts.SCRIPTS for f in sql_scripts.read(path).features for record in f.records
+    ]
     queries = [
         part.strip()
         for path in sorted((Path(__file__).parent / "queries").rglob("*.sql"))
@@ -76,7 +86,7 @@ def _delete(chance: random.Random, tokens: list[str]) -> list[str]:
 
 def _duplicate(chance: random.Random, tokens: list[str]) -> list[str]:
     span = _span(chance, tokens)
-    return tokens[: span.stop] + [" ", *tokens[span]] + tokens[span.stop :]
+    return [*tokens[: span.stop], " ", *tokens[span], *tokens[span.stop :]]
 
 
 def _swap(chance: random.Random, tokens: list[str]) -> list[str]:
@@ -103,7 +113,7 @@ def _cut(chance: random.Random, tokens: list[str]) -> list[str]:
 
 def _splice(chance: random.Random, tokens: list[str]) -> list[str]:
     span, other = _span(chance, tokens), _tokens(chance)
-    return tokens[: span.start] + [" ", *other[_span(chance, other)], " "] + tokens[span.stop :]
+    return [*tokens[: span.start], " ", *other[_span(chance, other)], " ", *tokens[span.stop :]]
 
 
 def _nest(chance: random.Random, tokens: list[str]) -> list[str]:
