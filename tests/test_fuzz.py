@@ -38,9 +38,9 @@ from raw_client import (
     query,
     startup,
 )  # fmt: skip
-from servers import Server, refused, rows, wait_until
+from servers import PATIENCE_SECONDS, Server, refused, rows, wait_until
 
-LIMIT_SECONDS = 60  # for an answer, on a machine whose cores are all busy; a hang is for ever
+LIMIT_SECONDS = PATIENCE_SECONDS  # for an answer: a hang is for ever
 STATEMENT_TIMEOUT = "3s"
 MOST_GROWTH = 700 << 20  # of the server's memory
 ROUNDS, SEED = int(os.environ.get("FUZZ_ROUNDS", "3")), int(os.environ.get("FUZZ_SEED", "1"))
@@ -153,7 +153,7 @@ def attack_with_statements(server: Server, seed: int, count: int) -> list[str]:
                 session = _session(server)
             bad = [code for code in codes if not re.fullmatch(r"ERROR (?!XX000)\w{5} .*", code, re.DOTALL)]
             seconds = time.monotonic() - started
-            if bad or seconds > LIMIT_SECONDS / 2:
+            if bad:
                 faults.append(f"seed {seed}, {path.name}, {seconds:.1f} s: {bad}\n{text[:2000]!r}")
     _answer(session, "ROLLBACK")
     _answer(session, "RESET ALL")
