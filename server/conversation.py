@@ -17,6 +17,7 @@ from catalog.errors import (
     NOT_IN_PREREQUISITE_STATE,
     PROTOCOL_VIOLATION,
     QUERY_CANCELED,
+    STATEMENT_TOO_COMPLEX,
     Error,
 )
 from catalog.metrics import count_error, statement_seconds
@@ -59,9 +60,12 @@ class Channel(Protocol):
 
 
 def as_error(error: Exception) -> Error:
-    """What the client is told. Anything but our own Error is a fault of ours, logged with its traceback."""
+    """What the client is told. All but our own Error and too deep a statement is a fault of ours, and is logged."""
     if isinstance(error, Error):
         return error
+    if isinstance(error, RecursionError):
+        hint = "The statement nests too deeply, or has too many operators in a row."
+        return Error("stack depth limit exceeded", STATEMENT_TOO_COMPLEX, hint=hint)
     logger.error("internal error", exc_info=error)
     return Error(f"internal error: {type(error).__name__}: {error}")
 

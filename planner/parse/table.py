@@ -190,6 +190,8 @@ def column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
                 not_null = not_null or not args.get("allow_null")
             case exp.DefaultColumnConstraint(this=value):
                 default = default_text(value)
+            case exp.ComputedColumnConstraint(this=None):
+                raise Error(f'column "{name}" has no expression', errors.SYNTAX_ERROR, position=position_of(node))
             case exp.ComputedColumnConstraint(this=value):
                 generated = generated_text(value)
             case exp.GeneratedAsIdentityColumnConstraint(args=args) if args.get("expression") is not None:

@@ -170,9 +170,9 @@ class TokenReader:
 
     def value(self) -> str:
         """A literal or bare word as text: strings lose quotes, words fold to lower case, numbers keep a sign."""
+        sign = "-" if self.accept("-") else ""
         if self.at_end:
             raise self.syntax_error()
-        sign = "-" if self.accept("-") else ""
         token = self._tokens[self._index]
         self._index += 1
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):

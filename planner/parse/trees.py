@@ -30,6 +30,8 @@ _GRAMMAR = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
 _KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
 
 
+MOST_SUBSCRIPTS = 32  # of one value; PostgreSQL's arrays have six dimensions at most
+
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")
 
 
@@ -73,12 +75,28 @@ class Sparkwave(Postgres):
             return exp.alias_(this, "select", quoted=True, copy=False)
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
-            """sqlglot knows oid, and refuses oid[]."""
+            """sqlglot knows oid, and refuses oid[]. Where a value may be, ARRAY[ begins one.
+
+            Read as a type first, each ARRAY in another would double the time.
+            """
+            array = (TokenType.ARRAY, TokenType.L_BRACKET)
+            if options.get("check_func") and self._match_pair(*array, advance=False):
+                return None
             found = super()._parse_types(*args, **options)
             brackets = (TokenType.L_BRACKET, TokenType.R_BRACKET)
             if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
                 return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
             return found
+
+        def _parse_bracket(self, this: Any = None) -> Any:
+            """sqlglot works out the type of all that is before a subscript, again for each."""
+            subscripts, inner = 0, this
+            while isinstance(inner, exp.Bracket):
+                subscripts, inner = subscripts + 1, inner.this
+            if subscripts > MOST_SUBSCRIPTS:
+                message = f"number of subscripts exceeds the maximum allowed ({MOST_SUBSCRIPTS})"
+                raise Error(message, errors.PROGRAM_LIMIT_EXCEEDED, position=position_of(this))
+            return super()._parse_bracket(this)
 
         VERSION_PHRASES: ClassVar = {
             **PostgresParser.VERSION_PHRASES,
@@ -188,6 +206,9 @@ def folded(identifier: exp.Expr) -> str:
 
 def name_of(table: exp.Expr) -> Name:
     """The relation a table expression names."""
+
+    if not isinstance(table, exp.Expr):  # what sqlglot has where none is written
+        raise Error("syntax error: the name of a table is missing", errors.SYNTAX_ERROR)
 
     def part(key: str) -> str | None:
         identifier = table.args.get(key)

@@ -12,6 +12,8 @@ from planner.statements import Delete, Insert, Merge, Name, Truncate, Update, Up
 
 
 def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
+    if reader.accept("DELETE"):  # sqlglot would do without
+        reader.expect("FROM")
     statement = write_of(parse_tree(reader.sql))
     if statement is None:
         raise syntax_error(reader.sql, 0)
