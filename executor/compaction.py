@@ -10,7 +10,7 @@ from catalog.lake import Cursor, Lake
 
 
 def compact_once(lake: Lake) -> bool:
-    """Do what there is to do for each table, one step each. Returns whether there may be more."""
+    """Do what there is to do for each table, one step each. Returns whether there was any."""
     with contextlib.closing(lake.cursor()) as cursor:
         tables = compaction.tables_to_compact(cursor, str(lake.data_path))
         for table in tables:

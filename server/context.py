@@ -181,9 +181,14 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
+
+    def compact() -> bool:
+        compact_once(lake)
+        return False  # writers wait for each step, so there is one a table and period
+
     background = (
         Periodic("retention", lambda: retention.period_s, retention.run_once),
-        Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, lambda: compact_once(lake)),
+        Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
     )
     serving = Serving(store, lambda: min(int(parameter("serving_cache_mib")) << 20, lake.memory_bytes // 4))
     serving.start()

@@ -54,9 +54,9 @@ def at_epoch(session: Session, environment: Environment, epoch: int) -> Environm
 
 def _absent(cursor: Cursor, catalog: Catalog, snapshot: int) -> frozenset[int]:
     """The relations of a catalog, by id, that a job had not filled at a snapshot, or had with rows that are gone."""
-    relations = at_version(system_table("relations"), snapshot)
+    then = at_version(system_table("relations"), snapshot)
     try:
-        rows = cursor.execute(f"SELECT id, lake_schema, lake_name FROM {relations} WHERE created").fetchall()
+        rows = cursor.execute(f"SELECT id, lake_schema, lake_name FROM {then} WHERE created").fetchall()
     except DuckDBError as error:
         if "lake_schema" not in str(error):
             raise

@@ -184,10 +184,8 @@ DISKS = [("snapshot", "spark"), ("arrangement", "auto"), ("arrangement", "spark"
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("strategy", "engine"),
-    [pytest.param(*case, marks=() if case in DISKS[:1] else pytest.mark.long) for case in DISKS],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("strategy", "engine"), DISKS)
 def test_full_disk(small_disk: Path, strategy: str, engine: str) -> None:
     """The job says why it failed and gives back all that it took; others go on; with room enough it succeeds."""
     server = Server(small_disk / "data")

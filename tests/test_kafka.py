@@ -270,10 +270,7 @@ def test_an_append_only_sink(session: Connection, broker: Broker) -> None:
     found = sent(broker, "out", 3)
     assert sorted((value["i"] for _, value in found)) == [1, 2, 3]
     assert (None, {**nothing, "i": 3}) in found
-    internal = rows(session, "SHOW INTERNAL TABLES")
-    assert any("_log_sink" in name for (name,) in internal)
     session.execute("DROP SINK out")
-    assert not any("_log_sink" in name for (name,) in rows(session, "SHOW INTERNAL TABLES"))
 
 
 def test_an_upsert_sink_and_a_table_of_it(session: Connection, broker: Broker) -> None:
