@@ -13,12 +13,16 @@ from catalog.log_context import fields
 from catalog.redaction import redact
 
 
+# Loggers that repeat at INFO what a statement of ours does. Nobody but PySpark may make its own: they are of a class.
+_CHATTY = {"py4j", "pyspark", "SQLQueryContextLogger"}
+
+
 class _WithFields(logging.Filter):
-    """Notes on each record what the thread that logs it works on."""
+    """Notes on each record what the thread that logs it works on, and leaves chatter out."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.fields = fields()
-        return True
+        return record.levelno >= logging.WARNING or record.name.partition(".")[0] not in _CHATTY
 
 
 class TextFormatter(logging.Formatter):
@@ -55,6 +59,3 @@ def start_logging(level: str, format_: str) -> None:
     text = TextFormatter("%(asctime)s %(levelname)s %(name)s%(place)s: %(message)s")
     handler.setFormatter(JsonFormatter() if format_ == "json" else text)
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    # Each repeats at INFO what a statement of ours does.
-    for library in ("py4j", "pyspark", "SQLQueryContextLogger"):
-        logging.getLogger(library).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level]))

@@ -144,6 +144,7 @@ def test_crashes_in_process(servers: list[Server], tmp_path: Path, strategy: str
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_crash_in_steady_maintenance(servers: list[Server], tmp_path: Path) -> None:
     server = start(servers, tmp_path)
     with server.connect() as own:
@@ -166,6 +167,7 @@ def test_crash_in_steady_maintenance(servers: list[Server], tmp_path: Path) -> N
         assert len(own.execute("SHOW MATERIALIZED VIEWS").fetchall()) == 3
 
 
+@pytest.mark.long
 def test_more_servers_on_the_same_directory(servers: list[Server], tmp_path: Path) -> None:
     """They end at once and touch nothing: the first one's job, its writers and its files go on as if alone."""
     server = start(servers, tmp_path)

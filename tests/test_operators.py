@@ -179,6 +179,7 @@ SAMPLE = ("full", "top_n")
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_sample_on_spark(tmp_path: Path) -> None:
     obey(tmp_path / "lake", SAMPLE, streaming_engine="spark")
