@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from catalog.log_context import fields
 from catalog.redaction import redact
 
-
 # Loggers that repeat at INFO what a statement of ours does. Nobody but PySpark may make its own: they are of a class.
 _CHATTY = {"py4j", "pyspark", "SQLQueryContextLogger"}
 
