@@ -46,6 +46,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cursor, S
         context.close()
 
 
+@pytest.mark.long
 def test_spark_reads_what_duckdb_reads(opened: tuple[Cursor, SparkEngine]) -> None:
     """Inlined rows, delete files, inlined deletes, updates, flushed and merged files; at every snapshot."""
     cursor, engine = opened

@@ -55,6 +55,7 @@ def changes(client: Client, generator: Generator, corrections: tuple[str, ...]) 
         run(client, statement)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_view_equals_its_query(maintained: Maintained, name: str) -> None:
     outcome = maintained.outcomes[name]
@@ -63,11 +64,13 @@ def test_view_equals_its_query(maintained: Maintained, name: str) -> None:
     assert outcome.has_followed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(maintained: Maintained, name: str) -> None:
     assert (maintained.outcomes[name].refused or "").startswith(REFUSED[name])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_view_has_the_types_of_its_query(maintained: Maintained, name: str) -> None:
     assert types(maintained.client, f"SELECT * FROM {name}") == types(maintained.client, QUERIES[name])
