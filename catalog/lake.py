@@ -461,6 +461,7 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"(type|role) \".*\" does not exist", errors.UNDEFINED_OBJECT),
     (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
     (r"must be a (superuser|member of the role) ", errors.INSUFFICIENT_PRIVILEGE),
+    (r"STAR expression", errors.FEATURE_NOT_SUPPORTED),
     (r"division by zero", errors.DIVISION_BY_ZERO),
     (r"date field value out of range", errors.DATETIME_FIELD_OVERFLOW),
     (r"invalid (date|timestamp|time) field", errors.INVALID_DATETIME_FORMAT),

@@ -169,7 +169,7 @@ _HELP = {
     "spark_cores": "cores of the default resource group",
     "spark_memory_mib": "memory of the default resource group, MiB",
     "duckdb_memory": "memory limit of the server's own queries, e.g. 4GB",
-    "duckdb_spill": "most of what they write to disk beyond that, e.g. 50GB; by default 90 % of what is free",
+    "duckdb_spill": "most of what they write to disk beyond that, e.g. 50GB; by default 90 %% of what is free",
     "max_message_bytes": "largest message a client may send",
     "metrics": "HOST:PORT where Prometheus may read metrics; empty for nowhere",
     "log_level": "DEBUG, INFO, WARNING or ERROR",

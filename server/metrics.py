@@ -243,10 +243,9 @@ def _lag(context: Context, cursor: Cursor) -> Iterator[Metric]:
     catalog, applied = context.store.catalog, context.coordinator.snapshot
     pending = _pending(cursor, catalog, applied)
     lags: dict[int, float] = {}
-    # Upstreams come before what reads them.
+    # Upstreams come before what reads them. A view's rows change in the checkpoints of what reads it, so do not wait.
     for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.status == CREATED]):
-        upstreams = (max(lags.get(up, 0.0), pending.get(up, 0.0)) for up in relation.upstreams)
-        lags[relation.id] = max(upstreams, default=0.0)
+        lags[relation.id] = max((lags.get(up, pending.get(up, 0.0)) for up in relation.upstreams), default=0.0)
     yield gauge(
         "sparkwave_view_lag_seconds",
         "Age of the oldest committed change that a created job has not applied; 0 without one",

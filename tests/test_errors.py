@@ -83,6 +83,10 @@ ERRORS = [
     # Syntax.
     ("«SELEC» 1", "42601", 'syntax error at or near "SELEC"'),
     ("SELECT 1 FORM «t» x", "42601", 'syntax error at or near "t"'),
+    ("SELECT * FROM t WHERE «*» = 1", "42601", 'syntax error at or near "*"'),
+    ("SELECT k, count(DISTINCT «*») FROM t GROUP BY k", "42601", 'syntax error at or near "*"'),
+    ("SELECT «*» name FROM t", "42601", 'syntax error at or near "*"'),
+    ("SELECT k FROM t WHERE t.* = 1", "0A000", "STAR expression"),
     ("CREATE MATERIALIZED VIEW m «SELECT» 1", "42601", 'syntax error at or near "SELECT"'),
     ("DROP TABLE t «nonsense»", "42601", 'syntax error at or near "nonsense"'),
     ("CANCEL JOBS «x»", "42601", "syntax error"),

@@ -14,13 +14,14 @@ import pytest
 from servers import Server, java_processes, rows, wait_until
 
 from catalog.lake import Lake
+from catalog.storage import Storage
 from catalog.store import Store
 from executor.spark_calls import SparkCalls
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    lake = Lake(tmp_path / "lake")
+    lake = Lake(Storage(tmp_path / "lake"))
     yield Store(lake)
     lake.close()
 

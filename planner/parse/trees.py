@@ -140,7 +140,16 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         raise Error(str(error), errors.SYNTAX_ERROR, position=offset + 1) from error
     if isinstance(tree, exp.Command):
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
+    if "*" in sql:
+        _check_stars(tree, sql)
     return tree
+
+
+def _check_stars(tree: exp.Expr, sql: str) -> None:
+    """A star alone is an output or a function's argument; sqlglot and DuckDB take it for a value."""
+    for star in tree.find_all(exp.Star):
+        if not isinstance(star.parent, (exp.Select, exp.Returning, exp.Column, exp.Func)):
+            raise syntax_error(sql, star.meta["start"])
 
 
 # Stands for the $ of a parameter where sqlglot would read it, or an @ in its place, as part of something else.
