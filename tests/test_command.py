@@ -1,0 +1,25 @@
+"""The `sparkwave` command: what it says of itself, and of what it cannot do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def sparkwave(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "server", *arguments], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("command", [(), ("serve",), ("check",)])
+def test_help(command: tuple[str, ...]) -> None:
+    done = sparkwave(*command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " ".join(["usage: sparkwave", *command]) in done.stdout
+
+
+def test_unknown_option() -> None:
+    done = sparkwave("serve", "--port", "1")
+    assert done.returncode == 2
+    assert done.stderr.endswith("sparkwave: error: unrecognized arguments: --port 1\n")
