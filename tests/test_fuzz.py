@@ -227,7 +227,9 @@ def _converse(server: Server, sent: bytes, chance: random.Random) -> tuple[bytes
             client.shutdown(socket.SHUT_WR)
             while piece := client.recv(1 << 16):
                 answered += piece
-        except ConnectionError:
+        except TimeoutError:
+            raise
+        except OSError:  # reset, or no longer connected when it says that no more comes
             return answered, False
         return answered, True
 
