@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from catalog.lake import METADATA, Cursor, Lake, metadata_has
 from catalog.names import LakeTable, literal, quote
+from catalog.row_ids import ROW_ID_COLUMN
 
 # So many rows in the catalog are worth a file, and so many files below one of these sizes are worth a larger one.
 INLINED_ROWS = 10_000
 TIERS = ((1 << 20, 32), (16 << 20, 16))
 # A file with so large a part of its rows deleted is written again without them.
 DELETED_PART = 0.5
-ROW_ID_COLUMN = "_ducklake_internal_row_id"
 
 
 @dataclass(frozen=True)

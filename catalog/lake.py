@@ -157,8 +157,7 @@ class Lake:
         """
         writes = (*writes, *shared)
         with contextlib.ExitStack() as held:
-            for table in sorted(set(shared), key=_by_name):  # as `holding` does
-                held.enter_context(self._table_locks.setdefault(table, threading.Lock()))
+            held.enter_context(self.holding(*shared))
             held.enter_context(self._commit_lock)
             cursor.execute("BEGIN")
             try:
@@ -319,18 +318,10 @@ class Lake:
         last = self.snapshot(cursor) if upto is None else upto
         if last <= after:
             return False
-        if upto is not None and not self._remembers(cursor, after, upto):
+        if upto is not None and not is_kept(cursor, after, upto):
             return True
         changed = self.changed_tables(cursor, after, last)
         return any((table.schema, table.name) in changed for table in tables)
-
-    def _remembers(self, cursor: Cursor, after: int, upto: int) -> bool:
-        """Whether each of the snapshots `after < s <= upto` is there. They have consecutive numbers."""
-        row = cursor.execute(
-            f"SELECT count(*) FROM {METADATA}.ducklake_snapshot_changes WHERE snapshot_id > ? AND snapshot_id <= ?",
-            [after, upto],
-        ).fetchone()
-        return row == (upto - after,)
 
 
 # (lake schema, table) to whether rows were also deleted or updated, not only inserted.
@@ -364,6 +355,14 @@ class Change:
     snapshot: int
     kind: str
     table_id: int
+
+
+def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
+    """Whether none of the snapshots `after < s <= upto` is forgotten: all changes are known. Their ids follow on."""
+    row = cursor.execute(
+        f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
+    ).fetchone()
+    return row == (upto - after,)
 
 
 def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:

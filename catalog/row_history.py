@@ -1,8 +1,7 @@
 """What has happened to a table of the lake, for whoever keeps a copy of it.
 
 DuckLake 1.0 (ducklake.select/docs, "Data Change Feed"): the functions of the feed have the virtual columns `rowid` and
-`snapshot_id`. Found by trying, with 1.5.5: each snapshot has the id after the one before it, so forgotten ones can be
-counted; an update is a deletion and an insertion of the same row id in one snapshot.
+`snapshot_id`. Found by trying, with 1.5.5: an update is a deletion and an insertion of the same row id in one snapshot.
 """
 
 from __future__ import annotations
@@ -24,14 +23,6 @@ def table_number(cursor: Cursor, table: LakeTable, snapshot: int) -> int | None:
         {"schema": table.schema, "name": table.name, "snapshot": snapshot},
     ).fetchone()
     return row[0] if row else None
-
-
-def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
-    """Whether none of the snapshots `after < s <= upto` is forgotten: `row_history` has all changes."""
-    row = cursor.execute(
-        f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
-    ).fetchone()
-    return row == (upto - after,)
 
 
 def row_history(table: LakeTable, columns: str, after: int, upto: int, has_deletes: bool) -> str:

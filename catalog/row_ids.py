@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Columns of the lake's files besides the table's: of rows that are elsewhere than when they were inserted.
+ROW_ID_COLUMN = "_ducklake_internal_row_id"
+SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
+
 
 @dataclass(frozen=True)
 class RowIds:

@@ -20,7 +20,7 @@ from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.function_store import load_functions
 from catalog.kinds import dump_details, load_details
-from catalog.lake import Cursor, Lake
+from catalog.lake import Cursor, Lake, is_kept
 from catalog.model import (
     CREATED,
     CREATING,
@@ -38,7 +38,6 @@ from catalog.model import (
 from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.positions import Positions, Vnode
 from catalog.redaction import redact
-from catalog.row_history import is_kept
 from catalog.secrets import KEY_FILE, load_secrets, open_cipher
 from catalog.source_store import load_sources
 from catalog.subscription_store import load_subscriptions
@@ -106,7 +105,7 @@ class Store:
     def reload(self) -> None:
         """Take up what has been committed since the last time: the tables that have changed are read again."""
         with self.lake.exclusive():
-            snapshot = self.lake.snapshot(self._cursor)
+            snapshot = self.lake.newest(self._cursor)
             if is_kept(self._cursor, self._snapshot, snapshot):
                 changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
                 changed = {table for schema, table in changes if schema == SYSTEM_SCHEMA}

@@ -20,9 +20,7 @@ from pathlib import Path
 from catalog.lake import METADATA, Cursor, metadata_has
 from catalog.model import ROW_ID, Column, Relation
 from catalog.names import literal, quote
-
-ROW_ID_COLUMN = "_ducklake_internal_row_id"
-SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
+from catalog.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from catalog.lake import DISK_FULL, Cursor, Lake, disk_full
 from catalog.metrics import EngineName
 from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal, quote
-from catalog.row_ids import ALL, NONE, RowIds
+from catalog.row_ids import ALL, NONE, ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
 from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled, program
 from executor.groups import Group
-from executor.lake_files import ROW_ID_COLUMN, SNAPSHOT_COLUMN, DataFile, TableFiles, table_files
+from executor.lake_files import DataFile, TableFiles, table_files
 from executor.versions import Version, rows_at, rows_new
 from planner.backfill import FillQuery
 from planner.functions.emit import SPARK, to_sql

@@ -581,11 +581,12 @@ ColumnAction = AddColumn | DropColumn | RenameColumn | SetType | SetDefault | Se
 
 @dataclass(frozen=True)
 class AlterTable:
-    """ALTER TABLE with what is done to its columns, one after the other."""
+    """ALTER TABLE or SOURCE with what is done to its columns, one after the other."""
 
     name: Name
     actions: tuple[ColumnAction, ...]
     if_exists: bool = False
+    kind: str = "table"
 
 
 @dataclass(frozen=True)

@@ -8,27 +8,42 @@ from dataclasses import replace
 from catalog.model import Column, Relation, Watermark
 from catalog.names import quote_if_needed
 from planner.parse.generated import renamed
+from planner.parse.source import begins_connector, connector_text, parse_connector
 from planner.parse.table import clauses_text
 from planner.parse.tokens import TokenReader
-from planner.statements import Name
+from planner.statements import Connector, Name
 
 
-def table_text(name: Name, table: Relation) -> str:
-    """A normalised CREATE TABLE under a name."""
-    listed = [_column_text(column) for column in table.visible]
+def table_text(name: Name, table: Relation, connector: Connector | None = None) -> str:
+    """A normalised CREATE TABLE or SOURCE under a name, with the clauses of its connector."""
+    included = [column for _, column, _ in connector.includes] if connector is not None else []
+    listed = [_column_text(column) for column in table.visible if column.name not in included]
     if table.primary_key:
         listed.append(f"PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
     if table.watermark is not None:
         listed.append(_watermark_text(table.watermark))
-    clauses = clauses_text(table.append_only, bool(table.primary_key), table.conflict)
-    return f"CREATE TABLE {name.sql} ({', '.join(listed)}){clauses}"
+    clauses = clauses_text(table.append_only and table.kind == "table", bool(table.primary_key), table.conflict)
+    if connector is not None:
+        clauses += f" {connector_text(connector)}"
+    return f"CREATE {table.kind.upper()} {name.sql} ({', '.join(listed)}){clauses}"
 
 
 def with_text(table: Relation) -> Relation:
     """An altered table with the definition that fits it, under the name that the old one has."""
     reader = TokenReader(table.definition)
-    reader.expect("CREATE", "TABLE")
-    return replace(table, definition=table_text(reader.name(), table))
+    reader.expect("CREATE", table.kind.upper())
+    return replace(table, definition=table_text(reader.name(), table, connector_of(table)))
+
+
+def connector_of(table: Relation) -> Connector | None:
+    """The clauses of a table's connector, as they may be shown; None for a table without."""
+    reader = TokenReader(table.definition)
+    while not reader.at_end and not begins_connector(reader):
+        if reader.peek() == "(":
+            reader.skip_parentheses()
+        else:
+            reader.skip()
+    return None if reader.at_end else parse_connector(reader)
 
 
 def _column_text(column: Column) -> str:

@@ -51,8 +51,7 @@ from server.kinds import find_to_alter
 from server.naming import with_shown
 from server.result import Notice, Result
 from server.session import Session
-
-_TAG = "ALTER_TABLE"
+from server.sources import check_altered, refuse_altering
 
 
 def alter_table(session: Session, statement: AlterTable) -> Result:
@@ -60,12 +59,13 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
 
     Raises Error 42704, 42809, 42501; 55006 while a view over the table is being created; what each action raises.
     """
+    tag = f"ALTER_{statement.kind.upper()}"
     try:
         table = _find(session, statement)
     except Error as error:
         if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
             raise
-        return Result(_TAG, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
+        return Result(tag, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
     in_lake = any(map(_is_in_lake, statement.actions))
     with _alone(session, table) if in_lake else contextlib.nullcontext():
         with session.context.store.change() as cursor:
@@ -76,14 +76,16 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
             change = _Change(session, cursor, found, session.context.store.next_id(cursor), [], [])
             if in_lake:
                 _refuse_creating_readers(change)
+            refuse_altering(session, found, statement.actions)
             for action in statement.actions:
                 change.table = _ACTIONS[type(action)](change, action)
             altered = with_text(change.table)
+            check_altered(session, altered)
             session.context.store.alter_columns(cursor, altered)
             _show_anew(session, cursor, found, altered, change.dropped)
         for relation in change.dropped:
             session.context.plans.forget(relation.id)
-    return Result(_TAG, notices=change.notices)
+    return Result(tag, notices=change.notices)
 
 
 def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
@@ -100,9 +102,9 @@ def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relati
 
 def _find(session: Session, statement: AlterTable) -> Relation:
     name = statement.name
-    table = find_to_alter(session, name, "table")
-    if not table.is_table:
-        raise Error(f'"{name}" is not a table', errors.WRONG_OBJECT_TYPE, position=name.position)
+    table = find_to_alter(session, name, statement.kind)
+    if table.kind != statement.kind:
+        raise Error(f'"{name}" is not a {statement.kind}', errors.WRONG_OBJECT_TYPE, position=name.position)
     check_owner(session.user, table.securable, name.position)
     return table
 

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.model import Column
+from catalog.model import Column, Relation
 from catalog.secrets import sealed
 from catalog.source_store import set_rate_limit as store_rate_limit
 from catalog.sources import Source
 from executor.sources.reader import open_connector
+from planner.batch.values import given_columns
 from planner.connectors import check_key, include_columns, known_columns, read_source, settled_options
 from planner.privileges import check_owner, permission_denied
-from planner.statements import AlterSourceRateLimit, ColumnDefinition, Connector, CreateTable, Name
+from planner.statements import (
+    AlterSourceRateLimit,
+    ColumnAction,
+    ColumnDefinition,
+    Connector,
+    CreateTable,
+    DropColumn,
+    Name,
+    RenameColumn,
+    SetType,
+)
+from planner.table_definition import connector_of
 from server.kinds import find_of_kind
 from server.result import Result
 from server.secrets import named_secrets
@@ -99,6 +112,34 @@ def upstreams(session: Session, statement: CreateTable) -> tuple[int, ...]:
     if statement.connector is None or statement.connector.shared is None:
         return ()
     return (find_of_kind(session, statement.connector.shared, "source").id,)
+
+
+def refuse_altering(session: Session, table: Relation, actions: Sequence[ColumnAction]) -> None:
+    """Raise Error 0A000 for changes of columns that a connector delivers by their names, if the table has one."""
+    source = session.context.store.catalog.sources.get(table.id)
+    if source is None:
+        return
+    included = {column for _, column in source.includes}
+    for action in actions:
+        if isinstance(action, RenameColumn) or (isinstance(action, DropColumn | SetType) and action.name in included):
+            raise Error(
+                f'cannot alter column "{action.name}" of table "{table.name}"',
+                errors.FEATURE_NOT_SUPPORTED,
+                detail=f"The connector {source.connector} delivers it under this name.",
+                position=action.position,
+            )
+
+
+def check_altered(session: Session, table: Relation) -> None:
+    """Raise what CREATE TABLE would for the columns that a table has now, if it has a connector."""
+    source = session.context.store.catalog.sources.get(table.id)
+    if source is None:
+        return
+    clause, columns = connector_of(table), given_columns(table)
+    if clause is not None and clause.shared is None:
+        included = {column for _, column in source.includes}
+        read_source(clause, tuple(column for column in columns if column.name not in included), None)
+    open_connector(session.context.store, source, columns).check()
 
 
 def refuse_constraints(statement: CreateTable) -> None:

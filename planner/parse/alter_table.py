@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
 from catalog import errors
@@ -40,9 +42,16 @@ def parse_alter_table(reader: TokenReader) -> AlterTable | Naming:
     if reader.accept("RENAME"):
         actions: tuple[ColumnAction, ...] = (_rename(reader),)
     else:
-        actions = reader.comma_separated(lambda: _action(reader))
+        actions = column_actions(reader)
     reader.finish()
     return AlterTable(name, actions, if_exists)
+
+
+def column_actions(reader: TokenReader, known: Collection[str] = ("ADD", "DROP", "ALTER")) -> tuple[ColumnAction, ...]:
+    """`ADD …, DROP …` to the end; `known` are the words that may begin one. Raises Error 42601, 0A000."""
+    actions = reader.comma_separated(lambda: _action(reader, known))
+    reader.finish()
+    return actions
 
 
 def _rename(reader: TokenReader) -> RenameColumn:
@@ -52,8 +61,10 @@ def _rename(reader: TokenReader) -> RenameColumn:
     return RenameColumn(name, position, *reader.placed_identifier())
 
 
-def _action(reader: TokenReader) -> ColumnAction:
+def _action(reader: TokenReader, known: Collection[str]) -> ColumnAction:
     position = reader.offset + 1
+    if reader.peek() not in known:
+        raise _unsupported(position)
     if reader.accept("ADD"):
         reader.accept("COLUMN")
         return _add(reader)
@@ -61,14 +72,13 @@ def _action(reader: TokenReader) -> ColumnAction:
         reader.accept("COLUMN")
         if_exists = reader.accept("IF", "EXISTS")
         return DropColumn(*reader.placed_identifier(), if_exists, reader.cascade())
-    if reader.accept("ALTER"):
-        reader.accept("COLUMN")
-        return _alter(reader)
-    raise _unsupported(position)
+    reader.expect("ALTER")
+    reader.accept("COLUMN")
+    return _alter(reader)
 
 
 def _unsupported(position: int) -> Error:
-    return Error("this ALTER TABLE is not supported", errors.FEATURE_NOT_SUPPORTED, hint=_HINT, position=position)
+    return Error("this ALTER is not supported", errors.FEATURE_NOT_SUPPORTED, hint=_HINT, position=position)
 
 
 # Table constraints, which begin as columns do.

@@ -9,11 +9,11 @@ from catalog.errors import Error
 from catalog.kinds import STREAMING
 from catalog.names import quote_if_needed
 from planner.parse.alter import parse_alter_streaming
+from planner.parse.alter_source import parse_alter_source, parse_table_rate_limit
 from planner.parse.alter_table import parse_alter_table
 from planner.parse.database import parse_alter_database
 from planner.parse.naming import parse_alter_relation
 from planner.parse.schema import parse_alter_schema
-from planner.parse.source import parse_alter_source, parse_table_rate_limit
 from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree

@@ -1,4 +1,4 @@
-"""Parsing of what makes a table one of a connector, of CREATE SOURCE, and of ALTER SOURCE."""
+"""Parsing of what makes a table one of a connector."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.names import literal, quote_if_needed
 from catalog.sources import MASK, is_secret
-from planner.parse.naming import Naming, parse_naming
 from planner.parse.tokens import TokenReader
-from planner.statements import AlterSourceRateLimit, Connector, Name, Option
+from planner.statements import Connector, Option
 
 _DEFAULT = "default"
 
@@ -129,44 +128,6 @@ def _value(reader: TokenReader) -> str:
     reader.accept(reader.peek())
     written = reader.sql[start + 2 : reader.offset].rstrip()
     return written.removesuffix("'").replace(r"\t", "\t").replace(r"\\", "\\")
-
-
-# ALTER.
-
-
-def parse_alter_source(reader: TokenReader) -> Naming | AlterSourceRateLimit:
-    """From behind ALTER SOURCE on."""
-    if_exists = reader.accept("IF", "EXISTS")
-    name = reader.name()
-    position = reader.offset + 1
-    found = parse_source_rate_limit(reader, "source", name) or parse_naming(reader, "source", name, if_exists)
-    if found is None:
-        raise Error(
-            "this ALTER SOURCE is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="SET SOURCE_RATE_LIMIT, RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.",
-            position=position,
-        )
-    return found
-
-
-def parse_table_rate_limit(reader: TokenReader) -> AlterSourceRateLimit | None:
-    """From behind ALTER TABLE on; None for anything but SET SOURCE_RATE_LIMIT."""
-    if not any(reader.peek(ahead) == "SOURCE_RATE_LIMIT" and reader.peek(ahead - 1) == "SET" for ahead in range(1, 8)):
-        return None
-    return parse_source_rate_limit(reader, "table", reader.name())
-
-
-def parse_source_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterSourceRateLimit | None:
-    """`SET SOURCE_RATE_LIMIT {TO | =} {n | DEFAULT}`; None for anything else."""
-    if not reader.accept("SET", "SOURCE_RATE_LIMIT"):
-        return None
-    if not reader.accept("TO"):
-        reader.expect("=")
-    position = reader.offset + 1
-    limit = rate_limit(reader.value(), position)
-    reader.finish()
-    return AlterSourceRateLimit(kind, name, limit)
 
 
 def rate_limit(text: str, position: int | None) -> int | None:

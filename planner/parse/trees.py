@@ -148,7 +148,7 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
 def _check_stars(tree: exp.Expr, sql: str) -> None:
     """A star alone is an output or a function's argument; sqlglot and DuckDB take it for a value."""
     for star in tree.find_all(exp.Star):
-        if not isinstance(star.parent, (exp.Select, exp.Returning, exp.Column, exp.Func)):
+        if not isinstance(star.parent, (exp.Select, exp.Returning, exp.Column, exp.Dot, exp.Func)):
             raise syntax_error(sql, star.meta["start"])
 
 
