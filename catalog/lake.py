@@ -12,7 +12,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -112,14 +112,19 @@ class Lake:
         return connection
 
     def _migrate(self, connection: Cursor) -> None:
+        """Bring Sparkwave's own relations up to date: step by step, but for a new lake at once, without the commits."""
         connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
         connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
         row = connection.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
         done = row[0] if row else 0
-        for version, script in enumerate(MIGRATIONS[done:], start=done + 1):
+        steps = (
+            [[version] for version in range(done + 1, len(MIGRATIONS) + 1)] if done else [range(1, len(MIGRATIONS) + 1)]
+        )
+        for versions in steps:
             connection.execute("BEGIN")
-            connection.execute(script)
-            connection.execute("INSERT INTO lake.sparkwave.migrations VALUES (?)", [version])
+            for version in versions:
+                connection.execute(MIGRATIONS[version - 1])
+            connection.execute(f"INSERT INTO lake.sparkwave.migrations VALUES {', '.join(f'({v})' for v in versions)}")
             connection.execute("COMMIT")
 
     def close(self) -> None:
@@ -201,10 +206,15 @@ class Lake:
             self.commits += 1
             self._committed.notify_all()
 
-    def wait_for_commit(self, commits: int, seconds: float) -> None:
-        """Wait until there have been more than so many commits, or for so long."""
+    def wait_for_commit(self, commits: int, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Wait until there have been more than so many commits, or for so long, or until it is over (`wake`)."""
         with self._committed:
-            self._committed.wait_for(lambda: self.commits > commits, seconds)
+            self._committed.wait_for(lambda: self.commits > commits or is_over(), seconds)
+
+    def wake(self) -> None:
+        """Have those who wait for a commit look whether that is over."""
+        with self._committed:
+            self._committed.notify_all()
 
     @contextlib.contextmanager
     def holding(self, *tables: LakeTable) -> Iterator[None]:

@@ -101,6 +101,7 @@ class Outbox:
     def stop(self) -> None:
         """End after the epoch in progress."""
         self._stopping.set()
+        self.store.lake.wake()
         if self._thread is not None:
             self._thread.join(30)
 
@@ -113,7 +114,7 @@ class Outbox:
             except Exception:
                 logger.exception("sinks")
                 self._stopping.wait(TICK_S)
-            lake.wait_for_commit(commits, TICK_S)
+            lake.wait_for_commit(commits, TICK_S, self._stopping.is_set)
 
     def _round(self) -> None:
         relations = {r.id: r for r in self.store.catalog.relations if r.is_sink and r.sink.is_remote and r.created}

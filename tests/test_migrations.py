@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,29 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pyte
             assert relation.made_as == LakeTable("dev.public", "t")
         finally:
             opened.close()
+
+
+def system_tables(opened: Lake) -> tuple[list[Any], list[Any]]:
+    cursor = opened.cursor()
+    query = "FROM duckdb_columns() WHERE database_name = 'lake' AND schema_name = 'sparkwave'"
+    columns = cursor.execute(f"SELECT table_name, column_name, data_type {query} ORDER BY 1, column_index").fetchall()
+    rows = []
+    for table in sorted({table for table, _, _ in columns} - {"epoch"}):  # which has the time of its making
+        rows.append((table, cursor.execute(f"FROM lake.sparkwave.{table} ORDER BY ALL").fetchall()))
+    return columns, rows
+
+
+def test_all_steps_at_once_do_what_each_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(1, len(MIGRATIONS) + 1):
+        with monkeypatch.context() as patched:
+            patched.setattr(lake, "MIGRATIONS", MIGRATIONS[:number])
+            Lake(Storage(tmp_path / "old")).close()
+    Lake(Storage(tmp_path / "new")).close()
+    old, new = Lake(Storage(tmp_path / "old")), Lake(Storage(tmp_path / "new"))
+    found = system_tables(old), system_tables(new)
+    old.close()
+    new.close()
+    assert found[0] == found[1]
 
 
 def test_what_later_versions_added_is_kept(tmp_path: Path) -> None:
