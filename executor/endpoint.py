@@ -14,7 +14,6 @@ from pathlib import Path
 
 import grpc
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from executor import keeper
 from executor.applications import Application, command, environment
@@ -134,6 +133,9 @@ def connect(port: int) -> SparkSession:
 
     One that does not answer for a few seconds is dead; the library's own policy tries for ten minutes.
     """
+    # Here, because pandas comes with it: a second that a server without Spark need not take to start.
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     session.client.set_retry_policies([DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1000)])
     return session

@@ -77,7 +77,7 @@ def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop
     try:
         metrics = _serve_metrics(metrics_address, context)
         wire = _listen(config, context)
-        threading.Thread(target=wire.serve_forever, name="wire", daemon=True).start()
+        threading.Thread(target=wire.serve_forever, args=(0.1,), name="wire", daemon=True).start()
         dashboard = _open_dashboard(config, context)
         host, port = wire.server_address[:2]
         print(f"sparkwave ready on {host}:{port}{' for reading' if context.lake.read_only else ''}", flush=True)

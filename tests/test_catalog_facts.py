@@ -104,6 +104,7 @@ def test_sizes_are_those_of_the_files(module_server: Server, session: Connection
     session.execute("DROP TABLE sized")
 
 
+@pytest.mark.long
 def test_a_view_has_the_size_of_its_state_too(session: Connection) -> None:
     session.execute(
         "CREATE TABLE fed (k int, v int); INSERT INTO fed SELECT n, n % 9000 FROM generate_series(1, 9000) AS s(n)"

@@ -30,6 +30,7 @@ from crashes import (
     unfinished_steps,
     wait_for_progress,
 )
+from marking import long_but
 from servers import PATIENCE_SECONDS, Server, launch, wait_until
 
 pytestmark = pytest.mark.timeout(900)
@@ -74,13 +75,12 @@ def finish(server: Server, writers: list[Writer], view: str) -> None:
 
 CRASHES = [(strategy, view, "kill") for strategy, view in FILLS] + [("no_shuffle", "copied", "stop")]
 QUICK_IN_PROCESS = {("no_shuffle", "copied")}
-QUICK = {("snapshot", "sums", "kill")}
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("strategy", "view", "how"),
-    [pytest.param(*case, marks=() if case in QUICK else pytest.mark.long) for case in CRASHES],
+    long_but([], CRASHES),
 )
 def test_crash_in_the_middle_of_a_backfill(
     servers: list[Server], tmp_path: Path, strategy: str, view: str, how: str
@@ -112,7 +112,7 @@ def test_crash_in_the_middle_of_a_backfill(
 
 @pytest.mark.parametrize(
     ("strategy", "view"),
-    [pytest.param(*case, marks=() if case in QUICK_IN_PROCESS else pytest.mark.long) for case in FILLS],
+    long_but(QUICK_IN_PROCESS, FILLS),
 )
 def test_crashes_in_process(servers: list[Server], tmp_path: Path, strategy: str, view: str) -> None:
     """Twice at any moment, where steps are so short that many moments are commits."""

@@ -380,6 +380,7 @@ def test_law(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_on_spark(shared_server: Server) -> None:
     """Filled by slices on Spark, each in the order of the key."""
     with shared_server.connect() as own:

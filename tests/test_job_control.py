@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from marking import long_but
 from servers import PATIENCE_SECONDS, wait_until
 from test_law import check, opened, run
 
@@ -90,7 +91,7 @@ def remains(context: Context, job: int) -> list[object]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("strategy", SLOW)
+@pytest.mark.parametrize("strategy", long_but([], SLOW))
 def test_steps_without_rows_leave_nothing(parts: tuple[Context, Client], strategy: str) -> None:
     """No file that a snapshot does not know, and no directory of a step."""
     context, client = parts
@@ -134,9 +135,7 @@ QUICK = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("strategy", "how"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.long) for case in CANCELS]
-)
+@pytest.mark.parametrize(("strategy", "how"), long_but(QUICK, CANCELS))
 def test_cancel_during_a_step(parts: tuple[Context, Client], strategy: str, how: str) -> None:
     """It takes effect at once and leaves nothing: no row, no table, no file, now and when Spark has calmed down."""
     context, client = parts
@@ -196,9 +195,7 @@ def at(cursor: Cursor, table: str, value: str, where: str, snapshot: int) -> lis
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "strategy", [pytest.param(name, marks=() if name == "snapshot" else pytest.mark.long) for name in SLOW]
-)
+@pytest.mark.parametrize("strategy", long_but([], SLOW))
 def test_pause_during_the_first_step(parts: tuple[Context, Client], strategy: str) -> None:
     """Nothing is read then, and afterwards all of it; a Snapshot job reads by positions from now on."""
     context, client = parts

@@ -7,10 +7,12 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import psycopg
 import pytest
+from marking import long_but
 from servers import Server, wait_until
 
 Connection = psycopg.Connection[Any]
@@ -98,8 +100,13 @@ def test_a_second_create_waits_for_a_permit(stuck_server: Server, own: Connectio
         own.execute("ALTER SYSTEM SET max_concurrent_creating_streaming_jobs = -1")
 
 
-@pytest.mark.parametrize("how", ["cancel jobs", "drop", "protocol"])
-@pytest.mark.parametrize("which", ["first", "second"])
+@pytest.mark.parametrize(
+    ("how", "which"),
+    long_but(
+        [("cancel jobs", "first"), ("drop", "second"), ("protocol", "first")],
+        product(["cancel jobs", "drop", "protocol"], ["first", "second"]),
+    ),
+)
 def test_cancelling_a_job_that_has_not_started(stuck_server: Server, own: Connection, how: str, which: str) -> None:
     """Whether it waits for a permit or for Spark: its client is told, nothing is left, its name is free."""
     statements = dict(zip(("first", "second"), start_two(stuck_server, own), strict=True))

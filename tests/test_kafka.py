@@ -126,6 +126,7 @@ def test_upsert(session: Connection, broker: Broker) -> None:
     wait_for(session, "SELECT s FROM of_keyed", [(9,)])
 
 
+@pytest.mark.long
 def test_a_message_that_cannot_be_read(session: Connection, broker: Broker) -> None:
     """Its partition stays before it, and the reason says where it is; the others go on."""
     broker.send("spoilt", [(None, b'{"id": 1}', 1)])

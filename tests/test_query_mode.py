@@ -57,6 +57,7 @@ def test_a_query_larger_than_memory_spills(small_server: Server) -> None:
     assert max(spilled) > 10_000_000
 
 
+@pytest.mark.long
 def test_so_does_an_aggregate(small_server: Server) -> None:
     with small_server.connect() as own:
         query = "SELECT count(*), max(n) FROM (SELECT v, count(*) AS n FROM big GROUP BY v) AS g"
@@ -114,6 +115,7 @@ def tight_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 JOIN = "SELECT count(*) AS n FROM wide a JOIN wide b ON a.v = b.v"
 
 
+@pytest.mark.long
 def test_the_spilled_has_a_limit(tight_server: Server) -> None:
     with tight_server.connect() as own:
         own.execute("SET query_mode = local")

@@ -306,6 +306,7 @@ def test_a_warm_group_is_shared(filled: Server) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_group_that_dies_while_it_starts(filled: Server) -> None:
     with filled.connect() as session:
         with creating(filled, view(ON)) as failures:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from marking import long_but
 from pyspark.sql import functions as F
 from test_golden import plan_over
 from test_law import check, opened, run
@@ -151,9 +152,7 @@ def test_changes_before_the_first_step(tmp_path: Path, strategy: str) -> None:
             run(client, "DROP MATERIALIZED VIEW made")
 
 
-@pytest.mark.parametrize(
-    "strategy", [pytest.param(name, marks=() if name == "no_shuffle" else pytest.mark.long) for name in STRATEGIES]
-)
+@pytest.mark.parametrize("strategy", long_but(["no_shuffle"], STRATEGIES))
 def test_in_process(tmp_path: Path, strategy: str) -> None:
     in_process(tmp_path / "lake", strategy, SAMPLE[strategy])
 
@@ -161,7 +160,7 @@ def test_in_process(tmp_path: Path, strategy: str) -> None:
 @pytest.mark.parametrize(
     "first", [(), FIRST[1:3], ("INSERT INTO t VALUES (1, 2, 'a', NULL)",)], ids=["empty", "few", "one"]
 )
-@pytest.mark.parametrize("strategy", ["arrangement", "no_shuffle"])
+@pytest.mark.parametrize("strategy", long_but(["no_shuffle"], ["arrangement", "no_shuffle"]))
 def test_little_data_that_grows(tmp_path: Path, strategy: str, first: tuple[str, ...]) -> None:
     """Tables that are empty, or nearly so, and grow faster than they are read: a step reads one row."""
     with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="1") as (context, client):
@@ -171,7 +170,7 @@ def test_little_data_that_grows(tmp_path: Path, strategy: str, first: tuple[str,
             hold(context, client, name, strategy, seed)
 
 
-@pytest.mark.parametrize("strategy", ["arrangement", "no_shuffle"])
+@pytest.mark.parametrize("strategy", long_but(["no_shuffle"], ["arrangement", "no_shuffle"]))
 def test_several_views_at_once_and_one_over_a_view(tmp_path: Path, strategy: str) -> None:
     """A view is an upstream whose rows get new row ids when they change."""
     base = "SELECT a, b, s FROM t WHERE a IS NOT NULL"

@@ -144,8 +144,10 @@ def create_views(connection: Connection, names: list[str], engine: str) -> None:
 
 @pytest.mark.parametrize(
     ("engine", "names", "changes"),
-    [("spark", FILLED_ON_SPARK, ["; ".join(CHANGES[:5])]), ("auto", list(VIEWS), CHANGES)],
-    ids=["spark", "auto"],
+    [
+        pytest.param("spark", FILLED_ON_SPARK, ["; ".join(CHANGES[:5])], id="spark"),
+        pytest.param("auto", list(VIEWS), CHANGES, id="auto", marks=pytest.mark.long),
+    ],
 )
 def test_views_follow_their_tables(session: Connection, engine: str, names: list[str], changes: list[str]) -> None:
     """`engine` is the one that fills them."""

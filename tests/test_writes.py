@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from marking import long_but
 from psycopg import pq
 from servers import Server, refused, rows
 
@@ -95,7 +96,7 @@ AFTER = {
 }
 
 
-@pytest.mark.parametrize("table", ["stock", "bare"])
+@pytest.mark.parametrize("table", long_but(["bare"], ["stock", "bare"]))
 def test_what_writes_return_and_leave(tables: Connection, table: str) -> None:
     stored = rows(tables, f"SELECT * FROM {table} ORDER BY id")
     for place, (sql, tag, returned) in enumerate(WRITES):
