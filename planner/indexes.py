@@ -64,7 +64,7 @@ def index_query(
     table = _table(statement.table)
     keyed = {key.name for key in index.keys}
     if made is not None:
-        table.set("alias", exp.TableAlias(this=exp.to_identifier(_first_name(relation, made), quoted=True)))
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(first_name(relation, made), quoted=True)))
         included = [column.name for column in made.visible[len(index.keys) :]]
     elif statement.include:
         included = [_column(relation, name, position).name for name, position in statement.include]
@@ -76,8 +76,8 @@ def index_query(
     return exp.select(*items).from_(table)
 
 
-def _first_name(relation: Relation, made: Relation) -> str:
-    """What a relation was called when the index was made: hidden keys that come from it are named after that."""
+def first_name(relation: Relation, made: Relation) -> str:
+    """What a relation was called when what reads only it was made: hidden keys from it are named after that."""
     hidden = (column.name for column in made.columns if column.is_hidden)
     names = (name.removesuffix(f".{key}") for name in hidden for key in relation.key if name.endswith(f".{key}"))
     return next(names, relation.name)

@@ -249,6 +249,7 @@ class CreateSecret:
 class DropSecret:
     names: tuple[Name, ...]
     if_exists: bool
+    cascade: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.kinds import INDEX, MATERIALIZED_VIEW, SINK, Index
 from catalog.model import Catalog, Relation
-from planner.bind import Scope
-from planner.indexes import clustering, index_of, index_query
+from planner.bind import Scope, resolve
+from planner.indexes import clustering, first_name, index_of, index_query
 from planner.nodes import Order, Project
 from planner.sinks import into_target, sink_options, target_of
 from planner.statements import CreateIndex, CreateMaterializedView, CreateSink, CreateStreaming, Option
@@ -57,7 +57,7 @@ def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, mad
         case CreateSink():
             target = target_of(statement, catalog, scope)
             return Streaming(
-                statement.query if made is None else _as_made(statement, made),
+                statement.query if made is None else _as_made(statement, made, catalog, scope),
                 sink_options(statement).of_job,
                 lambda root: root if target is None else into_target(root, statement, target, made),
                 statement.emit_on_window_close,
@@ -65,13 +65,18 @@ def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, mad
             )
 
 
-def _as_made(statement: CreateSink, made: Relation) -> exp.Query:
-    """The query of a stored sink, whose source may have got more columns. In a table they are called otherwise."""
-    if statement.source is None or made.target is not None:
+def _as_made(statement: CreateSink, made: Relation, catalog: Catalog, scope: Scope) -> exp.Query:
+    """The query of a stored sink, whose source may have got more columns, and another name."""
+    if statement.source is None:
         return statement.query
-    names = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in made.visible]
-    assert isinstance(statement.query, exp.Select)
-    return statement.query.copy().select(*names, append=False)
+    query = statement.query.copy()
+    assert isinstance(query, exp.Select)
+    first = first_name(resolve(catalog, scope, statement.source), made)
+    [table] = query.find_all(exp.Table)
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(first, quoted=True)))
+    if made.target is not None:  # where its columns are called otherwise
+        return query
+    return query.select(*(exp.column(exp.to_identifier(c.name, quoted=True)) for c in made.visible), append=False)
 
 
 def _renamed(root: Project, names: tuple[str, ...]) -> Project:

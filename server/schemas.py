@@ -133,7 +133,7 @@ def _check_unused(session: Session, schemas: set[str], dropped: Collection[int])
         raise Error(
             "secrets in the schema are used by other objects.",
             errors.DEPENDENT_OBJECTS_STILL_EXIST,
-            detail="\n".join(f"{each} depends on it" for each in used),
+            detail="\n".join(f"{each.kind} {each.qualified_name} depends on it" for each in used),
             hint="DROP the dependent objects first.",
         )
 

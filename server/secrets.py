@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 from catalog import errors
 from catalog.errors import Error, not_found
-from catalog.model import Catalog, Secret
+from catalog.lake import Cursor
+from catalog.model import Catalog, Relation, Secret
 from catalog.secrets import add_secret
 from catalog.secrets import drop_secret as remove_secret
 from planner.privileges import check_owner, holds, permission_denied
 from planner.statements import CreateSecret, DropSecret, Name, Option
+from server.ddl import with_dependents
 from server.placing import target_schema
 from server.result import Notice, Result
 from server.session import Session
@@ -33,32 +35,41 @@ def create_secret(session: Session, statement: CreateSecret) -> Result:
 
 
 def drop_secret(session: Session, statement: DropSecret) -> Result:
-    """Raises Error 42704, 42501, or 2BP01 for one that a source or a sink uses."""
-    store = session.context.store
-    notices = []
-    with store.change() as cursor:
-        for name in statement.names:
-            secret = _find(session, name)
-            if secret is None:
-                if not statement.if_exists:
-                    raise not_found("secret", str(name), position=name.position)
-                notices.append(Notice(f'secret "{name}" does not exist, skipping'))
-                continue
-            check_owner(session.user, secret.securable, name.position)
-            used = users_of(store.catalog, [secret])
-            if used:
-                raise Error(
-                    f"secret used by {len(used)} other objects.",
-                    errors.DEPENDENT_OBJECTS_STILL_EXIST,
-                    detail="\n".join(f"{each} depends on it" for each in used),
-                    hint="DROP the dependent objects first.",
-                    position=name.position,
-                )
+    """Raises Error 42704, 42501, or 2BP01 for one that a source or a sink uses, without CASCADE."""
+    catalog = session.context.store.catalog
+    secrets, used, notices = [], [], []
+    for name in statement.names:
+        secret = _find(session, name)
+        if secret is None:
+            if not statement.if_exists:
+                raise not_found("secret", str(name), position=name.position)
+            notices.append(Notice(f'secret "{name}" does not exist, skipping'))
+            continue
+        check_owner(session.user, secret.securable, name.position)
+        users = users_of(catalog, [secret])
+        if users and not statement.cascade:
+            raise Error(
+                f"secret used by {len(users)} other objects.",
+                errors.DEPENDENT_OBJECTS_STILL_EXIST,
+                detail="\n".join(f"{each.kind} {each.qualified_name} depends on it" for each in users),
+                hint="DROP the dependent objects first.",
+                position=name.position,
+            )
+        secrets.append(secret)
+        used += users
+
+    def remove(cursor: Cursor) -> None:
+        if [r.id for r in users_of(session.context.store.catalog, secrets) if r not in used]:
+            message = "a source or a sink has just come to use the secret"
+            raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
+        for secret in secrets:
             remove_secret(cursor, secret)
+
+    session.context.jobs.drop(with_dependents(session, used, cascade=True), remove)
     return Result("DROP_SECRET", notices=notices)
 
 
-def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] = ()) -> list[str]:
+def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] = ()) -> list[Relation]:
     """The sources and sinks that use any of these secrets, but those apart, by id."""
     ids = {secret.id for secret in secrets}
     found = []
@@ -67,7 +78,7 @@ def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] =
         named = set(source.secrets.values()) if source is not None else set()
         named |= set(dict(relation.sink.secrets).values()) if relation.is_sink else set()
         if named & ids and relation.id not in apart:
-            found.append(f"{relation.kind} {relation.qualified_name}")
+            found.append(relation)
     return found
 
 

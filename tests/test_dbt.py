@@ -10,9 +10,16 @@ from typing import Any
 
 import pytest
 from client_programs import ENVIRONMENT, TESTS, address, needs_clients
-from servers import Server
+from servers import Server, wait_until
 
 pytestmark = [needs_clients, pytest.mark.long, pytest.mark.timeout(900)]
+
+
+ORDERS = """id,amount,at
+1,10.5,2024-05-01 10:00:00
+2,4,2024-05-01 12:00:00
+3,7,2024-05-02 09:00:00
+"""
 
 
 class Dbt:
@@ -21,8 +28,11 @@ class Dbt:
     def __init__(self, server: Server, project: str, folder: Path) -> None:
         shutil.copytree(TESTS / "dbt" / project, folder / project)
         self.folder = folder / project
+        self.files = folder / "files"
+        (self.files / "in").mkdir(parents=True)
+        (self.files / "in" / "orders.csv").write_text(ORDERS)
         quiet = {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_USE_COLORS": "false", "DBT_PROFILES_DIR": "."}
-        self._environment = {**address(server), **quiet}
+        self._environment = {**address(server), **quiet, "CHECKS_FILES": str(self.files)}
 
     def run(self, *arguments: str) -> dict[str, str]:
         """Run a command that has to end well. Returns what it says of each node that it has run."""
@@ -63,6 +73,58 @@ def change_people(server: Server) -> None:
         own.execute("FLUSH")
 
 
+def indexes(server: Server, table: str) -> list[str]:
+    """What the indexes of a table are on."""
+    found = rows(server, f"SELECT indexdef FROM pg_indexes WHERE tablename = '{table}'")
+    return sorted(definition[definition.index("(") :] for (definition,) in found)
+
+
+def check_added_postgres(server: Server, dbt: Dbt) -> None:
+    """A function, indexes, an unlogged table with grants, a named key, a unit test, indexes of a materialized view."""
+    doubled = [("blue", 2), ("red", 4), (None, 2)]
+    assert rows(server, "SELECT team, members::int FROM analytics.indexed ORDER BY team NULLS LAST") == doubled
+    assert indexes(server, "indexed") == ["(members, team)"]
+    assert rows(server, "SELECT has_table_privilege('reader', 'analytics.indexed', 'select')") == [(True,)]
+    keyed = "SELECT contype FROM pg_constraint WHERE conrelid = 'analytics.keyed'::regclass"
+    assert rows(server, keyed) == [("p",)]
+    assert indexes(server, "live_indexed") == ["(team)"]
+    dbt.run("run", "--select", "live_indexed", "--vars", '{"more_indexes": [{"columns": ["members"]}]}')
+    assert indexes(server, "live_indexed") == ["(members)", "(team)"]
+    check_gone(server, dbt)
+
+
+def check_gone(server: Server, dbt: Dbt) -> None:
+    """A snapshot has a row that is deleted, and has it again."""
+    assert rows(server, "SELECT count(*) FROM analytics_marts.gone") == [(4,)]
+    with server.connect() as own:
+        own.execute("DELETE FROM analytics.people WHERE id = 1")
+        own.execute("FLUSH")
+    dbt.run("snapshot", "--select", "gone")
+    history = "SELECT dbt_is_deleted FROM analytics_marts.gone WHERE id = 1 ORDER BY dbt_valid_from"
+    assert rows(server, history) == [("False",), ("True",)]
+    dbt.run("seed")
+
+
+def check_added_risingwave(server: Server, dbt: Dbt) -> None:
+    """A source, a table with a connector, sinks, a subscription, indexes, a function, and a swap over a source."""
+    days = [("2024-05-01", 2, 29), ("2024-05-02", 1, 14)]
+    shown = "SELECT day::varchar, orders::int, doubled::int FROM analytics.order_days ORDER BY day"
+    assert wait_until(lambda: rows(server, shown) == days, 20)
+    assert wait_until(lambda: rows(server, "SELECT count(*)::int FROM analytics.even") == [(25,)], 20)
+    files = dbt.files / "out"
+    sent = {json.loads(line)["day"] for file in files.glob("*.json") for line in file.read_text().splitlines()}
+    assert len(sent) == 2
+    of_kind = "SELECT name FROM rw_catalog.rw_relations WHERE relation_type = '{}' ORDER BY name"
+    assert {name for (name,) in rows(server, of_kind.format("sink"))} >= {"nowhere", "nowhere_raw", "to_files"}
+    assert rows(server, of_kind.format("subscription")) == [("day_changes",)]
+    assert rows(server, "SELECT name FROM rw_catalog.rw_secrets") == [("token",)]
+    assert len(rows(server, of_kind.format("index"))) >= 3
+    assert rows(server, "SELECT has_table_privilege('reader', 'analytics.orders', 'select')") == [(True,)]
+    check_gone(server, dbt)
+    dbt.run("run", "--select", "even", "--vars", '{"zero_downtime": true, "more_even": ", 1 as one"}')
+    assert rows(server, "SELECT sum(one)::int FROM analytics.even") == [(25,)]
+
+
 def check_grown(server: Server) -> None:
     """What the incremental models and snapshots hold after `change_people` and another build."""
     amounts = "SELECT id, balance::int FROM analytics.{} ORDER BY id, balance"
@@ -76,8 +138,10 @@ def check_grown(server: Server) -> None:
 def test_dbt_postgres(module_server: Server, tmp_path: Path) -> None:
     with module_server.connect() as own:
         own.execute("ALTER SYSTEM SET backfill_engine = auto")
+        own.execute("CREATE USER reader")
     dbt = Dbt(module_server, "postgres", tmp_path)
-    assert len(dbt.run("build")) == 18
+    assert len(dbt.run("build")) == 23
+    check_added_postgres(module_server, dbt)
     assert rows(module_server, "SELECT * FROM analytics_marts.other_name ORDER BY team") == rows(
         module_server, "SELECT team, count(*), sum(balance) FROM analytics.staged GROUP BY team ORDER BY team"
     )
@@ -113,7 +177,8 @@ def test_dbt_risingwave(shared_server: Server, tmp_path: Path) -> None:
         own.execute("CREATE USER reader")
     dbt = Dbt(server, "risingwave", tmp_path)
     dbt.run("debug")
-    assert len(dbt.run("build")) == 18
+    assert len(dbt.run("build")) == 29
+    check_added_risingwave(server, dbt)
     # live_rich was filled on an application of its own.
     assert len(rows(server, "SELECT id FROM rw_catalog.rw_spark_applications WHERE is_serverless")) == 1
     assert rows(server, "SELECT has_table_privilege('reader', 'analytics.teams', 'select')") == [(True,)]

@@ -86,9 +86,11 @@ def test_a_source_and_a_sink_with_secrets(session: Connection, bucket: Bucket) -
     assert (error.sqlstate, error.diag.message_detail) == (
         "2BP01", "source public.by_secret depends on it\nsink public.s depends on it"
     )  # fmt: skip
-    session.execute("DROP SOURCE by_secret")
     session.execute("DROP SINK s")
-    session.execute("DROP SECRET which")
+    session.execute("DROP SECRET which CASCADE")
+    assert (
+        rows(session, "SELECT name FROM rw_catalog.rw_sources UNION ALL SELECT name FROM rw_catalog.rw_secrets") == []
+    )
 
 
 def test_nobody_sees_them(session: Connection, in_process_server: Server, bucket: Bucket) -> None:

@@ -56,6 +56,25 @@ def kept_in(directory: Path, format_: str = "parquet", operations: bool = True) 
     return +found
 
 
+def test_what_has_no_key_gets_another_name(session: Connection) -> None:
+    """A sink goes on with the relation that it was made from, as in a swap without downtime."""
+    session.execute("CREATE TABLE log (v int) APPEND ONLY")
+    session.execute("CREATE MATERIALIZED VIEW m AS SELECT v FROM log")
+    session.execute("CREATE MATERIALIZED VIEW other AS SELECT v, 1 AS one FROM log")
+    session.execute("CREATE TABLE taken (v int)")
+    session.execute(
+        "CREATE SINK hole FROM m WITH (connector = 'blackhole', type = 'append-only', force_append_only = 'true')"
+    )
+    session.execute("CREATE SINK into_taken INTO taken FROM m WITH (type = 'append-only', force_append_only = 'true')")
+    session.execute("ALTER MATERIALIZED VIEW m SWAP WITH other")
+    session.execute("INSERT INTO log VALUES (1), (2)")
+    assert flushed(session, "SELECT v FROM taken") == [(1,), (2,)]
+    session.execute("ALTER MATERIALIZED VIEW other RENAME TO old")
+    session.execute("INSERT INTO log VALUES (3)")
+    assert flushed(session, "SELECT v FROM taken") == [(1,), (2,), (3,)]
+    assert " FROM old " in rows(session, "SHOW CREATE SINK into_taken")[0][1]
+
+
 # Into tables.
 
 

@@ -33,9 +33,9 @@ def parse_create_secret(reader: TokenReader) -> CreateSecret:
 
 
 def parse_drop_secret(reader: TokenReader) -> DropSecret:
-    """From the word after SECRET on: `[IF EXISTS] name, …`."""
+    """From the word after SECRET on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.name)
-    reader.accept("RESTRICT")
+    cascade = reader.cascade()
     reader.finish()
-    return DropSecret(names, if_exists)
+    return DropSecret(names, if_exists, cascade)

@@ -1,0 +1,2 @@
+{{ config(materialized='subscription', retention='2 days') }}
+{{ ref('order_days') }}

@@ -1,0 +1,2 @@
+{{ config(materialized='secret') }}
+create secret {{ this }} with (backend = 'meta') as 'hush'
