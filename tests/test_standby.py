@@ -12,6 +12,7 @@ from servers import Server, refused, rows, wait_until
 
 pytestmark = pytest.mark.long
 
+ADVERTISED = "writer.example:4566"
 VIEW = "SELECT v, count(*) AS n FROM t GROUP BY v"
 
 
@@ -21,7 +22,7 @@ class Pair:
     def __init__(self, postgres: Postgres, directory: Path) -> None:
         self.postgres = postgres
         options = {"catalog": postgres.conninfo(), "shared": directory / "shared"}
-        self.first = Server(directory / "first", **options)
+        self.first = Server(directory / "first", **options, advertise=ADVERTISED)
         self.second = Server(directory / "second", **options)
         with self.first.connect() as own:
             own.execute("ALTER SYSTEM SET backfill_engine = auto")
@@ -60,7 +61,23 @@ def test_reads(pair: Pair) -> None:
                     "CREATE TEMP TABLE u (k INT)", "ALTER SYSTEM SET barrier_interval_ms = 500"):  # fmt: skip
             error = refused(other, sql)
             assert error.sqlstate == "25006"
-            assert error.diag.message_hint == f"Connect to {pair.first.address}."
+            assert error.diag.message_hint == f"Connect to {ADVERTISED}."
+
+
+def test_clients_find_the_one_that_writes(pair: Pair) -> None:
+    """libpq's target_session_attrs, and what drivers ask to the same end."""
+    servers = [pair.second, pair.first]
+    for wanted, found in (("read-write", 1), ("primary", 1), ("read-only", 0), ("standby", 0), ("any", 0)):
+        ports = ",".join(str(server.port) for server in servers)
+        hosts = {"host": "127.0.0.1,127.0.0.1", "port": ports, "user": "root", "dbname": "dev"}
+        with psycopg.connect(**hosts, target_session_attrs=wanted) as client:
+            assert client.info.port == servers[found].port, wanted
+    for server, expected in ((pair.first, "off"), (pair.second, "on")):
+        with server.connect() as own:
+            for name in ("transaction_read_only", "in_hot_standby"):
+                assert rows(own, f"SHOW {name}") == [(expected,)]
+                assert rows(own, f"SELECT current_setting('{name}')") == [(expected,)]
+            assert rows(own, "SELECT pg_is_in_recovery()") == [(expected == "on",)]
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
@@ -82,7 +99,7 @@ def test_never_two_write(pair: Pair) -> None:
     with pair.postgres.connect() as database:
         database.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            f"WHERE application_name = 'sparkwave lease {pair.first.address}'"
+            f"WHERE application_name = 'sparkwave lease {ADVERTISED}'"
         )
     acknowledged = 0
     with pytest.raises(psycopg.Error):
