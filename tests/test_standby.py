@@ -8,7 +8,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from postgres import Postgres
-from servers import Server, refused, rows, wait_until
+from servers import PATIENCE_SECONDS, Server, free_port, launch, refused, rows, wait_until
+
+from catalog.lake import Lake
+from catalog.storage import Storage
 
 pytestmark = pytest.mark.long
 
@@ -118,3 +121,45 @@ def test_never_two_write(pair: Pair) -> None:
 def reads_only(server: Server) -> bool:
     last = [line for line in server.log().splitlines() if line.startswith("sparkwave ready on")][-1]
     return last.endswith("for reading")
+
+
+def test_both_start_at_once(tmp_path: Path) -> None:
+    """On an empty catalog one makes it, and the other one waits until it is made."""
+    postgres = Postgres()
+    options = {"catalog": postgres.conninfo(), "shared": tmp_path / "shared", "spark_start": "on_demand"}
+    logs = [tmp_path / "0.log", tmp_path / "1.log"]
+    started = [
+        launch(log, listen=f"127.0.0.1:{free_port()}", data=tmp_path / log.stem, **options)  # type: ignore[arg-type]
+        for log in logs
+    ]
+    try:
+        assert wait_until(lambda: all("sparkwave ready on" in log.read_text() for log in logs), PATIENCE_SECONDS)
+        assert sorted("for reading" in log.read_text() for log in logs) == [False, True]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+        postgres.stop()
+
+
+def test_another_version(pair: Pair, tmp_path: Path) -> None:
+    """A reader does not read what is not of its version, and does when the server that writes has made it so."""
+    version = "(SELECT max(version) FROM lake.sparkwave.migrations)"
+    lake = Lake(Storage(tmp_path / "third", pair.postgres.conninfo(), tmp_path / "shared"))
+    with lake.transaction(lake.cursor()) as cursor:
+        [(newest,)] = cursor.execute(f"SELECT {version}").fetchall()
+        cursor.execute(f"DELETE FROM lake.sparkwave.migrations WHERE version = {version}")
+    pair.second.stop()
+    log = tmp_path / "again.log"
+    options = {"catalog": pair.postgres.conninfo(), "shared": tmp_path / "shared"}
+    again = launch(log, listen=f"127.0.0.1:{free_port()}", data=tmp_path / "again", **options)
+    try:
+        assert wait_until(lambda: "is not of this version; it waits" in log.read_text(), PATIENCE_SECONDS)
+        assert again.poll() is None and "sparkwave ready" not in log.read_text()
+        with lake.transaction(lake.cursor()) as cursor:
+            cursor.execute("INSERT INTO lake.sparkwave.migrations VALUES (?)", [newest])
+        assert wait_until(lambda: "for reading" in log.read_text(), PATIENCE_SECONDS)
+    finally:
+        again.kill()
+        again.wait()
+        lake.close()
