@@ -35,7 +35,7 @@ class Pair:
 
     def takes_over(self) -> bool:
         """Whether the second one comes to write."""
-        return wait_until(lambda: f"sparkwave ready on {self.second.address}\n" in self.second.log(), 60)
+        return wait_until(lambda: f"sparkwave ready on {self.second.address}\n" in self.second.log(), PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def test_never_two_write(pair: Pair) -> None:
         for k in range(1000, 1500):
             own.execute("INSERT INTO t VALUES (%s, 9)", (k,))
             acknowledged += 1
-    assert wait_until(lambda: pair.first.log().count("sparkwave ready on") == 2, 60)
-    assert wait_until(lambda: reads_only(pair.first) != reads_only(pair.second), 60)
+    assert wait_until(lambda: pair.first.log().count("sparkwave ready on") == 2, PATIENCE_SECONDS)
+    assert wait_until(lambda: reads_only(pair.first) != reads_only(pair.second), PATIENCE_SECONDS)
     writers = [server for server in (pair.first, pair.second) if not reads_only(server)]
     with writers[0].connect() as left:
         left.execute("FLUSH")
