@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import yaml
-from kubernetes import Cluster, Object
+from kubernetes_api import Cluster, Object
 from servers import Server, free_port, refused, wait_until
 from test_serverless import APPLICATIONS, ON, fill, is_right, view
 
