@@ -276,7 +276,9 @@ def test_settings(manifests: Manifests, tmp_path: Path, monkeypatch: pytest.Monk
 
     assert manifests.mounted(str(config.data)) == ("data", ".")
     assert manifests.mounted(str(config.shared)) == ("lake", ".")
-    assert manifests.mounted(str(config.secret_key_file)) == ("secrets", "secret.key")
+    [secrets] = [volume for volume in manifests.server["volumes"] if volume["name"] == "secrets"]
+    paths = [("secrets", item["path"]) for item in secrets["secret"]["items"]]
+    assert paths == [manifests.mounted(str(config.secret_key_file))]
     for file in (config.tls_certificate, config.tls_key):
         assert file is None or manifests.mounted(str(file)) in (("tls", "tls.crt"), ("tls", "tls.key"))
     for pod in manifests.executors:
