@@ -45,7 +45,8 @@ class Lake:
     ) -> None:
         """Open or create it; only for reading if asked, or while a lease is another server's.
 
-        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read.
+        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 57P03 if the
+        server that writes has not made it what this one reads.
         """
         self.storage = storage
         self.directory = storage.directory.absolute()
@@ -101,6 +102,8 @@ class Lake:
                 # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
                 connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
                 self._migrate(connection)
+            elif self.lease is not None:
+                self._check_version(connection)
             self.commit_time_us = _last_commit_time(connection)
         except duckdb.Error as error:
             connection.close()
@@ -126,6 +129,13 @@ class Lake:
                 connection.execute(MIGRATIONS[version - 1])
             connection.execute(f"INSERT INTO lake.sparkwave.migrations VALUES {', '.join(f'({v})' for v in versions)}")
             connection.execute("COMMIT")
+
+    def _check_version(self, connection: Cursor) -> None:
+        row = connection.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
+        if row is None or row[0] != len(MIGRATIONS):
+            message = f"{self.storage.name} is not of this version; it waits for the server that writes"
+            connection.close()
+            raise Error(message, errors.CANNOT_CONNECT_NOW)
 
     def close(self) -> None:
         """Checkpoint and close; the directory is free for another server."""

@@ -50,12 +50,15 @@ class Cipher:
 def open_cipher(file: Path) -> Cipher:
     """The cipher of the key in a file, which is made if it is not there.
 
-    Raises Error F0000 for a file that others may read, or that has no key.
+    Raises Error F0000 for a file that others may read, or that has no key. As with PostgreSQL's ssl_key_file, root's
+    file may be read by a group, which is how Kubernetes hands secrets to servers that are not root.
     """
     if not file.exists():
         _make_key(file)
     try:
-        if file.stat().st_mode & 0o077:
+        status = file.stat()
+        forbidden = 0o037 if status.st_uid == 0 != os.geteuid() else 0o077
+        if status.st_mode & forbidden:
             message = f"{file} may be read by others than its owner"
             raise Error(message, errors.CONFIG_FILE_ERROR, hint=f"chmod 600 {file}")
         return Cipher(file.read_bytes().strip())

@@ -22,6 +22,8 @@ _LOCK = int.from_bytes(b"sparkwav", "big")
 # By these names PostgreSQL knows the connections of who writes and who reads; the former with its address behind.
 _WRITER = "sparkwave writer"
 _READER = "sparkwave reader"
+# PostgreSQL cuts an application_name to so many (NAMEDATALEN).
+_NAME_BYTES = 63
 
 
 def check_catalog(text: str) -> str:
@@ -81,10 +83,17 @@ class Lease:
     """
 
     def __init__(self, catalog: str, address: str) -> None:
-        """Raises Error 08006 when there is no connection. `address` is what readers are told."""
+        """Raises Error 08006 when there is no connection, F0000 for an address that does not fit into its name.
+
+        `address` is what readers are told.
+        """
         # Found dead within some seconds when the other machine is gone.
         keepalive = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5000}
         name = f"sparkwave lease {address}"
+        if len(name.encode()) > _NAME_BYTES:
+            message = f"the address {address} is longer than the {_NAME_BYTES - len(name) + len(address)} bytes that"
+            message += " a catalog in a PostgreSQL can note"
+            raise Error(message, errors.CONFIG_FILE_ERROR, hint="Choose a shorter one with --advertise.")
         self._lock = threading.Lock()
         self.is_held = False
         try:

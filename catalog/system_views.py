@@ -137,9 +137,10 @@ def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> No
     cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
 
 
-def install(cursor: Cursor) -> None:
+def install(cursor: Cursor, is_standby: bool = False) -> None:
     """Make the system catalogs, or make them again. Call it once when the lake is open."""
-    _execute(cursor, _fixed_tables(), *_SCRIPTS.values())
+    recovery = f"CREATE OR REPLACE MACRO pgf.pg_is_in_recovery() AS {is_standby}"
+    _execute(cursor, _fixed_tables(), *_SCRIPTS.values(), recovery)
 
 
 def refresh(cursor: Cursor) -> None:

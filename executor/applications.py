@@ -25,6 +25,8 @@ SPARK_CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 CLASS_ARCHIVE = SPARK_HOME / "sparkwave.jsa"
 # Memory of a driver whose executors are processes of their own.
 DRIVER_MIB = 1024
+# So long a driver may take to delete its pods before it is killed; without it they would end and stay listed.
+POD_GRACE_S = 6.0
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,15 @@ class Application:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Where an application has its nodes: Spark's master, its settings, and the memory of the driver in MiB."""
+    """Where an application has its nodes: Spark's master, its settings, and the memory of the driver in MiB.
+
+    `grace_s` is how long the driver may take to end nodes that nobody else clears away.
+    """
 
     master: str
     settings: Mapping[str, str]
     driver_mib: int = DRIVER_MIB
+    grace_s: float = 0.0
 
 
 def _local(app: Application) -> Nodes:
@@ -93,13 +99,16 @@ def _standalone(app: Application) -> Nodes:
 
 
 def _kubernetes(app: Application) -> Nodes:
-    """The image and the namespace are among the administrator's settings."""
+    """The image and the namespace are among the administrator's settings.
+
+    Spark derives the names of the pods from the application's, anew for each attempt to start it: one that has died
+    may have left pods, whose names are taken.
+    """
     instances = {
         "spark.executor.instances": str(app.size.replicas),
-        "spark.kubernetes.executor.podNamePrefix": app.name,
         "spark.kubernetes.executor.label.sparkwave.io/resource-group": app.name,
     }
-    return Nodes(app.master or "", _executors(app) | instances)
+    return Nodes(app.master or "", _executors(app) | instances, grace_s=POD_GRACE_S)
 
 
 def _executors(app: Application) -> dict[str, str]:

@@ -16,7 +16,7 @@ import grpc
 from pyspark.sql import SparkSession
 
 from executor import keeper
-from executor.applications import Application, command, environment
+from executor.applications import Application, command, environment, nodes_of
 from executor.usage import Tree
 
 _ERROR = re.compile(r"error|exception|could not", re.IGNORECASE)
@@ -45,9 +45,11 @@ class Endpoint:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         self._log_file.parent.mkdir(exist_ok=True)
+        grace = str(nodes_of(self._application).grace_s)
+        kept = [sys.executable, "-P", keeper.__file__, self._priority, grace, str(scratch)]
         with open(self._log_file, "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", keeper.__file__, self._priority, str(scratch), *command(self._application)],
+                [*kept, *command(self._application)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -43,12 +43,13 @@ class GroupSettings:
     """What groups know of the configuration. Times are in seconds; those that ALTER SYSTEM sets are read when needed.
 
     `sizes` are of the steady groups, `default` among them. `master` is None for this machine; `spark` are Spark's own
-    settings.
+    settings, over which serverless groups have `serverless_spark`.
     """
 
     sizes: Mapping[str, Size]
     master: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
+    serverless_spark: Mapping[str, str] = field(default_factory=dict)
     timeout_s: Callable[[], float] = lambda: 60.0
     linger_s: Callable[[], float] = lambda: 0.0
     slow_call_s: Callable[[], float] = lambda: 0.0
@@ -286,10 +287,8 @@ class Groups:
             applications.add(cursor, row)
             self._add_event(cursor, PROVISIONING, name, order.job_id, None)
         settings = self._settings
-        application = Application(
-            name, size, port, self._scratch / name, settings.master, settings.spark, order.is_short
-        )
-
+        spark = {**settings.spark, **(settings.serverless_spark if row.is_serverless else {})}
+        application = Application(name, size, port, self._scratch / name, settings.master, spark, order.is_short)
         log_file = self._lake.directory / "logs" / f"{name}.log"
         group = Group(row, size, Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file))
         with self._lock:

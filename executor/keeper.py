@@ -1,12 +1,13 @@
 """Keeps a child process, and its scratch directory, no longer than its server.
 
-    python -P keeper.py PRIORITY SCRATCH COMMAND…
+    python -P keeper.py PRIORITY GRACE SCRATCH COMMAND…
 
 The server holds the other end of standard input. When the server ends, however it ends (kill -9 too), reading gives
 end of file, and the keeper kills the child's whole process group. The keeper's process group is its own, so that a
 Ctrl-C on the server's terminal lets the server decide.
 
 PRIORITY is `normal` or `background`: what runs in the background yields the processor and the disk to everything else.
+With a GRACE of some seconds the child is asked to end, and killed when they are over.
 
 Should somebody kill the keeper as well, the scratch directory tells the next server: `pid` has the child's process
 group, and `lock` is locked for as long as the child lives.
@@ -31,31 +32,40 @@ BACKGROUND_NICENESS = 10
 
 
 def main() -> None:
-    priority, scratch, command = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    priority, grace_s, scratch, command = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]
     if priority == BACKGROUND:
         os.nice(BACKGROUND_NICENESS)  # Linux derives the priority of I/O from it (ioprio_set(2))
     child: subprocess.Popen[bytes] | None = None
     is_ending = threading.Event()
 
-    def kill() -> None:
-        is_ending.set()
+    def send(number: int) -> None:
         if child is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+                os.killpg(child.pid, number)
+
+    def end() -> None:
+        is_ending.set()
+        if not grace_s:
+            send(signal.SIGKILL)
+            return
+        send(signal.SIGTERM)
+        killing = threading.Timer(grace_s, send, [signal.SIGKILL])
+        killing.daemon = True
+        killing.start()
 
     def watch() -> None:
         while os.read(sys.stdin.fileno(), 1024):
             pass
-        kill()
+        end()
 
     # The handler comes before the child, so that no signal in between leaves it behind.
-    signal.signal(signal.SIGTERM, lambda *_: kill())
+    signal.signal(signal.SIGTERM, lambda *_: end())
     with open(scratch / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(lock.fileno(),))
     (scratch / "pid").write_text(str(child.pid))
     if is_ending.is_set():
-        kill()
+        end()
     threading.Thread(target=watch, daemon=True).start()
     code = child.wait()
     shutil.rmtree(scratch, ignore_errors=True)

@@ -98,7 +98,8 @@ class Usage:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(5)
+        if self._thread.is_alive():  # a server that only reads has not started it
+            self._thread.join(5)
 
     def now(self) -> dict[str, Sample]:
         """The newest sample of every node that runs, by its name."""

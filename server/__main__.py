@@ -164,6 +164,7 @@ _HELP = {
     "data": "directory of the lake and its catalog",
     "catalog": "connection string of a PostgreSQL that holds the catalog instead",
     "shared": "directory for the lake's files that all servers and Spark nodes see; with --catalog",
+    "advertise": "HOST:PORT where servers that only read send those who want to write (default: --listen)",
     "spark_master": "Spark master URL; by default Spark runs in processes of this machine",
     "spark_start": "eager: start Spark with the server; on_demand: when the first view needs it",
     "spark_cores": "cores of the default resource group",

@@ -27,11 +27,12 @@ class Config:
 
     `metrics` is where Prometheus may read, `dashboard` where browsers find the dashboard; empty for nowhere.
     `catalog` None is a file in `data`; several servers may be on another one (`server.roles`), and they and Spark's
-    nodes find the lake's files in `shared`. `spark_master` None runs Spark in processes of this machine.
+    nodes find the lake's files in `shared`. The others tell clients to write to `advertise`, None for `listen`.
+    `spark_master` None runs Spark in processes of this machine.
     `spark_start` is `eager` (with the server, in the background) or `on_demand`. `tls` says whether clients may
     (`optional`) or must (`required`) encrypt; without a certificate they cannot. `secret_key_file` has the key of
-    stored secrets, None for one in the data directory. Only the file has the last three: resource groups beside
-    `default`, SKUs beside the usual ones, and settings of Spark itself.
+    stored secrets, None for one in the data directory. Only the file has the last four: resource groups beside
+    `default`, SKUs beside the usual ones, settings of Spark itself, and those that serverless groups have over them.
     """
 
     listen: str = "127.0.0.1:4566"
@@ -40,6 +41,7 @@ class Config:
     data: Path = Path(".sparkwave")
     catalog: str | None = None
     shared: Path | None = None
+    advertise: str | None = None
     spark_master: str | None = None
     spark_start: str = "eager"
     spark_cores: int = os.cpu_count() or 2
@@ -56,6 +58,7 @@ class Config:
     resource_groups: Mapping[str, Size] = field(default_factory=dict)
     serverless_skus: Mapping[str, Size] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)
+    serverless_spark: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def storage(self) -> Storage:
@@ -100,6 +103,13 @@ class Config:
         return _address(self.listen)
 
     @property
+    def advertised(self) -> str:
+        """HOST:PORT where other servers send those who want to write. Raises Error F0000 when it is no such thing."""
+        text = self.advertise or self.listen
+        _address(text)
+        return text
+
+    @property
     def metrics_address(self) -> tuple[str, int] | None:
         """(host, port), None without metrics. Raises Error F0000 when `metrics` is neither."""
         return _address(self.metrics) if self.metrics else None
@@ -116,8 +126,9 @@ def load_config(
     """The configuration, and the parameters (session variables and system parameters) the file sets.
 
     `arguments` are those given on the command line. Environment variables are `SPARKWAVE_` and the field in upper
-    case. The file has the fields at its top level, parameters in a table `[parameters]`, Spark's settings in `[spark]`,
-    and `cores`, `memory_mib` and `replicas` in each `[resource_groups.<name>]` and `[serverless_skus.<name>]`.
+    case. The file has the fields at its top level, parameters in a table `[parameters]`, Spark's settings in `[spark]`
+    and `[serverless_spark]`, and `cores`, `memory_mib` and `replicas` in each `[resource_groups.<name>]` and
+    `[serverless_skus.<name>]`.
     Raises Error F0000 for an unknown or wrong setting.
     """
     from_file, parameters = _read_file(file) if file else ({}, {})
@@ -181,6 +192,7 @@ _CONVERSIONS: dict[str, Any] = {
     "resource_groups": _sizes,
     "serverless_skus": _sizes,
     "spark": _settings,
+    "serverless_spark": _settings,
 }
 _CHOICES = {
     "spark_start": ("eager", "on_demand"),

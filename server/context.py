@@ -95,7 +95,7 @@ class SystemViews:
         system_views.define_signal(self._cursor, activity.signal)
         self._lock = threading.Lock()
         self._version = store.version
-        system_views.install(self._cursor)
+        system_views.install(self._cursor, store.lake.read_only)
         self._columns = system_views.columns(self._cursor)
 
     def columns(self, schema: str, name: str) -> Mapping[str, Type]:
@@ -155,6 +155,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         config.group_sizes,
         config.spark_master,
         config.spark,
+        config.serverless_spark,
         lambda: int(parameter("serverless_backfill_provision_timeout")),
         lambda: int(parameter("serverless_backfill_linger")),
         lambda: int(parameter("slow_spark_call_secs")),

@@ -25,7 +25,7 @@ def take_turns(config: Config, stop: threading.Event, serve: Serve) -> None:
     Raises Error when the catalog cannot be reached at the start; later it is tried again for as long as it takes.
     """
     assert config.catalog is not None
-    lease = Lease(config.catalog, config.listen)
+    lease = Lease(config.catalog, config.advertised)
     while not stop.is_set():
         try:
             lease.try_acquire()
@@ -70,7 +70,7 @@ def _again(config: Config, stop: threading.Event) -> Lease | None:
     assert config.catalog is not None
     while not stop.wait(1):
         try:
-            return Lease(config.catalog, config.listen)
+            return Lease(config.catalog, config.advertised)
         except Error:
             continue
     return None

@@ -125,7 +125,9 @@ class Session:
         if resolved in SYSTEM:
             return self.context.parameter(resolved)
         if resolved == "transaction_read_only":
-            return "on" if self.is_read_only else "off"
+            return "on" if self.context.lake.read_only or self.is_read_only else "off"
+        if resolved == "in_hot_standby":
+            return "on" if self.context.lake.read_only else "off"
         if resolved == AUTHORIZATION:
             return self._variables.get(AUTHORIZATION) or self.login.name
         variable = find(name, system=False)

@@ -1,4 +1,4 @@
-"""Spark beyond this machine: a real standalone master with two workers, and what Kubernetes would be asked for."""
+"""Spark beyond this machine: a real standalone master with two workers, and Kubernetes up to its API."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import yaml
+from kubernetes_api import Cluster, Object
 from servers import Server, free_port, refused, wait_until
 from test_serverless import APPLICATIONS, ON, fill, is_right, view
 
@@ -22,7 +24,7 @@ def settings(command_line: list[str]) -> dict[str, str]:
 
 
 def test_kubernetes() -> None:
-    """Replicas are pods, named after the group; what the administrator sets comes last."""
+    """Replicas are pods, labelled with the group; what the administrator sets comes last."""
     given = {"spark.kubernetes.container.image": "sparkwave:1", "spark.sql.shuffle.partitions": "7"}
     app = Application(
         "risingwave-backfill-3", Size(2, 4096, 3), 1234, Path("/scratch/3"), "k8s://https://k:6443", given
@@ -30,6 +32,7 @@ def test_kubernetes() -> None:
     line = command(app)
     assert line[line.index("--master") + 1] == "k8s://https://k:6443"
     assert line[line.index("--driver-memory") + 1] == "1024m"
+    assert nodes_of(app).grace_s > 0  # nobody else deletes its pods
     found = settings(line)
     assert "spark.driver.host" not in found  # pods find the driver by its machine's name
     assert given.items() <= found.items()
@@ -37,7 +40,8 @@ def test_kubernetes() -> None:
         "spark.executor.instances": "3",
         "spark.executor.cores": "2",
         "spark.executor.memory": "4096m",
-        "spark.kubernetes.executor.podNamePrefix": "risingwave-backfill-3",
+        "spark.app.name": "risingwave-backfill-3",
+        "spark.kubernetes.executor.label.sparkwave.io/resource-group": "risingwave-backfill-3",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }.items() <= found.items()
 
@@ -114,3 +118,71 @@ def test_a_standalone_cluster(cluster: str, tmp_path: Path) -> None:
             assert {row[0] for row in session.execute(APPLICATIONS)} == {"DESTROYED"}
     finally:
         server.stop()
+
+
+MANIFESTS = Path(__file__).parent.parent / "deploy" / "kubernetes"
+SCHEDULED = {
+    "POD_NAME": "sparkwave-0",
+    "POD_NAMESPACE": "sparkwave",
+    "POD_IP": "127.0.0.1",
+    "EXECUTOR_IMAGE": "registry.example.com/sparkwave:1",
+}
+
+
+@pytest.fixture
+def kubernetes(tmp_path: Path) -> Iterator[Cluster]:
+    """An API server that allows what the servers' Role does, with the pod that the server is in."""
+    accounts = yaml.safe_load_all((MANIFESTS / "accounts.yaml").read_text())
+    [role] = [each for each in accounts if each["kind"] == "Role"]
+    cluster = Cluster(SCHEDULED["POD_NAMESPACE"], role["rules"], tmp_path / "executors.log")
+    name = {"name": SCHEDULED["POD_NAME"]}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.add("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": name, "spec": {}, "status": status})
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_pods(kubernetes: Cluster, tmp_path: Path) -> None:
+    """With the settings of deploy/kubernetes Spark makes executors, which fill views, and deletes them."""
+    config = tmp_path / "sparkwave.toml"
+    spark = "[spark]" + (MANIFESTS / "sparkwave.toml").read_text().partition("[spark]")[2]
+    config.write_text(spark.replace("/etc/sparkwave/config", str(MANIFESTS)))
+    options = {"config": config, "spark_master": kubernetes.master, "spark_cores": 1, "spark_memory_mib": 1024}
+    server = Server(tmp_path / "data", SCHEDULED, **options)
+    try:
+        with server.connect() as session:
+            session.execute("ALTER SYSTEM SET serverless_backfill_provision_timeout = 400")
+            fill(session, 50_000)
+            session.execute("CREATE MATERIALIZED VIEW plain AS SELECT k, v + 1 AS w FROM t")
+            session.execute(view(ON))
+            assert is_right(session) and is_right(session, "plain")
+            assert wait_until(lambda: session.execute(APPLICATIONS).fetchall() == [("DESTROYED", None)], 60)
+            assert [group_of(pod) for pod in executors(kubernetes)] == ["risingwave-compute-1"]
+    finally:
+        server.stop()
+    assert executors(kubernetes) == []
+    assert (kubernetes.refused, kubernetes.unknown) == (set(), [])
+    _, steady, serverless = kubernetes.created
+    assert group_of(serverless) == "risingwave-backfill-2"
+    assert not steady["spec"].get("tolerations") and serverless["spec"]["tolerations"]
+    for pod in (steady, serverless):
+        [container] = pod["spec"]["containers"]
+        assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "sparkwave-executor"
+        assert [owner["name"] for owner in pod["metadata"]["ownerReferences"]] == [SCHEDULED["POD_NAME"]]
+        assert pod["spec"]["serviceAccountName"] == "sparkwave-executor"
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        assert container["image"] == SCHEDULED["EXECUTOR_IMAGE"]
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert {"name": "lake", "mountPath": "/srv/lake"} in container["volumeMounts"]
+
+
+def executors(cluster: Cluster) -> list[Object]:
+    return cluster.select("pods", "spark-role=executor")
+
+
+def group_of(pod: Object) -> str:
+    return pod["metadata"]["labels"]["sparkwave.io/resource-group"]

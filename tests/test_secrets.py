@@ -128,6 +128,21 @@ def test_another_users_secret(session: Connection, in_process_server: Server) ->
         assert refused(other, "DROP SECRET own").sqlstate == "42501"
 
 
+def test_the_key_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group may read root's file, if the server is not root; others may not."""
+    file = tmp_path / KEY_FILE
+    open_cipher(file)
+    if file.stat().st_uid != 0:
+        pytest.skip("only root's files are root's")
+    monkeypatch.setattr("catalog.secrets.os.geteuid", lambda: 1000)
+    file.chmod(0o440)
+    open_cipher(file)
+    for mode in (0o444, 0o460):
+        file.chmod(mode)
+        with pytest.raises(Error, match="may be read by others"):
+            open_cipher(file)
+
+
 def test_the_key(tmp_path: Path) -> None:
     """It is made once; a file that others may read, or another key, is refused."""
     file = tmp_path / KEY_FILE

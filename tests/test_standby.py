@@ -8,10 +8,14 @@ from pathlib import Path
 import psycopg
 import pytest
 from postgres import Postgres
-from servers import Server, refused, rows, wait_until
+from servers import PATIENCE_SECONDS, Server, free_port, launch, refused, rows, wait_until
+
+from catalog.lake import Lake
+from catalog.storage import Storage
 
 pytestmark = pytest.mark.long
 
+ADVERTISED = "writer.example:4566"
 VIEW = "SELECT v, count(*) AS n FROM t GROUP BY v"
 
 
@@ -21,7 +25,7 @@ class Pair:
     def __init__(self, postgres: Postgres, directory: Path) -> None:
         self.postgres = postgres
         options = {"catalog": postgres.conninfo(), "shared": directory / "shared"}
-        self.first = Server(directory / "first", **options)
+        self.first = Server(directory / "first", **options, advertise=ADVERTISED)
         self.second = Server(directory / "second", **options)
         with self.first.connect() as own:
             own.execute("ALTER SYSTEM SET backfill_engine = auto")
@@ -31,7 +35,7 @@ class Pair:
 
     def takes_over(self) -> bool:
         """Whether the second one comes to write."""
-        return wait_until(lambda: f"sparkwave ready on {self.second.address}\n" in self.second.log(), 60)
+        return wait_until(lambda: f"sparkwave ready on {self.second.address}\n" in self.second.log(), PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -60,7 +64,23 @@ def test_reads(pair: Pair) -> None:
                     "CREATE TEMP TABLE u (k INT)", "ALTER SYSTEM SET barrier_interval_ms = 500"):  # fmt: skip
             error = refused(other, sql)
             assert error.sqlstate == "25006"
-            assert error.diag.message_hint == f"Connect to {pair.first.address}."
+            assert error.diag.message_hint == f"Connect to {ADVERTISED}."
+
+
+def test_clients_find_the_one_that_writes(pair: Pair) -> None:
+    """libpq's target_session_attrs, and what drivers ask to the same end."""
+    servers = [pair.second, pair.first]
+    for wanted, found in (("read-write", 1), ("primary", 1), ("read-only", 0), ("standby", 0), ("any", 0)):
+        ports = ",".join(str(server.port) for server in servers)
+        hosts = {"host": "127.0.0.1,127.0.0.1", "port": ports, "user": "root", "dbname": "dev"}
+        with psycopg.connect(**hosts, target_session_attrs=wanted) as client:
+            assert client.info.port == servers[found].port, wanted
+    for server, expected in ((pair.first, "off"), (pair.second, "on")):
+        with server.connect() as own:
+            for name in ("transaction_read_only", "in_hot_standby"):
+                assert rows(own, f"SHOW {name}") == [(expected,)]
+                assert rows(own, f"SELECT current_setting('{name}')") == [(expected,)]
+            assert rows(own, "SELECT pg_is_in_recovery()") == [(expected == "on",)]
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
@@ -82,15 +102,15 @@ def test_never_two_write(pair: Pair) -> None:
     with pair.postgres.connect() as database:
         database.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            f"WHERE application_name = 'sparkwave lease {pair.first.address}'"
+            f"WHERE application_name = 'sparkwave lease {ADVERTISED}'"
         )
     acknowledged = 0
     with pytest.raises(psycopg.Error):
         for k in range(1000, 1500):
             own.execute("INSERT INTO t VALUES (%s, 9)", (k,))
             acknowledged += 1
-    assert wait_until(lambda: pair.first.log().count("sparkwave ready on") == 2, 60)
-    assert wait_until(lambda: reads_only(pair.first) != reads_only(pair.second), 60)
+    assert wait_until(lambda: pair.first.log().count("sparkwave ready on") == 2, PATIENCE_SECONDS)
+    assert wait_until(lambda: reads_only(pair.first) != reads_only(pair.second), PATIENCE_SECONDS)
     writers = [server for server in (pair.first, pair.second) if not reads_only(server)]
     with writers[0].connect() as left:
         left.execute("FLUSH")
@@ -101,3 +121,45 @@ def test_never_two_write(pair: Pair) -> None:
 def reads_only(server: Server) -> bool:
     last = [line for line in server.log().splitlines() if line.startswith("sparkwave ready on")][-1]
     return last.endswith("for reading")
+
+
+def test_both_start_at_once(tmp_path: Path) -> None:
+    """On an empty catalog one makes it, and the other one waits until it is made."""
+    postgres = Postgres()
+    options = {"catalog": postgres.conninfo(), "shared": tmp_path / "shared", "spark_start": "on_demand"}
+    logs = [tmp_path / "0.log", tmp_path / "1.log"]
+    started = [
+        launch(log, listen=f"127.0.0.1:{free_port()}", data=tmp_path / log.stem, **options)  # type: ignore[arg-type]
+        for log in logs
+    ]
+    try:
+        assert wait_until(lambda: all("sparkwave ready on" in log.read_text() for log in logs), PATIENCE_SECONDS)
+        assert sorted("for reading" in log.read_text() for log in logs) == [False, True]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+        postgres.stop()
+
+
+def test_another_version(pair: Pair, tmp_path: Path) -> None:
+    """A reader does not read what is not of its version, and does when the server that writes has made it so."""
+    version = "(SELECT max(version) FROM lake.sparkwave.migrations)"
+    lake = Lake(Storage(tmp_path / "third", pair.postgres.conninfo(), tmp_path / "shared"))
+    with lake.transaction(lake.cursor()) as cursor:
+        [(newest,)] = cursor.execute(f"SELECT {version}").fetchall()
+        cursor.execute(f"DELETE FROM lake.sparkwave.migrations WHERE version = {version}")
+    pair.second.stop()
+    log = tmp_path / "again.log"
+    options = {"catalog": pair.postgres.conninfo(), "shared": tmp_path / "shared"}
+    again = launch(log, listen=f"127.0.0.1:{free_port()}", data=tmp_path / "again", **options)
+    try:
+        assert wait_until(lambda: "is not of this version; it waits" in log.read_text(), PATIENCE_SECONDS)
+        assert again.poll() is None and "sparkwave ready" not in log.read_text()
+        with lake.transaction(lake.cursor()) as cursor:
+            cursor.execute("INSERT INTO lake.sparkwave.migrations VALUES (?)", [newest])
+        assert wait_until(lambda: "for reading" in log.read_text(), PATIENCE_SECONDS)
+    finally:
+        again.kill()
+        again.wait()
+        lake.close()
