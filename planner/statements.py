@@ -704,6 +704,14 @@ class Recover:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """`target` is a directory of the server's machine that is not there yet; its text starts at `position`, from 1."""
+
+    target: str
+    position: int
+
+
+@dataclass(frozen=True)
 class Wait:
     """`name` None waits for every job."""
 
@@ -875,6 +883,7 @@ Statement = (
     | ChangePrivileges
     | Flush
     | Recover
+    | Backup
     | Refresh
     | Wait
     | CancelJobs
