@@ -25,13 +25,11 @@ from crashes import (
 from servers import PATIENCE_SECONDS, Server, refused, wait_until
 from test_retention import AT_ONCE, forget, opened, run
 
-from catalog import compaction
 from catalog.errors import Error
 from catalog.secrets import KEY_FILE
 from executor import backup as executor_backup
 from executor.backup import back_up_directory, restore
 from executor.check import check_directory
-from executor.compaction import compact_once
 from executor.retention import Retention
 from server.backup import ask_for_backup
 from server.dispatch import Client
@@ -68,13 +66,6 @@ def before_the_first_file(patch: pytest.MonkeyPatch, do: Callable[[], object]) -
         place(source, target)
 
     patch.setattr(executor_backup, "place", placing)
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compaction finds something to do where there is little."""
-    monkeypatch.setattr(compaction, "INLINED_ROWS", 5)
-    monkeypatch.setattr(compaction, "TIERS", ((1 << 20, 2), (16 << 20, 16)))
 
 
 def test_while_rows_come_and_go(tmp_path: Path) -> None:
@@ -116,9 +107,8 @@ def test_while_rows_come_and_go(tmp_path: Path) -> None:
     check_whole(tmp_path / "restored", views=2)
 
 
-@pytest.mark.usefixtures("eager")
 def test_nothing_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that compaction has replaced and no snapshot needs stay until the backup is done."""
+    """Files that no snapshot needs any more stay until the backup is done."""
     with opened(tmp_path / "data") as (context, client):
         make_tables(client)
         run(client, "FLUSH")
@@ -126,7 +116,6 @@ def test_nothing_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.Monkey
 
         def forget_all() -> None:
             run(client, "TRUNCATE t", "FLUSH")
-            compact_once(context.lake)
             Retention(context.store, context.coordinator, lambda: 0, AT_ONCE).run_once()
 
         with monkeypatch.context() as patch:

@@ -14,6 +14,8 @@ import pytest
 from postgres import Postgres
 from servers import Server, free_port, refused, rows, wait_until
 
+from executor.backup import restore
+
 Connection = psycopg.Connection[Any]
 SECONDS = 30
 COLUMNS = "id int, part varchar, n numeric(12,2), at timestamptz, ok boolean, doc jsonb, raw bytea, d date"
@@ -132,6 +134,41 @@ def test_a_lost_slot_is_an_error(session: Connection, upstream: Connection, post
     assert wait_until(lambda: "does not exist any more" in str(rows(session, reason)), SECONDS)
     assert rows(session, "SELECT a FROM lost") == [(1,)]
     session.execute("DROP SOURCE losing CASCADE")
+
+
+def test_a_restored_table_skips_nothing(tmp_path: Path, postgres: Postgres, upstream: Connection) -> None:
+    """A backup goes on where it stands while the slot still has that, and says so when it has not."""
+    upstream.execute("CREATE TABLE kept (a int PRIMARY KEY)")
+    upstream.execute("CREATE TABLE others (a varchar)")
+    upstream.execute("INSERT INTO kept VALUES (1)")
+    read, reason = "SELECT a FROM kept ORDER BY a", "SELECT reason FROM rw_catalog.rw_source_status"
+    position = "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name LIKE 'slot_keeping%'"
+    server = Server(tmp_path / "data")
+    try:
+        with server.connect() as own:
+            create_source(own, postgres, "keeping")
+            own.execute("CREATE TABLE kept (a int PRIMARY KEY) FROM keeping TABLE 'public.kept'")
+            assert wait_until(lambda: rows(own, read) == [(1,)], SECONDS)
+            own.execute(f"BACKUP TO '{tmp_path / 'early'}'")
+            [before] = rows(upstream, position)
+            upstream.execute("INSERT INTO others SELECT repeat(i::text, 100) FROM generate_series(1, 20000) AS g (i)")
+            assert wait_until(lambda: rows(upstream, position) != [before], SECONDS)
+            own.execute(f"BACKUP TO '{tmp_path / 'late'}'")
+        server.kill()
+        upstream.execute("INSERT INTO kept VALUES (2)")
+        restore(tmp_path / "late", tmp_path / "goes_on")
+        server = Server(tmp_path / "goes_on")
+        with server.connect() as own:
+            assert wait_until(lambda: rows(own, read) == [(1,), (2,)], SECONDS)
+        server.kill()
+        restore(tmp_path / "early", tmp_path / "lags")
+        server = Server(tmp_path / "lags")
+        with server.connect() as own:
+            assert wait_until(lambda: "is ahead of the table" in str(rows(own, reason)), SECONDS)
+            assert rows(own, read) == [(1,)]
+            own.execute("DROP SOURCE keeping CASCADE")
+    finally:
+        server.kill()
 
 
 def test_large_values_that_are_left_alone(session: Connection, upstream: Connection, postgres: Postgres) -> None:
