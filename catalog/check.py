@@ -22,12 +22,16 @@ _FILES_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file that the catalog names, as the catalog has it: `size` in bytes."""
+    """A file that the catalog names, as the catalog has it: `size` in bytes.
+
+    `may_be_gone` are those that Spark wrote for a table that has been dropped: a job that is given up deletes them.
+    """
 
     table: str
     path: Path
     size: int
     rows: int
+    may_be_gone: bool
 
 
 def is_current(cursor: Cursor) -> bool:
@@ -42,18 +46,20 @@ def known_files(lake: Lake, cursor: Cursor) -> list[KnownFile]:
     rows = cursor.execute(
         f"WITH schemas AS (FROM {METADATA}.ducklake_schema {newest.format('schema_id')}), "
         f"tables AS (FROM {METADATA}.ducklake_table {newest.format('table_id')}), "
-        "directories AS (SELECT table_id, concat(schema_name, '.', table_name) AS name, if(t.path_is_relative, "
+        "directories AS (SELECT table_id, concat(schema_name, '.', table_name) AS name, "
+        "t.end_snapshot IS NOT NULL AS is_dropped, if(t.path_is_relative, "
         "if(s.path_is_relative, ? || s.path, s.path) || t.path, t.path) AS directory "
         "FROM tables t JOIN schemas s USING (schema_id)), "
         "files AS (SELECT table_id, path, path_is_relative, file_size_bytes, record_count AS rows "
         f"FROM {METADATA}.ducklake_data_file "
         "UNION ALL SELECT table_id, path, path_is_relative, file_size_bytes, delete_count "
         f"FROM {METADATA}.ducklake_delete_file) "
-        "SELECT name, if(path_is_relative, directory || path, path), file_size_bytes, rows "
+        "SELECT name, if(path_is_relative, directory || path, path), file_size_bytes, rows, "
+        "is_dropped AND NOT path_is_relative "
         "FROM files JOIN directories USING (table_id) ORDER BY 1, 2",
         [f"{lake.data_path}/"],
     ).fetchall()
-    return [KnownFile(table, Path(path), size, count) for table, path, size, count in rows]
+    return [KnownFile(table, Path(path), *rest) for table, path, *rest in rows]
 
 
 def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Iterator[str]:
@@ -66,7 +72,8 @@ def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Itera
         try:
             size = file.path.stat().st_size
         except FileNotFoundError:
-            yield f"{file.table}: file {file.path} is missing"
+            if not file.may_be_gone:
+                yield f"{file.table}: file {file.path} is missing"
             continue
         if size != file.size:
             yield f"{file.table}: file {file.path} has {size} bytes and should have {file.size}"

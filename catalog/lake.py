@@ -62,6 +62,7 @@ class Lake:
         self._table_locks: dict[LakeTable, threading.Lock] = {}
         self._writing: dict[LakeTable, float] = {}
         self.pinned: list[int] = []  # snapshots that clients go on reading
+        self._keepers = 0
         self._committed = threading.Condition()
         self.commits = 0  # transactions committed so far, for `wait_for_commit`
         self.commit_time_us = 0  # of the newest, as it has been noted
@@ -155,6 +156,21 @@ class Lake:
     def cursor(self) -> Cursor:
         """A connection of its own, with its own temporary relations and transaction."""
         return self._connection.cursor()
+
+    @contextlib.contextmanager
+    def keeping_files(self) -> Iterator[None]:
+        """While entered, no file is deleted that a snapshot has had since, whatever becomes of that snapshot."""
+        with self._commit_lock:  # under which old files are deleted
+            self._keepers += 1
+        try:
+            yield
+        finally:
+            with self._commit_lock:
+                self._keepers -= 1
+
+    @property
+    def keeps_files(self) -> bool:
+        return self._keepers > 0
 
     def exclusive(self) -> threading.RLock:
         """Held by whoever must see no catalog change between a commit and what follows it."""
@@ -342,6 +358,11 @@ class Lake:
             return True
         changed = self.changed_tables(cursor, after, last)
         return any((table.schema, table.name) in changed for table in tables)
+
+
+def without_lake() -> Cursor:
+    """A connection of DuckDB with nothing attached."""
+    return duckdb.connect(config={"autoinstall_known_extensions": "false"})
 
 
 # (lake schema, table) to whether rows were also deleted or updated, not only inserted.

@@ -19,6 +19,8 @@ from catalog.errors import Error
 
 # The advisory lock of the one server that writes: "sparkwav" as a number.
 _LOCK = int.from_bytes(b"sparkwav", "big")
+# Whoever uses a data directory holds this file of it locked.
+LOCK_FILE = "LOCK"
 # By these names PostgreSQL knows the connections of who writes and who reads; the former with its address behind.
 _WRITER = "sparkwave writer"
 _READER = "sparkwave reader"
@@ -153,7 +155,7 @@ def lock_directory(directory: Path) -> IO[str]:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        file = open(directory / "LOCK", "a+")  # noqa: SIM115 - held while the server runs
+        file = open(directory / LOCK_FILE, "a+")  # noqa: SIM115 - held while the server runs
     except OSError as error:
         raise Error(
             f'data directory "{directory}" cannot be used: {error.strerror}', errors.CONFIG_FILE_ERROR

@@ -207,5 +207,6 @@ class BackfillJob:
         """The partial results, and of a job that was given up also what Spark has written for the view."""
         shutil.rmtree(self._work.staging, ignore_errors=True)
         if self.error is not None:
-            shutil.rmtree(self._work.data, ignore_errors=True)
+            if not self._work.lake.keeps_files:  # else they go as those of any dropped table do
+                shutil.rmtree(self._work.data, ignore_errors=True)
             self._coordinator.sinks.remove_all(self._relation)

@@ -64,7 +64,8 @@ class Retention:
                 count = expiry.expire(cursor, min(before, *self._pins(cursor)), self._pace.batch)
                 if count:
                     expiry.delete_dead_rows(cursor)
-                expiry.delete_files(cursor, self._pace.files_s)
+                if not self._lake.keeps_files:
+                    expiry.delete_files(cursor, self._pace.files_s)
             return count == self._pace.batch
         finally:
             cursor.close()

@@ -20,7 +20,7 @@ from catalog.store import Slice
 from executor.advance import bytes_of, delete_unused
 from executor.slicing import plan_slices
 from executor.spark_engine import Exchange, SparkEngine, file_rows
-from executor.work import Work
+from executor.work import Work, step_directory
 from planner.backfill import PARTIALS, Fragment, fragments, merge_query, slice_query, whole_query
 from planner.functions.emit import SPARK, to_sql
 
@@ -158,6 +158,6 @@ def _commit_slice(work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice,
 
 
 def _directory(work: Work, fragment: Fragment, slice_: Slice, is_partial: bool) -> Path:
-    directory = (work.staging if is_partial else work.data) / f"f{fragment.id}_s{slice_.id}"
+    directory = step_directory(work.staging if is_partial else work.data, fragment.id, slice_.id)
     directory.parent.mkdir(parents=True, exist_ok=True)
     return directory

@@ -48,6 +48,20 @@ class Settings:
     duckdb_takes: Callable[[int], bool]
 
 
+def step_directory(base: Path, fragment_id: int, slice_id: int) -> Path:
+    """Where below a job's own directory a step writes its files."""
+    return base / f"f{fragment_id}_s{slice_id}"
+
+
+def partial_results(staging: Path, job_id: int, fragment_id: int, slice_id: int) -> Path:
+    """Where a step has its files if the last step of its fragment makes one result of them."""
+    return step_directory(_staging(staging, job_id), fragment_id, slice_id)
+
+
+def _staging(staging: Path, job_id: int) -> Path:
+    return staging / f"job_{job_id}"
+
+
 class ControlsChanged(Exception):
     """The rate limit or the parallelism was changed while a step ran."""
 
@@ -103,7 +117,7 @@ class Work:
     @property
     def staging(self) -> Path:
         """Partial results; kept over restarts until the job ends."""
-        return self.lake.staging_path / f"job_{self.id}"
+        return _staging(self.lake.staging_path, self.id)
 
     @property
     def data(self) -> Path:

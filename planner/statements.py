@@ -706,6 +706,14 @@ class Recover:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """`target` is a directory of the server's machine that is not there yet; its text starts at `position`, from 1."""
+
+    target: str
+    position: int
+
+
+@dataclass(frozen=True)
 class Wait:
     """`name` None waits for every job."""
 
@@ -877,6 +885,7 @@ Statement = (
     | ChangePrivileges
     | Flush
     | Recover
+    | Backup
     | Refresh
     | Wait
     | CancelJobs

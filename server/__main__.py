@@ -1,4 +1,4 @@
-"""The command line: `sparkwave serve` and `sparkwave check`. Wiring only."""
+"""The command line: `sparkwave serve`, `check`, `backup` and `restore`. Wiring only."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 from catalog import errors
 from catalog.errors import Error
 from catalog.storage import Lease
+from executor.backup import back_up_directory, restore
 from executor.check import check_directory
 from server import roles
 from server.authentication import has_passwords, is_this_machine
+from server.backup import ask_for_backup
 from server.config import Config, load_config
 from server.context import Context, open_context
 from server.dispatch import Client
@@ -38,9 +40,16 @@ def main() -> None:
     try:
         config, parameters = load_config(vars(arguments), os.environ, getattr(arguments, "config", None))
         start_logging(config.log_level, config.log_format)
-        if arguments.command == "check":
-            sys.exit(check(config, arguments.views))
-        serve(config, parameters)
+        match arguments.command:
+            case "check":
+                sys.exit(check(config, arguments.views))
+            case "backup":
+                back_up(config, arguments.data is not None, arguments.user, arguments.target)
+            case "restore":
+                restore(arguments.backup, Path(arguments.data))
+                print(f"restored: sparkwave serve --data {arguments.data}")
+            case _:
+                serve(config, parameters)
     except Error as error:
         sys.exit("\n".join(f"sparkwave: {text}" for text in (error.message, error.hint) if text))
 
@@ -57,6 +66,13 @@ def check(config: Config, views: bool) -> int:
     compared = f", {report.views} views and indexes compared with their queries" if views else ""
     print(f"{report.files} files, {report.relations} relations{compared}: {len(report.findings) or 'no'} findings")
     return 1 if report.findings else 0
+
+
+def back_up(config: Config, is_stopped: bool, user: str, target: Path) -> None:
+    """Back up a data directory that no server holds, or have the running server do that. Raises Error when it fails."""
+    target = target.absolute()
+    done = back_up_directory(config.data, target) if is_stopped else ask_for_backup(config.address, user, target)
+    print(f"snapshot {done.snapshot}: {done.files} files, {done.size} bytes, in {target}")
 
 
 def serve(config: Config, parameters: dict[str, str]) -> None:
@@ -155,6 +171,17 @@ def _parse_arguments() -> argparse.Namespace:
     check_parser = commands.add_parser("check", help="say what is wrong with a data directory that no server holds")
     check_parser.add_argument("--data", help=f"{_HELP['data']} (default {Config.data})", metavar="DATA")
     check_parser.add_argument("--views", action="store_true", help="compute every view anew and compare")
+    backup_parser = commands.add_parser("backup", help="copy all that a server has, as of one moment, while it runs")
+    backup_parser.add_argument("target", type=Path, metavar="TARGET", help="a directory to be made, on its machine")
+    one = backup_parser.add_mutually_exclusive_group()
+    one.add_argument("--listen", help=f"HOST:PORT of the server (default {Config.listen})", metavar="LISTEN")
+    one.add_argument("--data", help="instead, a data directory that no server holds", metavar="DATA")
+    backup_parser.add_argument("--user", help="a superuser of it (default root)", metavar="USER", default="root")
+    restore_parser = commands.add_parser("restore", help="make a data directory of a backup")
+    restore_parser.add_argument("backup", type=Path, metavar="BACKUP", help="a directory that backup has made")
+    restore_parser.add_argument(
+        "--data", required=True, help="the directory to be made, or an empty one", metavar="DATA"
+    )
     return parser.parse_args()
 
 

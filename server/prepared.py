@@ -16,7 +16,7 @@ from planner import statements
 from planner.batch.query import plan_arguments
 from planner.parse.trees import locate
 from planner.statements import Statement
-from server import dml, portal, queries, show
+from server import backup, dml, portal, queries, show
 from server.parameters import decode_parameter
 from server.result import Result, ResultColumn
 from server.session import Session
@@ -28,6 +28,7 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
     statements.ShowVariable: lambda statement: ("Name",),
     statements.Explain: lambda statement: ("QUERY PLAN",),
     statements.CancelJobs: lambda statement: ("Id",),
+    statements.Backup: lambda statement: backup.COLUMNS,
 }
 
 
@@ -72,8 +73,8 @@ _KINDS: dict[type, str] = {
     ),
     **dict.fromkeys(
         (
-            statements.Flush, statements.Refresh, statements.Recover, statements.Wait, statements.CancelJobs,
-            statements.Kill, statements.Discard,
+            statements.Flush, statements.Refresh, statements.Recover, statements.Backup, statements.Wait,
+            statements.CancelJobs,            statements.Kill, statements.Discard,
         ),
         "control",
     ),

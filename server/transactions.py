@@ -111,7 +111,7 @@ def check_writable(session: Session, statement: Statement) -> None:
             command = "REVOKE ROLE" if is_revoke else "GRANT ROLE"
         case _ if type(statement) in _WRITES:
             command = _WRITES[type(statement)]
-        case statements.Flush() | statements.Wait() if only_reads:
+        case statements.Flush() | statements.Wait() | statements.Backup() if only_reads:
             command = type(statement).__name__.upper()
         case _:
             return

@@ -17,6 +17,7 @@ from catalog import compaction
 from catalog.lake import Lake
 from catalog.names import system_table
 from catalog.storage import Storage
+from executor.backup import back_up_directory
 from executor.check import Report, check_directory
 from executor.compaction import compact_once
 
@@ -118,6 +119,22 @@ def test_an_extra_file(data: Path) -> None:
     extra = files_of(data, "t")[0].with_name("extra.parquet")
     duckdb.sql(f"COPY (SELECT 1 AS k) TO '{extra}'")
     assert only_finding(check_directory(data, views=False)).startswith(f"file {extra} belongs to no snapshot")
+
+
+def test_files_of_a_job_that_was_given_up(data: Path, tmp_path: Path) -> None:
+    """They are deleted at once, while snapshots still name them: nobody can read the view that never was."""
+    file = data / "data" / "job_99" / "f0_s0" / "part.parquet"
+    file.parent.mkdir(parents=True)
+    duckdb.sql(f"COPY (SELECT 1 AS k) TO '{file}'")
+    write(data, 'CREATE TABLE lake."dev.public".given_up (k INTEGER)')
+    write(data, f"CALL ducklake_add_data_files('lake', 'given_up', '{file}', schema => 'dev.public')")
+    assert not check_directory(data, views=False).findings
+    file.unlink()
+    assert only_finding(check_directory(data, views=False)) == f"dev.public.given_up: file {file} is missing"
+    write(data, 'DROP TABLE lake."dev.public".given_up')
+    assert not check_directory(data, views=False).findings
+    back_up_directory(data, tmp_path / "backup")
+    assert not check_directory(tmp_path / "backup", views=False).findings
 
 
 @pytest.mark.parametrize(

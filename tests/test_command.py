@@ -12,7 +12,7 @@ def sparkwave(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "server", *arguments], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("command", [(), ("serve",), ("check",)])
+@pytest.mark.parametrize("command", [(), ("serve",), ("check",), ("backup",), ("restore",)])
 def test_help(command: tuple[str, ...]) -> None:
     done = sparkwave(*command, "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -241,6 +241,8 @@ ERRORS = [
     ("ALTER MATERIALIZED VIEW m «ADD» COLUMN x int", "0A000", "this ALTER MATERIALIZED VIEW is not supported"),
     ("ALTER «FRAGMENT» 1 SET RATE_LIMIT = 5", "0A000", "ALTER FRAGMENT is not supported"),
     ("RECOVER «now»", "42601", "syntax error"),
+    ("BACKUP TO «nowhere»", "42601", "syntax error"),
+    ("BACKUP TO «'nowhere'»", "42602", "relative path not allowed for BACKUP"),
     # Settings.
     ("SET nope = 1", "42704", "Unrecognized config entry `nope`"),
     ("SHOW nope", "42704", "Unrecognized config entry `nope`"),

@@ -13,6 +13,9 @@ import psycopg
 import pytest
 from postgres import Postgres
 from servers import Server, free_port, refused, rows, wait_until
+from test_retention import opened, run
+
+from executor.backup import restore
 
 Connection = psycopg.Connection[Any]
 SECONDS = 30
@@ -42,7 +45,11 @@ def session(in_process_server: Server) -> Iterator[Connection]:
 
 
 def create_source(session: Connection, postgres: Postgres, name: str) -> None:
-    session.execute(
+    session.execute(source(postgres, name))
+
+
+def source(postgres: Postgres, name: str) -> str:
+    return (
         f"CREATE SOURCE {name} WITH (connector = 'postgres-cdc', hostname = '127.0.0.1', port = '{postgres.port}', "
         f"username = 'root', password = 'hidden-from-all', database.name = 'dev', slot.name = 'slot_{name}')"
     )
@@ -132,6 +139,33 @@ def test_a_lost_slot_is_an_error(session: Connection, upstream: Connection, post
     assert wait_until(lambda: "does not exist any more" in str(rows(session, reason)), SECONDS)
     assert rows(session, "SELECT a FROM lost") == [(1,)]
     session.execute("DROP SOURCE losing CASCADE")
+
+
+def test_a_restored_table_skips_nothing(tmp_path: Path, postgres: Postgres, upstream: Connection) -> None:
+    """A backup goes on where it stands while the slot still has that, and says so when it has not."""
+    upstream.execute("CREATE TABLE kept (a int PRIMARY KEY)")
+    upstream.execute("CREATE TABLE others (a varchar)")
+    upstream.execute("INSERT INTO kept VALUES (1)")
+    read, reason = "SELECT a FROM kept ORDER BY a", "SELECT reason FROM rw_catalog.rw_source_status"
+    position = "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name LIKE 'slot_keeping%'"
+    with opened(tmp_path / "data") as (_, client):
+        run(client, source(postgres, "keeping"))
+        run(client, "CREATE TABLE kept (a int PRIMARY KEY) FROM keeping TABLE 'public.kept'")
+        assert wait_until(lambda: run(client, read) == [(1,)], SECONDS)
+        run(client, f"BACKUP TO '{tmp_path / 'early'}'")
+        [before] = rows(upstream, position)
+        upstream.execute("INSERT INTO others SELECT repeat(i::text, 100) FROM generate_series(1, 20000) AS g (i)")
+        assert wait_until(lambda: rows(upstream, position) != [before], SECONDS)
+        run(client, f"BACKUP TO '{tmp_path / 'late'}'")
+    upstream.execute("INSERT INTO kept VALUES (2)")
+    restore(tmp_path / "late", tmp_path / "goes_on")
+    with opened(tmp_path / "goes_on") as (_, client):
+        assert wait_until(lambda: run(client, read) == [(1,), (2,)], SECONDS)
+    restore(tmp_path / "early", tmp_path / "lags")
+    with opened(tmp_path / "lags") as (_, client):
+        assert wait_until(lambda: "is ahead of the table" in str(run(client, reason)), SECONDS)
+        assert run(client, read) == [(1,)]
+        run(client, "DROP SOURCE keeping CASCADE")
 
 
 def test_large_values_that_are_left_alone(session: Connection, upstream: Connection, postgres: Postgres) -> None:

@@ -333,6 +333,7 @@ def test_what_has_to_be_granted(granted: Server, sql: str, what: str) -> None:
         ("ALTER MATERIALIZED VIEW m SET PARALLELISM = 1", "must be owner of materialized view m"),
         ("ALTER SYSTEM SET barrier_interval_ms = 100", "must be superuser to execute ALTER SYSTEM"),
         ("RECOVER", "only superusers can trigger adhoc recovery"),
+        ("BACKUP TO '/nowhere'", "only superusers can back up"),
         ("CREATE DATABASE d", "permission denied to create database"),
         ("CREATE USER x", "permission denied to create user"),
         ("DROP USER writer", "permission denied to drop user"),

@@ -4,7 +4,8 @@ Each table has a replication slot of its own, made before the first row is read,
 blocks of the table that have been read; `wal` is the position (LSN) up to which its changes have been delivered. A
 block that is read may already have later changes; these are delivered with it or after it, and being whole rows they
 bring every row to its state at the end. What has been delivered is let go of by the slot with the next read, when the
-lake has it for certain, so a change is neither lost nor delivered twice.
+lake has it for certain, so a change is neither lost nor delivered twice. The slot is never ahead of the lake: if it is,
+the lake is an older one, from a backup, and what has changed in between cannot be known.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _ROWS_A_BLOCK = 100  # about; a batch may be larger than was asked for
 _CONNECT_S = 3
 _SETTINGS = "-c statement_timeout=10s -c datestyle=ISO -c timezone=UTC"
 _WAL, _SNAPSHOT = "wal", "snapshot"
+# So many bytes of others' changes are let go of at once, since that is a commit of the lake.
+_IDLE_BYTES = 1 << 20
 
 
 class PostgresCdc:
@@ -84,11 +87,12 @@ class PostgresCdc:
                 block, snapshot = self._block(connection, snapshot, rows)
                 moved.append(snapshot)
                 changes, _ = self._changes(connection, None)
-            if block is None and not changes.rows and not changes.is_cleared:
-                # Others' changes must not be kept for us.
-                self._advance(connection, upto if is_all else changes.end or wal.position)
-                return None
         end = max(changes.end or 0, wal.position)
+        if block is None and not changes.rows and not changes.is_cleared:
+            # Others' changes must not be kept for us.
+            end = max(end, upto) if is_all else end
+            if end - wal.position < (_IDLE_BYTES if is_all else 1):
+                return None
         moved.append(Split(_WAL, end, wal.row_count + len(changes.rows)))
         read = pa.concat_tables([*([block] if block is not None and not changes.is_cleared else []), _arrow(changes)])
         read = read.append_column(_ORDER.strip('"'), pa.array(np.arange(read.num_rows)))
@@ -181,6 +185,12 @@ class PostgresCdc:
                 f'replication slot "{self._slot}" does not exist any more',
                 errors.NOT_IN_PREREQUISITE_STATE,
                 hint="What has changed since is not known: drop the table and create it again.",
+            )
+        if int(found[0][0]) > wal.position:
+            raise Error(
+                f'replication slot "{self._slot}" is ahead of the table',
+                errors.NOT_IN_PREREQUISITE_STATE,
+                hint="What has changed in between is not known: drop the table and create it again.",
             )
         if int(found[0][0]) < wal.position:
             self._advance(connection, wal.position)

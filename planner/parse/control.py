@@ -19,6 +19,7 @@ from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree
 from planner.parse.user import parse_alter_user
 from planner.statements import (
+    Backup,
     CancelJobs,
     Copy,
     Discard,
@@ -248,6 +249,15 @@ def parse_recover(reader: TokenReader) -> Recover:
     reader.expect("RECOVER")
     reader.finish()
     return Recover()
+
+
+def parse_backup(reader: TokenReader) -> Backup:
+    """`BACKUP TO 'directory'`."""
+    reader.expect("BACKUP", "TO")
+    position = reader.offset + 1
+    target = reader.string()
+    reader.finish()
+    return Backup(target, position)
 
 
 def parse_refresh(reader: TokenReader) -> Refresh:

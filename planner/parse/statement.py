@@ -13,6 +13,7 @@ from catalog.kinds import STREAMING
 from catalog.names import quote_if_needed
 from planner.parse.control import (
     parse_alter,
+    parse_backup,
     parse_cancel,
     parse_copy,
     parse_discard,
@@ -233,6 +234,7 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "COMMENT": parse_comment,
     "FLUSH": parse_flush,
     "RECOVER": parse_recover,
+    "BACKUP": parse_backup,
     "REFRESH": parse_refresh,
     "WAIT": parse_wait,
     "CANCEL": parse_cancel,
