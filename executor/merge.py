@@ -15,9 +15,10 @@ from contextlib import closing
 from catalog.lake import Cursor
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
+from catalog.places import bytes_in
 from catalog.positions import Positions, cut
 from catalog.row_ids import ALL, NONE
-from executor.advance import Advance, Changes, Fill, bind_changes, bytes_of
+from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
 from executor.slicing import row_count, row_ids
 from executor.spark_engine import Exchange
@@ -119,7 +120,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     if isinstance(result, Fill):
         # What several fragments made is nobody's own.
-        BACKFILL_BYTES.add(work.id, bytes_of(result.files), next(iter(rows)) if len(rows) == 1 else 0)
+        BACKFILL_BYTES.add(work.id, bytes_in(work.data, result.files), next(iter(rows)) if len(rows) == 1 else 0)
     work.check()
     with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)

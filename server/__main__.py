@@ -61,6 +61,7 @@ def check(config: Config, views: bool) -> int:
 
 def serve(config: Config, parameters: dict[str, str]) -> None:
     """Serve until SIGTERM or SIGINT. Raises Error when it cannot start."""
+    config.storage.check()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -163,7 +164,9 @@ _HELP = {
     "dashboard": "HOST:PORT of the dashboard for browsers; '' for none",
     "data": "directory of the lake and its catalog",
     "catalog": "connection string of a PostgreSQL that holds the catalog instead",
-    "shared": "directory for the lake's files that all servers and Spark nodes see; with --catalog",
+    "shared": "directory for the lake's files that all servers and Spark nodes see, or s3://BUCKET; with --catalog",
+    "s3_endpoint": "URL of the bucket's server (default: Amazon's of the region); keys by configuration or environment",
+    "s3_region": "region of the bucket",
     "spark_master": "Spark master URL; by default Spark runs in processes of this machine",
     "spark_start": "eager: start Spark with the server; on_demand: when the first view needs it",
     "spark_cores": "cores of the default resource group",
