@@ -84,7 +84,6 @@ class Lake:
         # Queries larger than memory spill here; what a crash left is of no use.
         shutil.rmtree(self.spill_path, ignore_errors=True)
         config["temp_directory"] = str(self.spill_path)
-        config["allow_persistent_secrets"] = "false"
         if memory_limit:
             config["memory_limit"] = memory_limit
         if spill_limit:

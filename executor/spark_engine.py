@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import grpc
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog import errors
 from catalog.errors import Error
 from catalog.lake import DISK_FULL, Cursor, Lake, disk_full
 from catalog.metrics import EngineName
@@ -352,6 +353,9 @@ def spark_error(error: BaseException) -> Error:
         text = error.details() or text
     if DISK_FULL in text or DISK_FULL in str(error):
         return disk_full(f"{text}\n{error}")
+    if isinstance(error, PythonException):  # of `executor.object_tasks`: what it raised is behind where
+        last = [line for line in text.splitlines() if line.strip() and "SQLSTATE: " not in line][-1]
+        return Error(last.partition(": ")[2] or last, errors.IO_ERROR)
     first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     return Error(first, state) if state and state.startswith("22") else Error(first)

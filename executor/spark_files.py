@@ -111,7 +111,7 @@ class BucketFiles:
 
     def _read(self, parts: Sequence[Sequence[Part]], fields: Any) -> DataFrame:
         tasks = self.session.range(0, len(parts), 1, len(parts))
-        function = object_tasks.reader(self.filesystem, parts, to_arrow_schema(fields))
+        function = object_tasks.reader(self.filesystem, parts, to_arrow_schema(fields, timezone="UTC"))
         return tasks.mapInArrow(function, fields)
 
     def _fields(self, files: Sequence[str], schema: str | None) -> Any:
@@ -123,10 +123,12 @@ class BucketFiles:
 
     def write(self, frame: DataFrame, target: Place, texts: Iterable[str] | None = None) -> list[str]:
         assert isinstance(target, BucketPath)
-        schema = object_tasks.stored_schema(to_arrow_schema(frame.schema))
+        schema = object_tasks.stored_schema(to_arrow_schema(frame.schema, timezone="UTC"))
         options = object_tasks.writer_options(schema, texts)
         function = object_tasks.writer(self.filesystem, target.key, schema, options)
-        files = [f"s3://{row[0]}" for row in frame.mapInArrow(function, "file STRING").collect()]
+        # By their places: a name with a dot in it would be looked for inside of another column.
+        numbered = frame.toDF(*(f"_{number}" for number in range(len(schema))))
+        files = [f"s3://{row[0]}" for row in numbered.mapInArrow(function, "file STRING").collect()]
         if not files:
             key = f"{target.key}/none.parquet"
             parquet.write_table(pa.Table.from_pylist([], schema), key, filesystem=self.filesystem)

@@ -102,7 +102,7 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_a_failure_leaves(bucket: Bucket, tmp_path: Path) -> None:
-    """The files of a transaction that failed are deleted; without the bucket statements fail in time, and go on after."""
+    """The files of a transaction that failed are deleted; without the bucket statements fail, and go on after."""
     lake = Lake(Storage(tmp_path, None, place(bucket, "failing")))
     cursor = lake.cursor()
     cursor.execute(f"CREATE SCHEMA lake.s; CREATE TABLE {TABLE.sql} (k INTEGER)")
@@ -146,7 +146,7 @@ def test_places(bucket: Bucket) -> None:
 def test_tasks_are_sent_whole(bucket: Bucket, tmp_path: Path) -> None:
     """A Python with pyarrow and nothing of ours writes rows and reads them, those of each part once."""
     top = place(bucket, "tasks")
-    schema = pa.schema([("k", pa.int64()), ("at", pa.time64("ns")), ("v", pa.string())])
+    schema = pa.schema([("r.k", pa.int64()), ("at", pa.time64("ns")), ("v", pa.string())])
     stored = object_tasks.stored_schema(schema)
     write = object_tasks.writer(top.s3.filesystem, top.key, stored, object_tasks.writer_options(stored, ["v"]))
     program = """if True:
@@ -162,16 +162,16 @@ def test_tasks_are_sent_whole(bucket: Bucket, tmp_path: Path) -> None:
         table = pa.Table.from_batches([batch for part in parts for batch in part])
         assert [sum(map(len, part)) for part in parts] == [122880, 177120], [len(p) for p in parts]
         assert table["_pos"].to_pylist() == list(range(300000))
-        assert table["k"].to_pylist() == list(range(100000)) * 3
+        assert table["r.k"].to_pylist() == list(range(100000)) * 3
         assert set(table["_file"].to_pylist()) == {file.rpartition("/")[2]}
         assert table["more"].null_count == 300000
         assert "executor" not in sys.modules
     """
-    wanted = pa.schema([("k", pa.int64()), ("more", pa.int32()), ("_file", pa.string()), ("_pos", pa.int64())])
+    wanted = pa.schema([("r.k", pa.int64()), ("more", pa.int32()), ("_file", pa.string()), ("_pos", pa.int64())])
     filesystem = top.s3.filesystem
     read_all = lambda file: object_tasks.reader(filesystem, [[(file, 0, 2)], [(file, 1, 2)]], wanted)  # noqa: E731
     batch = pa.RecordBatch.from_pydict(
-        {"k": range(100_000), "at": pa.array([5_000] * 100_000, pa.time64("ns")), "v": ["x"] * 100_000}, schema
+        {"r.k": range(100_000), "at": pa.array([5_000] * 100_000, pa.time64("ns")), "v": ["x"] * 100_000}, schema
     )
     assert BucketFiles  # whose module has the tasks sent by value
     sent = cloudpickle.dumps((write, read_all, batch), pickle.DEFAULT_PROTOCOL)
