@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from catalog.lake import METADATA, Cursor, DuckDBError, Lake
 from catalog.migrations import MIGRATIONS
 from catalog.model import CREATING
 from catalog.names import literal, system_table
+from catalog.places import sizes_below
 from catalog.store import Store
 
 _FILES_AT_ONCE = 500
@@ -28,7 +28,7 @@ class KnownFile:
     """
 
     table: str
-    path: Path
+    path: str
     size: int
     rows: int
     may_be_gone: bool
@@ -59,7 +59,7 @@ def known_files(lake: Lake, cursor: Cursor) -> list[KnownFile]:
         "FROM files JOIN directories USING (table_id) ORDER BY 1, 2",
         [f"{lake.data_path}/"],
     ).fetchall()
-    return [KnownFile(table, Path(path), *rest) for table, path, *rest in rows]
+    return [KnownFile(*row) for row in rows]
 
 
 def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Iterator[str]:
@@ -68,30 +68,28 @@ def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Itera
     Sizes and footers are read, not the rows.
     """
     of_its_size = []
+    present = sizes_below(lake.data_path)
     for file in files:
-        try:
-            size = file.path.stat().st_size
-        except FileNotFoundError:
+        size = present.get(file.path)
+        if size is None:
             if not file.may_be_gone:
                 yield f"{file.table}: file {file.path} is missing"
-            continue
-        if size != file.size:
+        elif size != file.size:
             yield f"{file.table}: file {file.path} has {size} bytes and should have {file.size}"
         else:
             of_its_size.append(file)
     for start in range(0, len(of_its_size), _FILES_AT_ONCE):
         batch = of_its_size[start : start + _FILES_AT_ONCE]
-        counts = _row_counts(cursor, [str(file.path) for file in batch])
+        counts = _row_counts(cursor, [file.path for file in batch])
         for file in batch:
-            count = counts.get(str(file.path))
+            count = counts.get(file.path)
             if count is None:
                 yield f"{file.table}: file {file.path} cannot be read as Parquet"
             elif count != file.rows:
                 yield f"{file.table}: file {file.path} has {count} rows and should have {file.rows}"
     known = {file.path for file in files} | _scheduled(lake, cursor)
-    for path in sorted(lake.data_path.rglob("*")):
-        if path not in known and not path.is_dir():
-            yield f"file {path} belongs to no snapshot; a server deletes such files when it starts"
+    for path in sorted(present.keys() - known):
+        yield f"file {path} belongs to no snapshot; a server deletes such files when it starts"
 
 
 def _row_counts(cursor: Cursor, paths: Sequence[str]) -> Mapping[str, int]:
@@ -107,12 +105,12 @@ def _row_counts(cursor: Cursor, paths: Sequence[str]) -> Mapping[str, int]:
         return {**_row_counts(cursor, paths[:half]), **_row_counts(cursor, paths[half:])}
 
 
-def _scheduled(lake: Lake, cursor: Cursor) -> set[Path]:
+def _scheduled(lake: Lake, cursor: Cursor) -> set[str]:
     rows = cursor.execute(
         f"SELECT if(path_is_relative, ? || path, path) FROM {METADATA}.ducklake_files_scheduled_for_deletion",
         [f"{lake.data_path}/"],
     ).fetchall()
-    return {Path(path) for (path,) in rows}
+    return {path for (path,) in rows}
 
 
 def check_references(store: Store, cursor: Cursor) -> Iterator[str]:

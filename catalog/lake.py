@@ -24,6 +24,7 @@ from catalog.errors import Error
 from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
+from catalog.places import BucketPath, Place
 from catalog.storage import Lease, Storage, lock_directory
 from catalog.wording import in_postgres_words
 
@@ -93,8 +94,12 @@ class Lake:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         # As in Postgres, an integer divided by an integer is an integer.
         connection.execute("SET GLOBAL integer_division = true")
-        for extension in ("ducklake", *(("postgres_scanner",) if self.storage.catalog else ())):
+        root = self.storage.root
+        needed = {"ducklake": True, "postgres_scanner": self.storage.catalog, "httpfs": isinstance(root, BucketPath)}
+        for extension in (name for name, is_needed in needed.items() if is_needed):
             connection.execute(f"LOAD {literal(str(_extension_file(extension)))}")
+        if isinstance(root, BucketPath):
+            connection.execute(root.s3.secret(str(root)))
         target = literal(self.storage.target(self.read_only))
         options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
         try:
@@ -275,9 +280,9 @@ class Lake:
 
         DuckLake (1.5.5) leaves the file that it could not finish, which is large when the disk is full.
         """
-        with contextlib.suppress(duckdb.Error):
+        with contextlib.suppress(duckdb.Error, OSError):
             directory = self._directory(cursor, table)
-            present = list(directory.glob("*.parquet")) if directory else []
+            present: list[Place] = [*directory.glob("*.parquet")] if directory else []
             if present:
                 tables = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
                 query = " UNION ALL ".join(f"SELECT path FROM {METADATA}.{name}" for name in tables)
@@ -286,15 +291,15 @@ class Lake:
                     if path.name not in known:
                         path.unlink(missing_ok=True)
 
-    def _directory(self, cursor: Cursor, table: LakeTable) -> Path | None:
+    def _directory(self, cursor: Cursor, table: LakeTable) -> Place | None:
         """Where DuckLake writes the files of a table; None when there is no such table."""
         row = cursor.execute(
-            f"SELECT if(s.path_is_relative, ? || s.path, s.path), t.path, t.path_is_relative "
-            f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-            "WHERE s.schema_name = ? AND t.table_name = ? AND s.end_snapshot IS NULL AND t.end_snapshot IS NULL",
-            [f"{self.data_path}/", table.schema, table.name],
+            f"SELECT s.path || t.path FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s "
+            "USING (schema_id) WHERE s.schema_name = ? AND t.table_name = ? "
+            "AND s.end_snapshot IS NULL AND t.end_snapshot IS NULL AND s.path_is_relative AND t.path_is_relative",
+            [table.schema, table.name],
         ).fetchone()
-        return Path(row[0] + row[1] if row[2] else row[1]) if row else None
+        return self.data_path / row[0].rstrip("/") if row else None
 
     def schemas(self, cursor: Cursor) -> list[str]:
         """The committed schemas that hold relations of users."""
@@ -470,11 +475,11 @@ def register_files(cursor: Cursor, table: LakeTable, files: Iterable[str]) -> No
 
 def _extension_file(name: str) -> Path:
     spec = importlib.util.find_spec(f"duckdb_extension_{name}")
-    assert spec is not None and spec.origin is not None
-    path = Path(spec.origin).parent / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+    parent = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
+    path = parent / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     if not path.exists():
         raise Error(
-            f"the installed duckdb-extension-{name.replace('_', '-')} does not fit duckdb {duckdb.__version__}",
+            f"no duckdb-extension-{name.replace('_', '-')} is installed that fits duckdb {duckdb.__version__}",
             hint="Install the versions that pyproject.toml pins.",
         )
     return path
@@ -502,6 +507,7 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
     (r"must be a (superuser|member of the role) ", errors.INSUFFICIENT_PRIVILEGE),
     (r"STAR expression", errors.FEATURE_NOT_SUPPORTED),
+    (r"for HTTP [A-Z]+ to |^HTTP Error", errors.IO_ERROR),
     (r"division by zero", errors.DIVISION_BY_ZERO),
     (r"date field value out of range", errors.DATETIME_FIELD_OVERFLOW),
     (r"invalid (date|timestamp|time) field", errors.INVALID_DATETIME_FORMAT),

@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.places import BucketPath, Place
 
 # The advisory lock of the one server that writes: "sparkwav" as a number.
 _LOCK = int.from_bytes(b"sparkwav", "big")
@@ -41,20 +42,31 @@ def check_catalog(text: str) -> str:
 @dataclass(frozen=True)
 class Storage:
     """`directory` is the server's own. `catalog` is the connection string of a PostgreSQL, None for a file there;
-    `shared` is a directory that all servers and Spark nodes see, None for that one.
+    `shared` is what all servers and Spark nodes see, a directory or a bucket, None for that one.
     """
 
     directory: Path
     catalog: str | None = None
-    shared: Path | None = None
+    shared: Place | None = None
 
     @property
-    def data_path(self) -> Path:
-        return (self.shared or self.directory).absolute() / "data"
+    def root(self) -> Place:
+        """Where the lake's files are."""
+        place = self.shared or self.directory
+        return place.absolute() if isinstance(place, Path) else place
 
     @property
-    def staging_path(self) -> Path:
-        return (self.shared or self.directory).absolute() / "staging"
+    def data_path(self) -> Place:
+        return self.root / "data"
+
+    @property
+    def staging_path(self) -> Place:
+        return self.root / "staging"
+
+    def check(self) -> None:
+        """Raise Error F0000 when a bucket cannot be used."""
+        if isinstance(self.root, BucketPath):
+            self.root.check()
 
     @property
     def catalog_file(self) -> Path:

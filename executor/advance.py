@@ -6,17 +6,16 @@ either engine, reads it the same way. Nothing is written to the lake before `app
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Protocol
 
 from catalog.lake import Cursor, register_files
 from catalog.metrics import EngineName
 from catalog.model import Relation
 from catalog.names import LakeTable, quote
+from catalog.places import Place, delete_unused
 from catalog.row_ids import RowIds
 from executor.feeds import Feeds
 from executor.versions import Version, rows_changed
@@ -76,7 +75,7 @@ class Addition:
     rows: str
     columns: tuple[str, ...]
     files: tuple[str, ...] = ()
-    directory: Path | None = None
+    directory: Place | None = None
 
     def apply(self, cursor: Cursor, count: int) -> None:
         """Add the rows, of which there are `count`, in the cursor's transaction."""
@@ -90,24 +89,6 @@ class Addition:
         """Delete what Spark has written and what did not become the lake's."""
         if self.directory is not None:
             delete_unused(self.directory, self.files if count >= MIN_FILE_ROWS else (), 2)
-
-
-def bytes_of(files: Iterable[str]) -> int:
-    """The size of some files."""
-    return sum(Path(file).stat().st_size for file in files)
-
-
-def delete_unused(directory: Path, used: Collection[str], levels: int) -> None:
-    """Delete the Parquet files in a directory that are not used, and the directory and so many above it once empty.
-
-    Spark writes a file without rows where there are none.
-    """
-    for file in directory.glob("*.parquet"):
-        if str(file) not in used:
-            file.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # not empty
-        for level in (directory, *directory.parents[:levels]):
-            level.rmdir()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ the application's driver; the driver has its executors from
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,8 +193,8 @@ def _driver_address(app: Application) -> dict[str, str]:
 
 
 def environment(app: Application) -> dict[str, str]:
-    """The environment of the application's process."""
-    return {**os.environ, "SPARK_HOME": str(_home(app))}
+    """The environment of the application's process. Its executors run Python, where they do, as it says."""
+    return {"PYSPARK_PYTHON": sys.executable, **os.environ, "SPARK_HOME": str(_home(app))}
 
 
 def _home(app: Application) -> Path:

@@ -8,7 +8,6 @@ Every step commits its rows together with where it stands, so a job resumes from
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from catalog.errors import Error, canceled
 from catalog.lake import DuckDBError
 from catalog.log_context import logged
 from catalog.model import Job
+from catalog.places import remove_tree
 from catalog.store import Store
 from executor import merge, snapshot
 from executor.advance import bind_changes
@@ -132,7 +132,7 @@ class BackfillJob:
         work = self._work
         if work.job.rate_limit is not None and not self._store.slices(work.lake.cursor(), self.id)[1]:
             merge.plan(work)
-            shutil.rmtree(work.data, ignore_errors=True)
+            remove_tree(work.data)
 
     def _catch_up(self) -> None:
         """Apply the change log from the pinned snapshot on, in batches."""
@@ -205,8 +205,8 @@ class BackfillJob:
 
     def _remove_files(self) -> None:
         """The partial results, and of a job that was given up also what Spark has written for the view."""
-        shutil.rmtree(self._work.staging, ignore_errors=True)
+        remove_tree(self._work.staging)
         if self.error is not None:
             if not self._work.lake.keeps_files:  # else they go as those of any dropped table do
-                shutil.rmtree(self._work.data, ignore_errors=True)
+                remove_tree(self._work.data)
             self._coordinator.sinks.remove_all(self._relation)

@@ -20,6 +20,7 @@ from catalog.backup import attached, copy_catalog, finished_steps, forget_delete
 from catalog.check import KnownFile, known_files
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake, rollback, translate, without_lake
+from catalog.places import Place
 from catalog.secrets import KEY_FILE
 from catalog.storage import LOCK_FILE, Storage, lock_directory
 from executor.work import partial_results
@@ -78,7 +79,7 @@ def _check_target(lake: Lake, target: Path) -> None:
 
 
 def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Callable[[], None]) -> Backup:
-    held = lake.staging_path / f"backup_{uuid.uuid4().hex}"
+    held = _local(lake.staging_path) / f"backup_{uuid.uuid4().hex}"
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, held, ignore_errors=True)
         stack.enter_context(lake.keeping_files())
@@ -90,20 +91,20 @@ def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Cal
             files = list({file.path: file for file in known_files(lake, cursor)}.values())
             # A job deletes its partial results when it has committed its end.
             for step in finished_steps(cursor):
-                directory = partial_results(lake.staging_path, *step)
+                directory = _local(partial_results(lake.staging_path, *step))
                 for path in directory.glob("*.parquet"):
-                    place(path, held / path.relative_to(lake.staging_path))
+                    place(path, held / path.relative_to(_local(lake.staging_path)))
         copy_catalog(cursor, name)
         cursor.execute("COMMIT")
         forget_deleted_files(cursor, name)
-        move_files(cursor, name, final.data_path)
+        move_files(cursor, name, _local(final.data_path))
         size = 0
         for file in files:
             check()
-            size += _place_known(lake, file, made.data_path)
+            size += _place_known(lake, file, _local(made.data_path))
         for path in _files_below(held):
             check()
-            place(path, made.staging_path / path.relative_to(held))
+            place(path, _local(made.staging_path) / path.relative_to(held))
         if (lake.directory / KEY_FILE).exists():
             shutil.copy(lake.directory / KEY_FILE, made.directory / KEY_FILE)
     return Backup(snapshot, len(files), size)
@@ -112,7 +113,7 @@ def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Cal
 def _place_known(lake: Lake, file: KnownFile, data_path: Path) -> int:
     """Returns the size of the file."""
     try:
-        place(file.path, data_path / file.path.relative_to(lake.data_path))
+        place(Path(file.path), data_path / Path(file.path).relative_to(_local(lake.data_path)))
     except FileNotFoundError:
         if not file.may_be_gone:
             raise
@@ -159,7 +160,10 @@ def _copy(source: Storage, made: Storage) -> None:
     for path in (source.catalog_file, source.catalog_file.with_name(f"{source.catalog_file.name}.wal")):
         if path.exists():
             shutil.copyfile(path, made.directory / path.name)
-    for root, copy in ((source.data_path, made.data_path), (source.staging_path, made.staging_path)):
+    for root, copy in (
+        (_local(source.data_path), _local(made.data_path)),
+        (_local(source.staging_path), _local(made.staging_path)),
+    ):
         for path in _files_below(root):
             place(path, copy / path.relative_to(root))
     if (source.directory / KEY_FILE).exists():
@@ -167,7 +171,7 @@ def _copy(source: Storage, made: Storage) -> None:
     os.sync()
     try:
         with closing(without_lake()) as cursor, attached(cursor, made.catalog_file) as name:
-            move_files(cursor, name, made.data_path)
+            move_files(cursor, name, _local(made.data_path))
     except DuckDBError as error:
         message = f'the catalog in "{source.directory}" cannot be read: {translate(error).message}'
         raise Error(message, errors.DATA_CORRUPTED) from error
@@ -182,6 +186,12 @@ def place(source: Path, target: Path) -> None:
         raise
     except OSError:  # another file system, one without links, or another user's file
         shutil.copyfile(source, target)
+
+
+def _local(place: Place) -> Path:
+    """A place of a lake whose catalog is a file."""
+    assert isinstance(place, Path), "a bucket goes with a catalog in a PostgreSQL"
+    return place
 
 
 def _files_below(root: Path) -> Iterator[Path]:

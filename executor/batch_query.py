@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from catalog.lake import Cursor, Lake
+from catalog.places import Place, remove_tree
 from executor.coordinator import error_of
 from executor.groups import Group
 from executor.spark_engine import SparkEngine, SparkError, spark_engine
@@ -17,7 +16,7 @@ from planner.stream import StreamPlan
 
 
 def rows_on_spark(
-    engine: SparkEngine, cursor: Cursor, plan: StreamPlan, snapshot: int, time_us: int, target: Path
+    engine: SparkEngine, cursor: Cursor, plan: StreamPlan, snapshot: int, time_us: int, target: Place
 ) -> list[str]:
     """Run a query at a snapshot, as of a time. Returns the Parquet files of its rows, in a new directory."""
     try:
@@ -37,7 +36,7 @@ def rows_on_spark(
                 engine.bind_files(f"{part.target}_state", written)
         return files
     except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
+        remove_tree(target)
         raise
 
 

@@ -1,7 +1,8 @@
-"""Verifying a data directory that no server holds. Nothing in it is changed."""
+"""Verifying a lake that no server writes. Nothing in it is changed."""
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from catalog.check import check_files, check_references, is_current, known_files
 from catalog.errors import Error
 from catalog.lake import DuckDBError, Lake, translate
 from catalog.secrets import KEY_FILE
-from catalog.storage import Storage
+from catalog.storage import Lease, Storage
 from catalog.store import Store
 from executor.plans import Plans
 from executor.view_check import ViewCheck, check_view
@@ -34,13 +35,29 @@ def check_directory(directory: Path, views: bool, memory_limit: str | None = Non
     Raises Error 55006 while a server holds it, F0000 if there is no catalog in it or another version's, XX001 if that
     cannot be opened.
     """
-    if not Storage(directory).catalog_file.exists():
-        raise Error(f'there is no catalog in the directory "{directory.absolute()}"', errors.CONFIG_FILE_ERROR)
-    lake = Lake(Storage(directory), memory_limit, read_only=True)
-    try:
-        return _check(lake, views)
-    finally:
-        lake.close()
+    return check_storage(Storage(directory), views, memory_limit)
+
+
+def check_storage(storage: Storage, views: bool, memory_limit: str | None = None) -> Report:
+    """As `check_directory`, with the catalog and the files wherever they are.
+
+    No server comes to write meanwhile. Raises Error 55006 also while one does, 08006 when the catalog is out of reach.
+    """
+    with contextlib.ExitStack() as held:
+        if storage.catalog is not None:
+            lease = held.enter_context(contextlib.closing(Lease(storage.catalog, "check")))
+            if not lease.try_acquire():
+                raise Error(
+                    f"{storage.name} is in use by the server at {lease.holder()}",
+                    errors.OBJECT_IN_USE,
+                    hint="Stop that server, and those that would take its place.",
+                )
+        elif not storage.catalog_file.exists():
+            raise Error(
+                f'there is no catalog in the directory "{storage.directory.absolute()}"', errors.CONFIG_FILE_ERROR
+            )
+        storage.check()
+        return _check(held.enter_context(contextlib.closing(Lake(storage, memory_limit, read_only=True))), views)
 
 
 def _check(lake: Lake, views: bool) -> Report:

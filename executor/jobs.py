@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import quote_if_needed
+from catalog.places import remove_tree
 from catalog.store import Store
 from executor.advance import internal_name
 from executor.backfill import Admission, BackfillJob
@@ -123,7 +123,7 @@ class Jobs:
         if self._lake.staging_path.exists():
             for path in self._lake.staging_path.iterdir():
                 if path.name not in kept:
-                    shutil.rmtree(path, ignore_errors=True)
+                    remove_tree(path)
         self._lake.delete_orphaned_files()
 
     def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:

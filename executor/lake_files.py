@@ -20,6 +20,7 @@ from pathlib import Path
 from catalog.lake import METADATA, Cursor, metadata_has
 from catalog.model import ROW_ID, Column, Relation
 from catalog.names import literal, quote
+from catalog.places import Place
 from catalog.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
 
 
@@ -53,12 +54,12 @@ class TableFiles:
 
     snapshot: int
     files: tuple[DataFile, ...]
-    deletes: Path | None
-    inlined: Path | None
+    deletes: Place | None
+    inlined: Place | None
     defaults: Mapping[str, str]
 
 
-def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Path) -> TableFiles:
+def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Place) -> TableFiles:
     """List a table's files at a snapshot. Writes what the catalog holds inline into the directory `scratch`."""
     table_id, directory = _locate(cursor, relation, snapshot)
     live = f"begin_snapshot <= {snapshot} AND (end_snapshot IS NULL OR end_snapshot > {snapshot})"
@@ -130,8 +131,8 @@ def _deletes(
     live: str,
     snapshot: int,
     paths: dict[int, str],
-    target: Path,
-) -> Path | None:
+    target: Place,
+) -> Place | None:
     parts = []
     for (path,) in cursor.execute(
         f"SELECT if(path_is_relative, ? || path, path) FROM {METADATA}.ducklake_delete_file "
@@ -154,8 +155,8 @@ def _deletes(
 
 
 def _inlined(
-    cursor: Cursor, relation: Relation, table_id: int, live: str, defaults: Mapping[str, str], target: Path
-) -> Path | None:
+    cursor: Cursor, relation: Relation, table_id: int, live: str, defaults: Mapping[str, str], target: Place
+) -> Place | None:
     parts = []
     for (name,) in cursor.execute(
         f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = ?", [table_id]
@@ -174,7 +175,7 @@ def _inlined_column(column: Column, present: set[str], defaults: Mapping[str, st
     return f"CAST({stored} AS {column.type.duckdb()}) AS {quote(name)}"
 
 
-def _write(cursor: Cursor, parts: list[str], target: Path) -> Path | None:
+def _write(cursor: Cursor, parts: list[str], target: Place) -> Place | None:
     """Write the rows of some queries to a Parquet file; None when there are none."""
     if not parts:
         return None

@@ -15,9 +15,10 @@ from contextlib import closing
 from catalog.lake import Cursor
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
+from catalog.places import Place, bytes_in
 from catalog.positions import Positions, cut
 from catalog.row_ids import ALL, NONE
-from executor.advance import Advance, Changes, Fill, bind_changes, bytes_of
+from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
 from executor.slicing import row_count, row_ids
 from executor.spark_engine import Exchange
@@ -119,7 +120,9 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     if isinstance(result, Fill):
         # What several fragments made is nobody's own.
-        BACKFILL_BYTES.add(work.id, bytes_of(result.files), next(iter(rows)) if len(rows) == 1 else 0)
+        BACKFILL_BYTES.add(
+            work.id, bytes_in(_directory(work, step), result.files), next(iter(rows)) if len(rows) == 1 else 0
+        )
     work.check()
     with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)
@@ -139,7 +142,7 @@ def _added(
     plan, epoch = work.view.plan, work.job.epoch
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
-    with work.engine("step", cursor, _exchange(work), work.data / f"step_{step}") as engine:
+    with work.engine("step", cursor, _exchange(work), _directory(work, step)) as engine:
         if not step:
             whole = {name: version.new_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, epoch.snapshot, whole, first_rows(plan), epoch.time_us)
@@ -147,6 +150,11 @@ def _added(
             added = {name: version.added_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, epoch.snapshot, added, more_rows(plan, sorted(moved)), epoch.time_us)
         return engine.advance(cursor, work.view, versions, Changes(moved, rows, False, (epoch.time_us, epoch.time_us)))
+
+
+def _directory(work: Work, step: int) -> Place:
+    """Where Spark writes the rows of the step after the first `step` ones."""
+    return work.data / f"step_{step}"
 
 
 def _exchange(work: Work) -> Exchange | None:

@@ -57,7 +57,7 @@ class S3Sink:
 
     def send(self, cursor: Cursor, changes: str, epoch: int) -> None:
         name = file_name(self.relation, epoch)
-        file = self.store.lake.staging_path / f"sink_{self.relation.id}" / name
+        file = self.store.lake.spill_path / f"sink_{self.relation.id}" / name
         try:
             if copy_changes(cursor, self.relation, changes, file):
                 path = self.relation.sink.path

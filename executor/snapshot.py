@@ -10,14 +10,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
-from pathlib import Path
 
 from catalog.lake import Cursor, register_files
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
+from catalog.places import Place, bytes_in, delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
 from catalog.store import Slice
-from executor.advance import bytes_of, delete_unused
 from executor.slicing import plan_slices
 from executor.spark_engine import Exchange, SparkEngine, file_rows
 from executor.work import Work, step_directory
@@ -122,23 +121,25 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
         is_partial = fragment.end is not None and not is_only
         target = _directory(work, fragment, slice_, is_partial)
         files = engine.run_to_parquet(to_sql(query, SPARK), target, work.view.texts)
-    BACKFILL_BYTES.add(work.id, bytes_of(files), fragment.id)
+    BACKFILL_BYTES.add(work.id, bytes_in(target, files), fragment.id)
     work.check()
-    _commit_slice(work, cursor, fragment, slice_, [] if is_partial else files)
+    if is_partial:
+        keep_list(target, files)
+    _commit_slice(work, cursor, fragment, slice_, None if is_partial else target, files)
 
 
 def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
     """The last slice of a fragment with several that ends in an aggregate: their partial results become one."""
     cursor = _begin(work, slice_)
     with work.spark("merge") as engine:
-        engine.bind_files(PARTIALS, sorted(str(file) for file in work.staging.glob(f"f{fragment.id}_s*/*.parquet")))
+        engine.bind_files(PARTIALS, listed(work.staging, f"f{fragment.id}_s*"))
         _bind_states(work, engine, cursor)
         query = to_sql(merge_query(work.view.plan, fragment), SPARK)
         target = _directory(work, fragment, slice_, is_partial=False)
         files = engine.run_to_parquet(query, target, work.view.texts)
-    BACKFILL_BYTES.add(work.id, bytes_of(files), fragment.id)
+    BACKFILL_BYTES.add(work.id, bytes_in(target, files), fragment.id)
     work.check()
-    _commit_slice(work, cursor, fragment, slice_, files)
+    _commit_slice(work, cursor, fragment, slice_, target, files)
 
 
 def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor) -> None:
@@ -147,17 +148,22 @@ def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor) -> None:
             engine.bind_query(cursor, f"{state.name}_state", f"FROM {work.view.state_table(state).sql}")
 
 
-def _commit_slice(work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, files: list[str]) -> None:
-    """Rows and cursor together: register the files and note the slice, or neither."""
-    filled = [file for file in files if file_rows(cursor, file)]
+def _commit_slice(
+    work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, directory: Place | None, files: list[str]
+) -> None:
+    """Rows and cursor together: register the files of a directory and note the slice, or neither.
+
+    Partial results have no such directory: nothing of them is registered.
+    """
+    filled = [file for file in files if file_rows(cursor, file)] if directory is not None else []
     with work.lake.transaction(cursor):
         register_files(cursor, work.view.table_of(fragment.target), filled)
         work.store.finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
-    for directory in {Path(file).parent for file in files}:
+    if directory is not None:
         delete_unused(directory, filled, 1)
 
 
-def _directory(work: Work, fragment: Fragment, slice_: Slice, is_partial: bool) -> Path:
+def _directory(work: Work, fragment: Fragment, slice_: Slice, is_partial: bool) -> Place:
     directory = step_directory(work.staging if is_partial else work.data, fragment.id, slice_.id)
     directory.parent.mkdir(parents=True, exist_ok=True)
     return directory

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import grpc
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from catalog import errors
 from catalog.errors import Error
 from catalog.lake import DISK_FULL, Cursor, Lake, disk_full
 from catalog.metrics import EngineName
 from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal, quote
+from catalog.places import Place, remove_tree
 from catalog.row_ids import ALL, NONE, ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
 from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled, program
 from executor.groups import Group
 from executor.lake_files import DataFile, TableFiles, table_files
+from executor.spark_files import FILE, POSITION, SparkFiles, spark_files
 from executor.versions import Version, rows_at, rows_new
 from planner.backfill import FillQuery
 from planner.functions.emit import SPARK, to_sql
@@ -32,9 +34,6 @@ SparkError = (PySparkException, grpc.RpcError)
 
 # Below this many rows an input is handed over as one Parquet file that DuckDB writes: cheaper than listing files.
 SMALL_INPUT_ROWS = 200_000
-
-# As DuckDB writes them: rows to update or delete are found by the statistics of row groups.
-ROW_GROUP_ROWS = 122_880
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,9 @@ class SparkEngine:
     """
 
     session: SparkSession
-    scratch: Path
-    data: Path | None = None
+    files: SparkFiles
+    scratch: Place
+    data: Place | None = None
     exchange: Exchange | None = None
     # Called before Spark is made to compute anything; raises to give up.
     check: Callable[[], None] = lambda: None
@@ -63,17 +63,15 @@ class SparkEngine:
     def name(self) -> EngineName:
         return "spark"
 
-    def run_to_parquet(self, query: str, target: Path, texts: Iterable[str]) -> list[str]:
+    def run_to_parquet(self, query: str, target: Place, texts: Iterable[str]) -> list[str]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files.
 
         `texts` are the columns that hold text.
         """
         self.check()
-        shutil.rmtree(target, ignore_errors=True)
-        writer = self.session.sql(query).write.options(**_writer_options(texts))
+        remove_tree(target)
         with self._freeing(target):
-            writer.parquet(f"file://{target}")
-        return sorted(str(file) for file in target.glob("*.parquet"))
+            return self.files.write(self.session.sql(query), target, texts)
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
         """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
@@ -89,12 +87,11 @@ class SparkEngine:
 
     def bind_files(self, name: str, files: Iterable[str]) -> None:
         """Make a relation of Parquet files."""
-        self._bind(name, self.session.read.parquet(*(f"file://{file}" for file in files)))
+        self._bind(name, self.files.read(list(files)))
 
     def bind_query(self, cursor: Cursor, name: str, query: str) -> None:
         """Make a relation of the rows of a DuckDB query, written as one Parquet file."""
-        target = self._export(cursor, query)
-        self._bind(name, self.session.read.parquet(f"file://{target}"))
+        self._bind(name, self.files.read([self._export(cursor, query)]))
 
     def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> DataFrame:
         """The scanned columns of some rows of a relation at a snapshot."""
@@ -102,7 +99,7 @@ class SparkEngine:
         if row and row[0] <= SMALL_INPUT_ROWS:
             exported = self._export(cursor, rows_at(scan, snapshot, rows))
             # Told the schema, Spark need not run a job to find it.
-            return self.session.read.schema(_schema(scan.relation, scan.columns)).parquet(f"file://{exported}")
+            return self.files.read([exported], _schema(scan.relation, scan.columns))
         return self._read_files(cursor, scan, snapshot, rows)
 
     def _read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> DataFrame:
@@ -128,7 +125,7 @@ class SparkEngine:
             files = [file for file in chosen if file.shape == shape]
             yield self._read_group(cursor, files, table, relation, columns, needs_row_id)
         if table.inlined is not None:
-            frame = self.session.read.schema(_schema(relation, columns, lake=True)).parquet(f"file://{table.inlined}")
+            frame = self.files.read([str(table.inlined)], _schema(relation, columns, lake=True))
             yield _named(frame, relation, columns)
         if not chosen and table.inlined is None:
             yield self.session.createDataFrame([], _schema(relation, columns))
@@ -146,23 +143,22 @@ class SparkEngine:
             schema += f", {ROW_ID_COLUMN} BIGINT"
         if first.has_snapshot_ids:
             schema += f", {SNAPSHOT_COLUMN} BIGINT"
-        frame = self.session.read.schema(schema.lstrip(", ")).parquet(*(f"file://{file.path}" for file in files))
         derives_row_id = needs_row_id and not first.has_row_ids
-        if table.deletes is not None or derives_row_id:
-            frame = frame.withColumns({"_file": F.col("_metadata.file_name"), "_pos": F.col("_metadata.row_index")})
+        with_positions = table.deletes is not None or derives_row_id
+        frame = self.files.read_data(files, schema.lstrip(", "), with_positions)
         if first.has_snapshot_ids:
             frame = frame.where(F.col(SNAPSHOT_COLUMN) <= table.snapshot)
         if table.deletes is not None:
-            deletes = self.session.read.schema("file_name STRING, pos BIGINT").parquet(f"file://{table.deletes}")
-            gone = (frame["_file"] == deletes["file_name"]) & (frame["_pos"] == deletes["pos"])
+            deletes = self.files.read([str(table.deletes)], "file_name STRING, pos BIGINT")
+            gone = (frame[FILE] == deletes["file_name"]) & (frame[POSITION] == deletes["pos"])
             frame = frame.join(F.broadcast(deletes), gone, "left_anti")
         missing = [name for name in columns if name in by_name and name not in there]
         if missing:
             frame = frame.crossJoin(F.broadcast(self._defaults(cursor, table, relation, missing)))
         if derives_row_id:
-            starts = {Path(file.path).name: file.row_id_start for file in files}
+            starts = {PurePosixPath(file.path).name: file.row_id_start for file in files}
             start = F.create_map(*(F.lit(part) for pair in starts.items() for part in pair))
-            frame = frame.withColumn(ROW_ID, F.try_element_at(start, F.col("_file")) + F.col("_pos"))
+            frame = frame.withColumn(ROW_ID, F.try_element_at(start, F.col(FILE)) + F.col(POSITION))
         elif needs_row_id:
             frame = frame.withColumn(ROW_ID, F.col(ROW_ID_COLUMN))
         return _named(frame, relation, columns)
@@ -172,7 +168,7 @@ class SparkEngine:
         lake_names = [column.lake_name for column in relation.stored if column.name in names]
         values = ", ".join(f"{table.defaults[name]} AS {quote(name)}" for name in lake_names)
         exported = self._export(cursor, f"SELECT {values}")
-        return self.session.read.schema(_schema(relation, names, lake=True)).parquet(f"file://{exported}")
+        return self.files.read([exported], _schema(relation, names, lake=True))
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
@@ -188,7 +184,9 @@ class SparkEngine:
             self.set_times(changes.times)
         for name, query in steps:
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
-            self._bind(name, self.session.read.parquet(f"file://{self._write(self.session.sql(query))}"))
+            directory = self._new_directory()
+            with self._freeing(directory):
+                self._bind(name, self.files.write_and_read(self.session.sql(query), directory))
         targets = applications(view, changes)
         applied = []
         for target, item in zip(targets, compiled.applies, strict=True):
@@ -257,19 +255,19 @@ class SparkEngine:
 
     def _leave(self, cursor: Cursor, name: str, query: str) -> None:
         """Make the rows of a Spark query a temporary table of the cursor."""
-        directory = self._write(self.session.sql(query))
-        files = f"read_parquet({literal(str(directory / '*.parquet'))})"
+        target = self._new_directory()
+        with self._freeing(target):
+            written = self.files.write(self.session.sql(query), target)
+        files = f"read_parquet([{', '.join(map(literal, written))}])"
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS FROM {files}")
 
-    def _write(self, frame: DataFrame) -> Path:
+    def _new_directory(self) -> Place:
+        """Where something is about to be written."""
         self.check()
-        target = self.scratch / uuid.uuid4().hex
-        with self._freeing(target):
-            frame.write.parquet(f"file://{target}")
-        return target
+        return self.scratch / uuid.uuid4().hex
 
     @contextlib.contextmanager
-    def _freeing(self, target: Path) -> Iterator[None]:
+    def _freeing(self, target: Place) -> Iterator[None]:
         """What could not be written takes no room: whoever tries again may need it.
 
         Spark (4.3.0) deletes a Parquet file that it could not finish but leaves it open: its room is not free before
@@ -278,15 +276,15 @@ class SparkEngine:
         try:
             yield
         except BaseException as error:
-            shutil.rmtree(target, ignore_errors=True)
+            remove_tree(target)
             if DISK_FULL in str(error):
                 with contextlib.suppress(*SparkError):
                     self.session.sql("SELECT java_method('java.lang.System', 'gc')").collect()
             raise
 
-    def _export(self, cursor: Cursor, query: str) -> Path:
-        target = self.scratch / f"{uuid.uuid4().hex}.parquet"
-        cursor.execute(f"COPY ({query}) TO {literal(str(target))} (FORMAT parquet)")
+    def _export(self, cursor: Cursor, query: str) -> str:
+        target = str(self.scratch / f"{uuid.uuid4().hex}.parquet")
+        cursor.execute(f"COPY ({query}) TO {literal(target)} (FORMAT parquet)")
         return target
 
     def _bind(self, name: str, frame: DataFrame) -> None:
@@ -299,7 +297,7 @@ class SparkEngine:
 
 @contextlib.contextmanager
 def spark_engine(
-    group: Group, lake: Lake, purpose: str, data: Path | None = None, exchange: Exchange | None = None,
+    group: Group, lake: Lake, purpose: str, data: Place | None = None, exchange: Exchange | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[SparkEngine]:  # fmt: skip
     """A session of a group with a scratch directory that is removed afterwards."""
@@ -312,31 +310,19 @@ def spark_engine(
             if exchange is not None and is_other:
                 session.conf.set("spark.sql.shuffle.partitions", exchange.tasks)
             try:
-                yield SparkEngine(session, scratch, data, exchange, check)
+                yield SparkEngine(session, spark_files(session, scratch), scratch, data, exchange, check)
             finally:
                 if is_other:
                     with contextlib.suppress(*SparkError):  # of a session that is dead
                         session.conf.unset("spark.sql.shuffle.partitions")
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        remove_tree(scratch)
 
 
 def file_rows(cursor: Cursor, file: str) -> int:
     """The number of rows of a Parquet file."""
     row = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({literal(file)})").fetchone()
     return row[0] if row else 0
-
-
-def _writer_options(texts: Iterable[str]) -> dict[str, str | int]:
-    """How rows that may become the lake's are written: numbers and times as differences (version 2 of Parquet's data
-    pages), which take half the room of dictionaries and less time to read; text, named here, with dictionaries.
-    """
-    return {
-        "parquet.block.row.count.limit": ROW_GROUP_ROWS,
-        "parquet.writer.version": "v2",
-        "parquet.enable.dictionary": "false",
-        **{f"parquet.enable.dictionary#{name}": "true" for name in texts},
-    }
 
 
 def _schema(relation: Relation, columns: Sequence[str], lake: bool = False) -> str:
@@ -367,6 +353,9 @@ def spark_error(error: BaseException) -> Error:
         text = error.details() or text
     if DISK_FULL in text or DISK_FULL in str(error):
         return disk_full(f"{text}\n{error}")
+    if isinstance(error, PythonException):  # of `executor.object_tasks`: what it raised is behind where
+        last = [line for line in text.splitlines() if line.strip() and "SQLSTATE: " not in line][-1]
+        return Error(last.partition(": ")[2] or last, errors.IO_ERROR)
     first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     return Error(first, state) if state and state.startswith("22") else Error(first)

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from catalog.errors import canceled
 from catalog.lake import Cursor, DuckDBError, Lake
 from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, Epoch, Job, Relation
+from catalog.places import Place
 from catalog.store import AlreadyDone, Store
 from executor.advance import Changes, Engine, View
 from executor.applications import Size
@@ -48,17 +48,17 @@ class Settings:
     duckdb_takes: Callable[[int], bool]
 
 
-def step_directory(base: Path, fragment_id: int, slice_id: int) -> Path:
+def step_directory(base: Place, fragment_id: int, slice_id: int) -> Place:
     """Where below a job's own directory a step writes its files."""
     return base / f"f{fragment_id}_s{slice_id}"
 
 
-def partial_results(staging: Path, job_id: int, fragment_id: int, slice_id: int) -> Path:
+def partial_results(staging: Place, job_id: int, fragment_id: int, slice_id: int) -> Place:
     """Where a step has its files if the last step of its fragment makes one result of them."""
     return step_directory(_staging(staging, job_id), fragment_id, slice_id)
 
 
-def _staging(staging: Path, job_id: int) -> Path:
+def _staging(staging: Place, job_id: int) -> Place:
     return staging / f"job_{job_id}"
 
 
@@ -115,12 +115,12 @@ class Work:
         return Epoch(self.lake.snapshot(cursor), time.time_ns() // 1000)
 
     @property
-    def staging(self) -> Path:
+    def staging(self) -> Place:
         """Partial results; kept over restarts until the job ends."""
         return _staging(self.lake.staging_path, self.id)
 
     @property
-    def data(self) -> Path:
+    def data(self) -> Place:
         """Where Spark writes the files of the view and its states."""
         return self.lake.data_path / f"job_{self.id}"
 
@@ -297,7 +297,7 @@ class Work:
         self._group = None
 
     @contextmanager
-    def spark(self, purpose: str, exchange: Exchange | None = None, data: Path | None = None) -> Iterator[SparkEngine]:
+    def spark(self, purpose: str, exchange: Exchange | None = None, data: Place | None = None) -> Iterator[SparkEngine]:
         """An engine of the job's group, which a cancel reaches. `exchange` and `data` are as in SparkEngine."""
         self.check()
         name = f"{purpose}_{self.id}"
@@ -317,7 +317,7 @@ class Work:
             yield DuckDBEngine()
 
     @contextmanager
-    def engine(self, purpose: str, cursor: Cursor, exchange: Exchange | None, data: Path) -> Iterator[Engine]:
+    def engine(self, purpose: str, cursor: Cursor, exchange: Exchange | None, data: Place) -> Iterator[Engine]:
         """The engine that reads the upstreams."""
         with self.duckdb(cursor) if self.in_process else self.spark(purpose, exchange, data) as engine:
             yield engine

@@ -13,11 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from catalog import errors
 from catalog.errors import Error
 from catalog.storage import Lease
 from executor.backup import back_up_directory, restore
-from executor.check import check_directory
+from executor.check import check_storage
 from server import roles
 from server.authentication import has_passwords, is_this_machine
 from server.backup import ask_for_backup
@@ -55,10 +54,8 @@ def main() -> None:
 
 
 def check(config: Config, views: bool) -> int:
-    """Say what is wrong with a data directory. Returns 1 if anything is. Raises Error when it cannot look."""
-    if config.catalog is not None:
-        raise Error("a catalog in a PostgreSQL cannot be checked", errors.FEATURE_NOT_SUPPORTED)
-    report = check_directory(config.data, views, config.duckdb_memory)
+    """Say what is wrong with a lake. Returns 1 if anything is. Raises Error when it cannot look."""
+    report = check_storage(config.storage, views, config.duckdb_memory)
     for finding in report.findings:
         print(finding)
     for reason in report.skipped:
@@ -77,6 +74,7 @@ def back_up(config: Config, is_stopped: bool, user: str, target: Path) -> None:
 
 def serve(config: Config, parameters: dict[str, str]) -> None:
     """Serve until SIGTERM or SIGINT. Raises Error when it cannot start."""
+    config.storage.check()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -88,6 +86,7 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
 
 def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop: threading.Event) -> None:
     metrics_address = config.metrics_address
+    config.storage.check()
     context = open_context(config, parameters, lease)
     metrics: MetricsServer | None = None
     try:
@@ -164,12 +163,12 @@ def _parse_arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     serve_parser = commands.add_parser("serve", help="serve SQL clients")
     serve_parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with the same settings")
+    check_parser = commands.add_parser("check", help="say what is wrong with a lake that no server writes")
     for field in (field for field in fields(Config) if field.name in _HELP):
         default = f" (default {field.default})" if field.default is not None else ""
         name = field.name.replace("_", "-")
-        serve_parser.add_argument(f"--{name}", help=f"{_HELP[field.name]}{default}", metavar=name.upper())
-    check_parser = commands.add_parser("check", help="say what is wrong with a data directory that no server holds")
-    check_parser.add_argument("--data", help=f"{_HELP['data']} (default {Config.data})", metavar="DATA")
+        for command in (serve_parser, check_parser) if field.name in _OF_THE_LAKE else (serve_parser,):
+            command.add_argument(f"--{name}", help=f"{_HELP[field.name]}{default}", metavar=name.upper())
     check_parser.add_argument("--views", action="store_true", help="compute every view anew and compare")
     backup_parser = commands.add_parser("backup", help="copy all that a server has, as of one moment, while it runs")
     backup_parser.add_argument("target", type=Path, metavar="TARGET", help="a directory to be made, on its machine")
@@ -185,13 +184,16 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+_OF_THE_LAKE = {"data", "catalog", "shared", "s3_endpoint", "s3_region"}
 _HELP = {
     "listen": "HOST:PORT to listen on",
     "dashboard": "HOST:PORT of the dashboard for browsers; '' for none",
     "data": "directory of the lake and its catalog",
     "catalog": "connection string of a PostgreSQL that holds the catalog instead",
-    "shared": "directory for the lake's files that all servers and Spark nodes see; with --catalog",
+    "shared": "directory for the lake's files that all servers and Spark nodes see, or s3://BUCKET; with --catalog",
     "advertise": "HOST:PORT where servers that only read send those who want to write (default: --listen)",
+    "s3_endpoint": "URL of the bucket's server (default: Amazon's of the region); keys by configuration or environment",
+    "s3_region": "region of the bucket",
     "spark_master": "Spark master URL; by default Spark runs in processes of this machine",
     "spark_start": "eager: start Spark with the server; on_demand: when the first view needs it",
     "spark_cores": "cores of the default resource group",

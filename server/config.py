@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import tomllib
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP
+from catalog.places import S3, BucketPath, check_url
 from catalog.storage import Storage, check_catalog
 from executor.applications import Size, check_master
 from server.tls import server_context
@@ -27,8 +29,9 @@ class Config:
 
     `metrics` is where Prometheus may read, `dashboard` where browsers find the dashboard; empty for nowhere.
     `catalog` None is a file in `data`; several servers may be on another one (`server.roles`), and they and Spark's
-    nodes find the lake's files in `shared`. The others tell clients to write to `advertise`, None for `listen`.
-    `spark_master` None runs Spark in processes of this machine.
+    nodes find the lake's files in `shared`, a directory or the URL of a bucket of S3, with `s3_…` to reach it; the keys
+    are not given on the command line, which others see. The others tell clients to write to `advertise`, None for
+    `listen`. `spark_master` None runs Spark in processes of this machine.
     `spark_start` is `eager` (with the server, in the background) or `on_demand`. `tls` says whether clients may
     (`optional`) or must (`required`) encrypt; without a certificate they cannot. `secret_key_file` has the key of
     stored secrets, None for one in the data directory. Only the file has the last four: resource groups beside
@@ -40,8 +43,13 @@ class Config:
     dashboard: str = "127.0.0.1:5691"
     data: Path = Path(".sparkwave")
     catalog: str | None = None
-    shared: Path | None = None
+    shared: Path | str | None = None
     advertise: str | None = None
+    s3_endpoint: str | None = None
+    s3_region: str = "us-east-1"
+    s3_access_key: str | None = field(default=None, repr=False)
+    s3_secret_key: str | None = field(default=None, repr=False)
+    s3_session_token: str | None = field(default=None, repr=False)
     spark_master: str | None = None
     spark_start: str = "eager"
     spark_cores: int = os.cpu_count() or 2
@@ -62,11 +70,18 @@ class Config:
 
     @property
     def storage(self) -> Storage:
-        """Where the lake is. Raises Error F0000 for `shared` without a catalog that can be shared."""
+        """Where the lake is. Raises Error F0000 for `shared` without a catalog that can be shared, or without keys."""
         if self.shared is not None and self.catalog is None:
             message = "--shared needs a catalog that several servers can use"
             raise Error(message, errors.CONFIG_FILE_ERROR, hint="Name a PostgreSQL with --catalog.")
-        return Storage(self.data, self.catalog, self.shared)
+        if not isinstance(self.shared, str):
+            return Storage(self.data, self.catalog, self.shared)
+        if not (self.s3_access_key and self.s3_secret_key):
+            message = f"there are no keys for {self.shared}"
+            hint = "Set s3_access_key and s3_secret_key in the configuration file, or AWS_ACCESS_KEY_ID and so on."
+            raise Error(message, errors.CONFIG_FILE_ERROR, hint=hint)
+        given = S3(self.s3_region, self.s3_endpoint, self.s3_access_key, self.s3_secret_key, self.s3_session_token)
+        return Storage(self.data, self.catalog, BucketPath(given, self.shared.removeprefix("s3://")))
 
     @property
     def group_sizes(self) -> dict[str, Size]:
@@ -126,9 +141,9 @@ def load_config(
     """The configuration, and the parameters (session variables and system parameters) the file sets.
 
     `arguments` are those given on the command line. Environment variables are `SPARKWAVE_` and the field in upper
-    case. The file has the fields at its top level, parameters in a table `[parameters]`, Spark's settings in `[spark]`
-    and `[serverless_spark]`, and `cores`, `memory_mib` and `replicas` in each `[resource_groups.<name>]` and
-    `[serverless_skus.<name>]`.
+    case, and after the file what Amazon's own clients read (`_OF_S3`). The file has the fields at its top level,
+    parameters in a table `[parameters]`, Spark's settings in `[spark]` and `[serverless_spark]`, and `cores`,
+    `memory_mib` and `replicas` in each `[resource_groups.<name>]` and `[serverless_skus.<name>]`.
     Raises Error F0000 for an unknown or wrong setting.
     """
     from_file, parameters = _read_file(file) if file else ({}, {})
@@ -141,10 +156,23 @@ def load_config(
             if source.get(key) is not None:
                 values[name] = _convert(name, source[key], where)
                 break
+        else:
+            if environment.get(_OF_S3.get(name, "")):
+                values[name] = _convert(name, environment[_OF_S3[name]], _OF_S3[name])
     unknown = sorted(set(from_file) - set(known))
     if unknown:
         raise Error(f'unknown setting "{unknown[0]}" in {file}', errors.CONFIG_FILE_ERROR)
     return Config(**values), parameters
+
+
+# The environment variables of Amazon's own clients.
+_OF_S3 = {
+    "s3_endpoint": "AWS_ENDPOINT_URL",
+    "s3_region": "AWS_REGION",
+    "s3_access_key": "AWS_ACCESS_KEY_ID",
+    "s3_secret_key": "AWS_SECRET_ACCESS_KEY",
+    "s3_session_token": "AWS_SESSION_TOKEN",
+}
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -178,10 +206,21 @@ def _settings(table: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}
 
 
+def _shared(text: str) -> Path | str:
+    return check_url(text) if text.startswith("s3:") else Path(text)
+
+
+def _endpoint(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/@?#]+/?", text):
+        raise ValueError(text)
+    return text.rstrip("/")
+
+
 _CONVERSIONS: dict[str, Any] = {
     "data": Path,
     "catalog": check_catalog,
-    "shared": Path,
+    "shared": _shared,
+    "s3_endpoint": _endpoint,
     "tls_certificate": Path,
     "tls_key": Path,
     "secret_key_file": Path,

@@ -5,12 +5,10 @@ Those with `query_mode = distributed`, and with `auto` those that the server has
 
 from __future__ import annotations
 
-import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -18,6 +16,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import DuckDBError, translate
 from catalog.names import literal, quote
+from catalog.places import Place, remove_tree
 from executor.batch_query import query_engine, rows_on_spark
 from planner.batch.distributed import Distributed, plan_distributed, reads_stored
 from planner.batch.query import Environment
@@ -45,7 +44,7 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
     lake, columns = session.context.lake, session.describe(plan)
     group = session.context.groups.get(plan.environment.catalog.databases[session.database], session.is_cancelled)
     session.check_cancelled()
-    target = lake.spill_path / f"query_{uuid.uuid4().hex}"
+    target = lake.staging_path / f"query_{uuid.uuid4().hex}"
     target.mkdir(parents=True)
     pinned = lake.pin()
     try:
@@ -60,7 +59,7 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
             files = rows_on_spark(engine, cursor, query.plan, snapshot, now_us, target)
         return _streamed(session, query, columns, files, target)
     except BaseException as error:
-        shutil.rmtree(target, ignore_errors=True)
+        remove_tree(target)
         session.check_cancelled()
         if isinstance(error, DuckDBError):
             raise translate(error) from error
@@ -136,7 +135,7 @@ class _OrOnSpark:
 
 
 def _streamed(
-    session: Session, query: Distributed, columns: tuple[ResultColumn, ...], files: list[str], target: Path
+    session: Session, query: Distributed, columns: tuple[ResultColumn, ...], files: list[str], target: Place
 ) -> Result:
     """The rows in files, in the query's order and its types."""
     fields = query.plan.root.fields
@@ -157,7 +156,7 @@ def _streamed(
 class _OfFiles:
     """Record batches of files that go when these are closed."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], directory: Path) -> None:
+    def __init__(self, batches: Iterator[pa.RecordBatch], directory: Place) -> None:
         self._batches, self._directory = batches, directory
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -169,4 +168,4 @@ class _OfFiles:
     def close(self) -> None:
         if hasattr(self._batches, "close"):
             self._batches.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        remove_tree(self._directory)

@@ -18,7 +18,10 @@ PLACES = {
     "cryptography": {"catalog/secrets"},
     "confluent_kafka": {"executor/kafka_client"},
     "prometheus_client": {"catalog/metrics", "server/metrics", "server/metrics_server"},
-    "pyspark": {f"executor/{name}" for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine")},
+    "pyspark": {
+        f"executor/{name}"
+        for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine", "spark_files")
+    },
     "grpc": {"executor/endpoint", "executor/spark_engine"},
     "sqlglot": {"planner"},
     "starlette": {"server/dashboard/app", "server/dashboard/guard"},

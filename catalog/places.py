@@ -1,0 +1,207 @@
+"""Where files of the lake are: below a directory, or below a prefix in a bucket of S3 or of what speaks its protocol.
+
+A bucket has no directories, only objects with slashes in their keys: nothing has to be made before something is put
+there, and an object is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.names import literal
+
+# A request is tried so often: a large file is many of them, and one that fails fails a statement.
+_CONNECT_S, _REQUEST_S, _ATTEMPTS = 5, 60, 4
+_LIST = "files.txt"
+
+
+@dataclass(frozen=True)
+class S3:
+    """How a store is reached. `endpoint` is a URL, None for Amazon's of the region."""
+
+    region: str
+    endpoint: str | None
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    @property
+    def filesystem(self) -> Any:
+        """Arrow's, which can be sent to other processes."""
+        return _filesystem(self)
+
+    def secret(self, scope: str) -> str:
+        """SQL that tells DuckDB, for URLs that begin so, until the process ends."""
+        given = {"KEY_ID": self.access_key, "SECRET": self.secret_key, "REGION": self.region, "SCOPE": scope}
+        if self.session_token:
+            given["SESSION_TOKEN"] = self.session_token
+        options = [f"{name} {literal(value)}" for name, value in given.items()]
+        if self.endpoint is not None:
+            scheme, _, host = self.endpoint.rpartition("://")
+            options += [f"ENDPOINT {literal(host)}", "URL_STYLE 'path'", f"USE_SSL {scheme != 'http'}"]
+        return f"CREATE SECRET lake (TYPE s3, {', '.join(options)})"
+
+
+@lru_cache
+def _filesystem(s3: S3) -> Any:
+    return fs.S3FileSystem(
+        region=s3.region,
+        endpoint_override=s3.endpoint,
+        access_key=s3.access_key,
+        secret_key=s3.secret_key,
+        session_token=s3.session_token,
+        connect_timeout=_CONNECT_S,
+        request_timeout=_REQUEST_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+    )
+
+
+@dataclass(frozen=True)
+class BucketPath:
+    """An object, or all below a prefix, with those methods of a Path that the lake's files need; they raise OSError.
+
+    `key` begins with the bucket.
+    """
+
+    s3: S3
+    key: str
+
+    def __str__(self) -> str:
+        return f"s3://{self.key}"
+
+    def __truediv__(self, name: str) -> BucketPath:
+        return replace(self, key=f"{self.key}/{name}")
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> BucketPath:
+        return replace(self, key=self.key.rpartition("/")[0])
+
+    def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
+        """Nothing to do."""
+
+    def exists(self) -> bool:
+        return bool(self.s3.filesystem.get_file_info(self.key).type != fs.FileType.NotFound)
+
+    def iterdir(self) -> Iterator[BucketPath]:
+        for info in self._listed(recursive=False):
+            yield replace(self, key=info.path)
+
+    def glob(self, pattern: str) -> Iterator[BucketPath]:
+        """The objects, not prefixes, whose names below this one match: `*` matches within a name."""
+        wanted = pattern.split("/")
+        for info in self._listed():
+            names = info.path[len(self.key) + 1 :].split("/")
+            if info.is_file and len(names) == len(wanted) and all(map(fnmatchcase, names, wanted)):
+                yield replace(self, key=info.path)
+
+    def sizes(self) -> dict[str, int]:
+        """All objects below, with their bytes."""
+        return {f"s3://{info.path}": info.size for info in self._listed() if info.is_file}
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        try:
+            self.s3.filesystem.delete_file(self.key)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def read_text(self) -> str:
+        with self.s3.filesystem.open_input_file(self.key) as stream:
+            return bytes(stream.read()).decode()
+
+    def write_text(self, text: str) -> None:
+        with self.s3.filesystem.open_output_stream(self.key) as stream:
+            stream.write(text.encode())
+
+    def check(self) -> None:
+        """Raise Error F0000 when there is no such bucket or it cannot be used."""
+        bucket = self.key.partition("/")[0]
+        try:
+            found = self.s3.filesystem.get_file_info(bucket)
+        except OSError as error:
+            raise Error(f'bucket "{bucket}" cannot be used: {error}', errors.CONFIG_FILE_ERROR) from error
+        if found.type == fs.FileType.NotFound:
+            raise Error(f'bucket "{bucket}" does not exist', errors.CONFIG_FILE_ERROR)
+
+    def _listed(self, recursive: bool = True) -> list[Any]:
+        selector = fs.FileSelector(self.key, allow_not_found=True, recursive=recursive)
+        return sorted(self.s3.filesystem.get_file_info(selector), key=lambda info: info.path)
+
+
+Place = Path | BucketPath
+
+
+def check_url(text: str) -> str:
+    """The URL of a bucket, or of a prefix in it, without a slash at its end. Raises ValueError for another text."""
+    if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]+(/[^/?#*\[]+)*/?", text):
+        raise ValueError(text)
+    return text.rstrip("/")
+
+
+def remove_tree(place: Place) -> None:
+    """Delete all that is below, as far as that can be done."""
+    if isinstance(place, Path):
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            place.s3.filesystem.delete_dir(place.key)
+
+
+def sizes_below(place: Place) -> dict[str, int]:
+    """The bytes of all files below, by their paths."""
+    if isinstance(place, Path):
+        return {str(path): path.stat().st_size for path in place.rglob("*") if not path.is_dir()}
+    return place.sizes()
+
+
+def bytes_in(place: Place, files: Collection[str]) -> int:
+    """The bytes of some files that are below."""
+    if isinstance(place, Path):
+        return sum(Path(file).stat().st_size for file in files)
+    return sum(size for path, size in place.sizes().items() if path in files) if files else 0
+
+
+def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:
+    """Delete the Parquet files in a directory that are not used, and the directory and so many above it once empty.
+
+    Spark writes a file without rows where there are none.
+    """
+    for file in directory.glob("*.parquet"):
+        if str(file) not in used:
+            file.unlink(missing_ok=True)
+    if isinstance(directory, Path):
+        with contextlib.suppress(OSError):  # not empty
+            for level in (directory, *directory.parents[:levels]):
+                level.rmdir()
+
+
+def keep_list(directory: Place, files: Collection[str]) -> None:
+    """Note which files of a directory count, for `listed`.
+
+    In a bucket also the files of tasks that Spark has given up are there; in a directory Spark itself removes them.
+    """
+    if isinstance(directory, BucketPath):
+        (directory / _LIST).write_text("\n".join(files))
+
+
+def listed(place: Place, pattern: str) -> list[str]:
+    """The Parquet files that count, of the directories that match."""
+    if isinstance(place, Path):
+        return sorted(str(file) for file in place.glob(f"{pattern}/*.parquet"))
+    return [file for noted in place.glob(f"{pattern}/{_LIST}") for file in noted.read_text().splitlines()]
