@@ -125,16 +125,14 @@ class Lake:
         connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
         connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
         row = connection.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
-        done = row[0] if row else 0
-        steps = (
-            [[version] for version in range(done + 1, len(MIGRATIONS) + 1)] if done else [range(1, len(MIGRATIONS) + 1)]
-        )
-        for versions in steps:
+        done, newest = row[0] if row else 0, len(MIGRATIONS)
+        for upto in range(done + 1, newest + 1) if done else [newest]:
             connection.execute("BEGIN")
-            for version in versions:
-                connection.execute(MIGRATIONS[version - 1])
-            connection.execute(f"INSERT INTO lake.sparkwave.migrations VALUES {', '.join(f'({v})' for v in versions)}")
+            for script in MIGRATIONS[done:upto]:
+                connection.execute(script)
+            connection.execute("INSERT INTO lake.sparkwave.migrations VALUES (?)", [upto])
             connection.execute("COMMIT")
+            done = upto
 
     def _check_version(self, connection: Cursor) -> None:
         row = connection.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()

@@ -46,7 +46,8 @@ def system_tables(opened: Lake) -> tuple[list[Any], list[Any]]:
     query = "FROM duckdb_columns() WHERE database_name = 'lake' AND schema_name = 'sparkwave'"
     columns = cursor.execute(f"SELECT table_name, column_name, data_type {query} ORDER BY 1, column_index").fetchall()
     rows = []
-    for table in sorted({table for table, _, _ in columns} - {"epoch"}):  # which has the time of its making
+    # These have the time of their making, and each step that was made.
+    for table in sorted({table for table, _, _ in columns} - {"epoch", "migrations"}):
         rows.append((table, cursor.execute(f"FROM lake.sparkwave.{table} ORDER BY ALL").fetchall()))
     return columns, rows
 
