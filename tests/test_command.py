@@ -23,3 +23,11 @@ def test_unknown_option() -> None:
     done = sparkwave("serve", "--port", "1")
     assert done.returncode == 2
     assert done.stderr.endswith("sparkwave: error: unrecognized arguments: --port 1\n")
+
+
+def test_a_server_starts_without_what_takes_long_to_import() -> None:
+    loaded = (
+        "import sys, server.__main__; print(sorted({'pandas', 'pyspark.sql.connect', 'uvicorn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n", done.stderr
