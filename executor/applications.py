@@ -161,6 +161,7 @@ def command(app: Application) -> list[str]:
         "spark.sql.shuffle.partitions": str(max(2 * app.size.all_cores, 2)),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.caseSensitive": "true",
+        "spark.sql.timeType.enabled": "true",
         # As in Postgres, integers overflow with an error.
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

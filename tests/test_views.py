@@ -169,6 +169,31 @@ def test_both_engines_maintain_alike(session: Connection, engine: str) -> None:
         check_views(session, names, f"on {engine} after {change}")
 
 
+TYPED = """
+CREATE TABLE typed (
+    k int PRIMARY KEY, small smallint, big bigint, single real, double double precision, exact numeric(10,2),
+    b boolean, day date, clock time, moment timestamp, zoned timestamptz, t varchar, bin bytea, list int[],
+    texts varchar[], pair struct<a int, b varchar>
+);
+"""
+ROW = """(-1, 1e10::bigint, 0.1, 1e-300, -1.50, true, '0001-01-01', '23:59:59.999999', '2026-01-01 00:00:00.000001',
+'2026-01-01 12:00+05', 'é😀', '\\x00ff', ARRAY[1, NULL], ARRAY['', NULL], ROW(1, NULL))"""
+COUNTED = "SELECT clock, moment, zoned, count(*) AS n FROM typed GROUP BY clock, moment, zoned"
+
+
+def test_spark_keeps_values_of_every_type(session: Connection) -> None:
+    session.execute("ALTER SYSTEM SET backfill_engine = spark; ALTER SYSTEM SET streaming_engine = spark")
+    session.execute(TYPED)
+    session.execute(f"INSERT INTO typed VALUES (1, {ROW[1:]}")
+    session.execute("CREATE MATERIALIZED VIEW kept AS SELECT * FROM typed WHERE k > 0")
+    session.execute(f"CREATE MATERIALIZED VIEW counted AS {COUNTED}")
+    for added in ("", f"INSERT INTO typed VALUES (2, {ROW[1:]}; INSERT INTO typed (k) VALUES (3)"):
+        session.execute(added)
+        session.execute("FLUSH")
+        assert rows(session, "SELECT * FROM kept") == rows(session, "SELECT * FROM typed")
+        assert rows(session, "SELECT * FROM counted") == rows(session, COUNTED)
+
+
 def test_columns_of_views_have_the_types_of_their_queries(session: Connection) -> None:
     session.execute(TABLES)
     session.execute(f"CREATE MATERIALIZED VIEW grouped AS {VIEWS['grouped']}")

@@ -14,7 +14,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
-from catalog.types import Type
+from catalog.types import VARCHAR, Type
 from planner.batch.parameters import assigned_values, parameter_number
 from planner.batch.query import (
     Batch,
@@ -46,6 +46,7 @@ from planner.batch.values import (
     read_by,
 )
 from planner.bind import data_type, resolve
+from planner.parse.literals import engine_text
 from planner.parse.rows import is_row
 from planner.parse.trees import folded, unsupported
 from planner.privileges import check_relation
@@ -126,13 +127,17 @@ def plan_insert(
     source = prepared(source, environment)
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
+    casts = [None if column.type == VARCHAR else data_type(column.type) for column in columns]
+    names = [cast.sql(dialect="postgres").upper() if cast is not None else "" for cast in casts]
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
-        for value, column in zip(row.expressions, columns, strict=False):
-            type_ = column.type
+        for value, column, cast, name in zip(row.expressions, columns, casts, names, strict=False):
             if is_default(value):
                 value.replace(default_of(column))
-            elif is_row(value) or ((type_.name in ("bytea", "struct") or type_.dimensions) and value.is_string):
-                value.replace(exp.cast(value.copy(), data_type(type_)))
+            elif cast is not None and value.is_string:
+                text = exp.Literal.string(engine_text(value.name, name))
+                value.replace(exp.Cast(this=text, to=cast.copy()))
+            elif is_row(value):
+                value.replace(exp.cast(value.copy(), data_type(column.type)))
     source = with_row_types(source, environment.catalog, environment.scope)
     parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
     return Batch(finish(resolve_tables(source, environment), environment, parameters), parameters)

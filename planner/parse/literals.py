@@ -15,6 +15,8 @@ from planner.parse.text_values import decode_text
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
 _COMPACT = re.compile(r"\s*(\d{4})(\d{2})(\d{2})(?=\s*$|[T ])")
+# DuckDB reads an offset or zone only behind seconds, an offset without a blank before it.
+_ZONE = re.compile(r"(?<=[T ])(\d{1,2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:\s*([+-]\d.*)|(\s*[A-Za-z].*))$")
 
 
 def with_literals(tree: exp.Expr) -> exp.Expr:
@@ -24,23 +26,29 @@ def with_literals(tree: exp.Expr) -> exp.Expr:
     """
     for cast in tree.find_all(exp.Cast):
         if cast.this.is_string:
-            text = _engine_text(cast.this.name, cast.to.sql(dialect="postgres").upper())
+            text = engine_text(cast.this.name, cast.to.sql(dialect="postgres").upper())
             if text != cast.this.name:
                 cast.set("this", exp.Literal.string(text))
     return tree
 
 
-def _engine_text(text: str, type_: str) -> str:
+def engine_text(text: str, type_: str) -> str:
+    """A text of a type, named as sqlglot writes PostgreSQL's in upper case, as the engines read it. Raises Error."""
     if type_ == "INTERVAL":
         return interval_text(text)
     if type_ in _DAYS:
-        return _COMPACT.sub(r"\1-\2-\3", text)
+        return _ZONE.sub(_with_seconds, _COMPACT.sub(r"\1-\2-\3", text))
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))
     if isinstance(value, bytes):
         return f"\\x{value.hex()}"
     return str(value).lower() if isinstance(value, bool) else text
+
+
+def _with_seconds(match: re.Match[str]) -> str:
+    clock, seconds, offset, zone = match.groups()
+    return f"{clock}{seconds or ':00'}{offset or zone}"
 
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
