@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.alter_table import column_actions
+from planner.parse.alter_table import column_actions, unsupported_alter
 from planner.parse.naming import Naming, parse_naming
 from planner.parse.source import rate_limit
 from planner.parse.tokens import TokenReader
@@ -17,15 +15,10 @@ def parse_alter_source(reader: TokenReader) -> Naming | AlterSourceRateLimit | A
     name = reader.name()
     position = reader.offset + 1
     if reader.peek() == "ADD":
-        return AlterTable(name, column_actions(reader, ("ADD",)), if_exists, "source")
+        return AlterTable(name, column_actions(reader, "source"), if_exists, "source")
     found = parse_source_rate_limit(reader, "source", name) or parse_naming(reader, "source", name, if_exists)
     if found is None:
-        raise Error(
-            "this ALTER SOURCE is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="ADD COLUMN, SET SOURCE_RATE_LIMIT, RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.",
-            position=position,
-        )
+        raise unsupported_alter(position, "source")
     return found
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from sqlglot import exp
 
 from catalog import errors
@@ -23,10 +21,11 @@ from planner.statements import (
     SetType,
 )
 
-_HINT = (
-    "ADD, DROP, ALTER and RENAME COLUMN are, and RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH. ALTER COLUMN knows "
-    "TYPE, SET and DROP DEFAULT, SET and DROP NOT NULL."
-)
+_HINTS = {
+    "table": "ADD, DROP, ALTER and RENAME COLUMN are, and RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH. ALTER COLUMN "
+    "knows TYPE, SET and DROP DEFAULT, SET and DROP NOT NULL.",
+    "source": "ADD COLUMN, SET SOURCE_RATE_LIMIT, RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.",
+}
 
 
 def parse_alter_table(reader: TokenReader) -> AlterTable | Naming:
@@ -41,15 +40,18 @@ def parse_alter_table(reader: TokenReader) -> AlterTable | Naming:
         return naming
     if reader.accept("RENAME"):
         actions: tuple[ColumnAction, ...] = (_rename(reader),)
+        reader.finish()
     else:
         actions = column_actions(reader)
-    reader.finish()
     return AlterTable(name, actions, if_exists)
 
 
-def column_actions(reader: TokenReader, known: Collection[str] = ("ADD", "DROP", "ALTER")) -> tuple[ColumnAction, ...]:
-    """`ADD …, DROP …` to the end; `known` are the words that may begin one. Raises Error 42601, 0A000."""
-    actions = reader.comma_separated(lambda: _action(reader, known))
+_KNOWN = {"table": ("ADD", "DROP", "ALTER"), "source": ("ADD",)}
+
+
+def column_actions(reader: TokenReader, kind: str = "table") -> tuple[ColumnAction, ...]:
+    """`ADD …, DROP …` to the end. Raises Error 42601, 0A000."""
+    actions = reader.comma_separated(lambda: _action(reader, kind))
     reader.finish()
     return actions
 
@@ -61,10 +63,10 @@ def _rename(reader: TokenReader) -> RenameColumn:
     return RenameColumn(name, position, *reader.placed_identifier())
 
 
-def _action(reader: TokenReader, known: Collection[str]) -> ColumnAction:
+def _action(reader: TokenReader, kind: str) -> ColumnAction:
     position = reader.offset + 1
-    if reader.peek() not in known:
-        raise _unsupported(position)
+    if reader.peek() not in _KNOWN[kind]:
+        raise unsupported_alter(position, kind)
     if reader.accept("ADD"):
         reader.accept("COLUMN")
         return _add(reader)
@@ -77,8 +79,14 @@ def _action(reader: TokenReader, known: Collection[str]) -> ColumnAction:
     return _alter(reader)
 
 
-def _unsupported(position: int) -> Error:
-    return Error("this ALTER is not supported", errors.FEATURE_NOT_SUPPORTED, hint=_HINT, position=position)
+def unsupported_alter(position: int, kind: str = "table") -> Error:
+    """An error for another ALTER of this kind, with what there is."""
+    return Error(
+        f"this ALTER {kind.upper()} is not supported",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint=_HINTS[kind],
+        position=position,
+    )
 
 
 # Table constraints, which begin as columns do.
@@ -88,7 +96,7 @@ _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE"
 def _add(reader: TokenReader) -> AddColumn:
     position = reader.offset + 1
     if reader.peek() in _CONSTRAINTS:
-        raise _unsupported(position)
+        raise unsupported_alter(position)
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     start = reader.offset
     position = start + 1
@@ -139,7 +147,7 @@ def _alter(reader: TokenReader) -> ColumnAction:
         return SetNotNull(name, position, True)
     if reader.accept("DROP", "NOT", "NULL"):
         return SetNotNull(name, position, False)
-    raise _unsupported(reader.offset + 1)
+    raise unsupported_alter(reader.offset + 1)
 
 
 def _end_of_action(reader: TokenReader) -> int:
