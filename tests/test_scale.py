@@ -39,6 +39,7 @@ def test_a_curve_goes_through_its_points_and_on() -> None:
     curve = Curve.of({"1000": 3.0, "100": 1.0, "10000": 21.0})
     assert [curve.at(size) for size in (100, 1000, 10000)] == [1.0, 3.0, 21.0]
     assert (curve.at(1), curve.at(550), curve.at(19_000)) == (1.0, 2.0, 39.0)
+    assert Curve.of({"1": 2.0, "3": 1.0, "5": 4.0}).at(3) == 2.0
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)

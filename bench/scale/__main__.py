@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,7 +131,10 @@ def _print_epochs(costs: Costs) -> None:
     print(f"{most_changed_views(costs, base, eight)} with eight coordinators\n")
 
 
-def _print_epoch_rows(title, scales, shown, rows, costs) -> None:  # type: ignore[no-untyped-def]
+def _print_epoch_rows(
+    title: str, scales: Sequence[float], shown: Callable[[float], str],
+    rows: Sequence[tuple[str, Design, Sequence[Load]]], costs: Costs,
+) -> None:  # fmt: skip
     print(f"  {title:<34} " + " ".join(f"{shown(scale):>8}" for scale in scales) + "  wall at")
     for name, design, loads in rows:
         found = [epoch(Cluster(1000), load, design, costs) for load in loads]
@@ -155,9 +158,9 @@ def _print_memory(costs: Costs) -> None:
     print()
 
 
-def _parts(parts: dict[str, float] | Iterable[tuple[str, float]]) -> str:
+def _parts(parts: Mapping[str, float]) -> str:
     """The largest two parts."""
-    largest: Sequence[tuple[str, float]] = sorted(dict(parts).items(), key=lambda part: -part[1])[:2]
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:2]
     return ", ".join(f"{name} {_time(seconds)}" for name, seconds in largest)
 
 

@@ -14,6 +14,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 CONSTANTS = Path(__file__).with_name("constants.json")
@@ -23,7 +24,10 @@ ROW_GROUP_ROWS = 122_880  # executor.spark_engine.ROW_GROUP_ROWS: the least that
 
 @dataclass(frozen=True)
 class Curve:
-    """A cost that was measured at several sizes: straight between two of them, and beyond the last as before it."""
+    """A cost that was measured at several sizes: straight between two of them, and beyond the last as before it.
+
+    More never costs less: where it was measured so, that is noise.
+    """
 
     sizes: tuple[float, ...]
     costs: tuple[float, ...]
@@ -31,7 +35,7 @@ class Curve:
     @classmethod
     def of(cls, points: Mapping[str, float]) -> Curve:
         pairs = sorted((float(size), cost) for size, cost in points.items())
-        return cls(tuple(size for size, _ in pairs), tuple(cost for _, cost in pairs))
+        return cls(tuple(size for size, _ in pairs), tuple(accumulate((cost for _, cost in pairs), max)))
 
     def at(self, size: float) -> float:
         """The cost at a size. Below the least size that was measured it is the cost there."""
@@ -39,7 +43,7 @@ class Curve:
             return self.costs[0]
         upper = min(bisect_right(self.sizes, size), len(self.sizes) - 1)
         (x0, x1), (y0, y1) = self.sizes[upper - 1 : upper + 1], self.costs[upper - 1 : upper + 1]
-        return max(y0 + (y1 - y0) * (size - x0) / (x1 - x0), self.costs[0])
+        return y0 + (y1 - y0) * (size - x0) / (x1 - x0)
 
 
 @dataclass(frozen=True)
