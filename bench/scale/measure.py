@@ -101,8 +101,9 @@ def opened() -> Iterator[Context]:
     with tempfile.TemporaryDirectory(prefix="sparkwave-scale-") as directory:
         context = open_context(Config(data=Path(directory), spark_start="on_demand"), parameters)
         try:
-            for work in (*context.background, context.sources, context.outbox, context.usage):
-                work.stop()
+            for stop in (*(w.stop for w in context.background), context.sources.stop, context.outbox.stop):
+                stop()
+            context.usage.stop()
             context.lake.cursor().execute("SET threads = 1")
             run(context, f"CREATE TABLE orders ({COLUMNS})", "CREATE TABLE other (id BIGINT)")
             yield context
