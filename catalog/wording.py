@@ -111,6 +111,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "window functions are not allowed in WHERE", errors.WINDOWING_ERROR)),
     (r"aggregate function calls cannot be nested", _says(
         "aggregate function calls cannot be nested", errors.GROUPING_ERROR)),
+    (r"\* expression without FROM clause", _says(
+        "SELECT * with no tables specified is not valid", errors.SYNTAX_ERROR)),
     (
         r"Set operations can only apply to expressions with the same number of result columns",
         _says("each query of a set operation must have the same number of columns", errors.SYNTAX_ERROR),

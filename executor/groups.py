@@ -253,6 +253,7 @@ class Groups:
         group = self._add(order)
         what = f"provisioning resource group {group.name} ({order.size})"
         order.say(what)
+        last: Ended | None = None
         try:
             while True:
                 group.endpoint.start()
@@ -260,15 +261,17 @@ class Groups:
                     group.endpoint.wait_until_ready(deadline, lambda: _check(is_cancelled))
                     break
                 except Ended as ended:
+                    last = ended
                     logger.warning("resource group %s ended while it started: %s", group.name, ended)
                     order.say(f"{what}, again after: {ended}")
                     _pause(RETRY_SECONDS, is_cancelled)
                     if time.monotonic() > deadline:
-                        raise TimeoutError(f"it ended while it started: {ended}") from ended
+                        raise TimeoutError from ended
             self._set_state(group, READY, order.job_id)
         except TimeoutError as late:
-            self.destroy(group, str(late))
-            raise _not_ready(group.name, timeout_s, late) from late
+            reason = str(late) if last is None else f"it ended while it started: {last}"
+            self.destroy(group, reason)
+            raise _not_ready(group.name, timeout_s, reason) from late
         except BaseException as error:
             self.destroy(group, "cancelled" if isinstance(error, Error) else str(error))
             raise
@@ -309,7 +312,7 @@ class Groups:
         self._store.add_event(cursor, f"RESOURCE_GROUP_{state}", job_id, info)
 
 
-def _not_ready(name: str, timeout_s: float, reason: TimeoutError) -> Error:
+def _not_ready(name: str, timeout_s: float, reason: str) -> Error:
     return Error(
         f"resource group {name} was not ready within {timeout_s:g} s: {reason}",
         errors.INSUFFICIENT_RESOURCES,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from catalog.lake import METADATA, Cursor, metadata_has
 from catalog.model import ROW_ID, Column, Relation
@@ -64,22 +63,19 @@ def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Plac
     table_id, directory = _locate(cursor, relation, snapshot)
     live = f"begin_snapshot <= {snapshot} AND (end_snapshot IS NULL OR end_snapshot > {snapshot})"
     rows = cursor.execute(
-        f"SELECT data_file_id, if(path_is_relative, ? || path, path), row_id_start, record_count "
+        "SELECT if(path_is_relative, ? || path, path), row_id_start, record_count "
         f"FROM {METADATA}.ducklake_data_file WHERE table_id = ? AND {live} ORDER BY row_id_start",
         [directory, table_id],
     ).fetchall()
     added = _added(cursor, relation, table_id, live)
-    special = _special_columns(
-        cursor, [path for _, path, _, _ in rows], {id_: name for id_, (name, _) in added.items()}
-    )
+    special = _special_columns(cursor, [path for path, _, _ in rows], {id_: name for id_, (name, _) in added.items()})
     defaults = dict(added.values())
     files = []
-    for _, path, start, count in rows:
+    for path, start, count in rows:
         found = special.get(path, set())
         missing = frozenset(defaults.keys() - found)
         files.append(DataFile(path, start, count, ROW_ID_COLUMN in found, SNAPSHOT_COLUMN in found, missing))
-    paths = {file_id: path for file_id, path, _, _ in rows}
-    deletes = _deletes(cursor, table_id, directory, live, snapshot, paths, scratch / "deletes.parquet")
+    deletes = _deletes(cursor, table_id, directory, live, snapshot, scratch / "deletes.parquet")
     inlined = _inlined(cursor, relation, table_id, live, defaults, scratch / "inlined.parquet")
     return TableFiles(snapshot, tuple(files), deletes, inlined, defaults)
 
@@ -124,33 +120,27 @@ def _special_columns(cursor: Cursor, paths: list[str], added: Mapping[int, str])
     return found
 
 
-def _deletes(
-    cursor: Cursor,
-    table_id: int,
-    directory: str,
-    live: str,
-    snapshot: int,
-    paths: dict[int, str],
-    target: Place,
-) -> Place | None:
-    parts = []
-    for (path,) in cursor.execute(
+def _deletes(cursor: Cursor, table_id: int, directory: str, live: str, snapshot: int, target: Place) -> Place | None:
+    listed = cursor.execute(
         f"SELECT if(path_is_relative, ? || path, path) FROM {METADATA}.ducklake_delete_file "
         f"WHERE table_id = ? AND {live}",
         [directory, table_id],
-    ).fetchall():
-        has_snapshots = SNAPSHOT_COLUMN in _special_columns(cursor, [path], {}).get(path, ())
-        filtered = f"WHERE {SNAPSHOT_COLUMN} <= {snapshot}" if has_snapshots else ""
-        parts.append(
-            f"SELECT parse_filename(file_path) AS file_name, pos FROM read_parquet({literal(path)}) {filtered}"
-        )
+    ).fetchall()
+    paths = [path for (path,) in listed]
+    special = _special_columns(cursor, paths, {})
+    parts = []
+    for condition in ("", f"WHERE {SNAPSHOT_COLUMN} <= {snapshot}"):
+        files = [path for path in paths if (SNAPSHOT_COLUMN in special.get(path, ())) == bool(condition)]
+        if files:
+            read = f"read_parquet([{', '.join(map(literal, files))}])"
+            parts.append(f"SELECT parse_filename(file_path) AS file_name, pos FROM {read} {condition}")
     inline_table = f"ducklake_inlined_delete_{table_id}"
     if metadata_has(cursor, inline_table):
-        for file_id, path in paths.items():
-            parts.append(
-                f"SELECT {literal(Path(path).name)} AS file_name, row_id AS pos "
-                f"FROM {METADATA}.{inline_table} WHERE file_id = {file_id} AND begin_snapshot <= {snapshot}"
-            )
+        parts.append(
+            f"SELECT parse_filename(path) AS file_name, d.row_id AS pos FROM {METADATA}.{inline_table} d "
+            f"JOIN (FROM {METADATA}.ducklake_data_file WHERE table_id = {table_id} AND {live}) f "
+            f"ON f.data_file_id = d.file_id WHERE d.begin_snapshot <= {snapshot}"
+        )
     return _write(cursor, parts, target)
 
 

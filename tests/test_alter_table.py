@@ -358,6 +358,7 @@ def test_a_table_of_a_creating_view(stuck_server: Server) -> None:
         creator.pgconn.finish()
 
 
+@pytest.mark.long
 def test_after_a_crash(server: Server, tmp_path: Path) -> None:
     """What was acknowledged is there: the columns, and views that know them by their former names."""
     with server.connect() as own:

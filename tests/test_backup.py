@@ -147,6 +147,7 @@ def test_where_links_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     check_whole(tmp_path / "restored", views=2)
 
 
+@pytest.mark.long
 def test_what_goes_on_from_where_it_stood(tmp_path: Path) -> None:
     """A backfill, a source, a sink, a subscription, secrets and time travel."""
     inbox, outbox = tmp_path / "in", tmp_path / "out"

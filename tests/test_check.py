@@ -181,6 +181,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path) -> None:
     """Refused while a server runs; after a kill -9 the catalog is read with its log."""
     server = Server(tmp_path / "data")

@@ -139,6 +139,7 @@ def test_every_portable_expression_is_tried() -> None:
     assert {name for name, function in FUNCTIONS.items() if function.spark} <= calls
 
 
+@pytest.mark.long
 def test_letters_have_the_same_case(opened: tuple[Cursor, SparkEngine]) -> None:
     """Every code point, alone and where its neighbours could matter; those that stand for letters aside."""
     cursor, engine = opened

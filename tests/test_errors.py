@@ -95,6 +95,7 @@ ERRORS = [
     ("SET implicit_flush «true»", "42601", "syntax error"),
     ("SELECT 'abc", "42601", "unterminated"),
     ("SELECT (1", "42601", "syntax error"),
+    ("SELECT *", "42601", "SELECT * with no tables specified is not valid"),
     ("SELECT 1;\n SELECT 2;\n  «SELEC» 3", "42601", "SELEC"),
     ("SELECT 'žluť 🐘' AS a, 1 AS b FROM «nope»", "42P01", "nope"),
     # Values and types.

@@ -250,7 +250,7 @@ def check_sums(connection: Connection, name: str) -> None:
     assert sorted(view) == sorted(connection.execute(SUMS).fetchall())
 
 
-@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
+@pytest.mark.parametrize("strategy", long_but(["snapshot"], ["snapshot", "arrangement"]))
 def test_recover_takes_jobs_up_where_they_are(server: Server, strategy: str) -> None:
     """The client of a foreground CREATE notices nothing."""
     with server.connect() as own:
@@ -320,7 +320,7 @@ def test_progress_is_seen_and_never_goes_back(server: Server, strategy: str) -> 
         again.kill()
 
 
-@pytest.mark.parametrize("how", ["cancel jobs", "drop", "protocol"])
+@pytest.mark.parametrize("how", long_but(["protocol"], ["cancel jobs", "drop", "protocol"]))
 def test_cancelling_a_job_that_runs(server: Server, how: str) -> None:
     with server.connect() as own:
         fill(own)

@@ -372,6 +372,7 @@ def test_a_rename_while_a_view_is_created_and_a_crash(tmp_path: Path) -> None:
         server.kill()
 
 
+@pytest.mark.long
 def test_a_finished_rename_survives_a_crash(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     try:

@@ -186,7 +186,8 @@ def test_large_values_that_are_left_alone(session: Connection, upstream: Connect
     session.execute("DROP SOURCE large CASCADE")
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [1, 8])
 def test_crashes(tmp_path: Path, postgres: Postgres, upstream: Connection, kills: int) -> None:
     """kill -9 while the table is read and changes: in the end it is what it is upstream."""
     name = f"crashed_{kills}"

@@ -48,6 +48,7 @@ def notices_of(connection: Connection, sql: str) -> list[tuple[str | None, str |
     return found
 
 
+@pytest.mark.long
 def test_members_hold_what_their_roles_hold(roles: Server, root: Connection) -> None:
     root.execute("GRANT SELECT ON t TO readers")
     assert denied(roles, "ann", "SELECT * FROM t") == "permission denied for table t"

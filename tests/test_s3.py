@@ -79,6 +79,7 @@ def kept(bucket: Bucket, folder: str) -> Counter[tuple[Any, ...]]:
     return +found
 
 
+@pytest.mark.long
 def test_a_sink_over_an_outage_and_a_kill(server: Server, bucket: Bucket) -> None:
     """Views go on while the bucket cannot be reached, and in the end each change is there once."""
     with server.connect() as own:

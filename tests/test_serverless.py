@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from marking import long_but
 from servers import Server, command_line, descendants, java_processes, refused, wait_until, without_spark
 
 Connection = psycopg.Connection[Any]
@@ -65,15 +66,18 @@ def configured(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.mark.parametrize(
     ("variable", "options", "is_serverless"),
-    [
-        ("false", "", False),
-        ("true", "", True),
-        ("false", ON, True),
-        ("true", OFF, False),
-        ("true", "cloud.serverless_backfill_enabled = 'True'", False),  # as in RisingWave: only `true` is
-        ("false", "cloud.serverless_backfill_enabled = TRUE", True),
-        ("true", "resource_group = 'default'", False),
-    ],
+    long_but(
+        [("true", "", True), ("true", OFF, False)],
+        [
+            ("false", "", False),
+            ("true", "", True),
+            ("false", ON, True),
+            ("true", OFF, False),
+            ("true", "cloud.serverless_backfill_enabled = 'True'", False),  # as in RisingWave: only `true` is
+            ("false", "cloud.serverless_backfill_enabled = TRUE", True),
+            ("true", "resource_group = 'default'", False),
+        ],
+    ),
 )
 def test_who_is_serverless(configured: Server, variable: str, options: str, is_serverless: bool) -> None:
     """The option beats the session variable, and a resource group too."""
@@ -318,6 +322,7 @@ def test_a_group_that_dies_while_it_starts(filled: Server) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_nothing_outlives_a_crash(filled: Server) -> None:
     """Not even when the processes that look after the groups are killed too: the next server ends them."""
     with filled.connect() as session:

@@ -136,6 +136,7 @@ def test_append_only(session: Connection) -> None:
     assert types == [("forced", "FORCE_APPEND_ONLY"), ("s", "APPEND_ONLY")]
 
 
+@pytest.mark.long
 def test_a_null_fails_the_sink_alone(session: Connection) -> None:
     session.execute("CREATE TABLE strict (k int PRIMARY KEY, v int NOT NULL)")
     session.execute("CREATE SINK s INTO strict FROM t")

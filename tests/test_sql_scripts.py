@@ -35,10 +35,11 @@ scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
             path,
             protocol,
             id=f"{path.stem}-{protocol.__name__}",
-            marks=[pytest.mark.long] if protocol.__name__ in read(path).long else [],
+            # For every commit each by one of them.
+            marks=[pytest.mark.long] if number % 2 or protocol.__name__ in read(path).long else [],
         )
-        for path in SCRIPTS
-        for protocol in (simple, extended)
+        for place, path in enumerate(SCRIPTS)
+        for number, protocol in enumerate((simple, extended), start=place)
     ],
 )
 def test_script(in_process_server: Server, path: Path, protocol: Callable[[psycopg.Connection[Any]], Execute]) -> None:

@@ -131,7 +131,7 @@ def in_process(directory: Path, strategy: str, names: tuple[str, ...]) -> None:
         assert made > len(names)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", long_but(["arrangement"], STRATEGIES))
 def test_changes_before_the_first_step(tmp_path: Path, strategy: str) -> None:
     """A job that is paused from the start sees what came meanwhile once, not twice."""
     with opened(tmp_path / "lake", backfill_engine="auto", backfill_slice_rows="9") as (context, client):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from servers import Server, refused, rows, wait_until
 
 Connection = psycopg.Connection[Any]
@@ -78,6 +79,7 @@ def test_what_temporary_tables_cannot(connection: Connection) -> None:
     connection.execute("DROP TABLE public.short")
 
 
+@pytest.mark.long
 def test_a_crash_leaves_no_temporary_table(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     try:

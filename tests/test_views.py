@@ -158,7 +158,8 @@ def test_views_follow_their_tables(session: Connection, engine: str, names: list
         check_views(session, names, f"after {change}")
 
 
-@pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.long), "duckdb"])
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["spark", "duckdb"])
 def test_both_engines_maintain_alike(session: Connection, engine: str) -> None:
     names = ["united", "joined", "grouped", "overall", "bag", "on_view"]
     session.execute(f"ALTER SYSTEM SET streaming_engine = {engine}")
@@ -387,6 +388,7 @@ def test_ending_a_running_job(session: Connection, shared_server: Server, comman
     )
 
 
+@pytest.mark.long
 def test_cancel_of_a_serverless_job_ends_its_node(session: Connection, shared_server: Server) -> None:
     create_big_table(session)
     session.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")

@@ -14,7 +14,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
-from catalog.types import VARCHAR, Type
+from catalog.types import JSONB, VARCHAR, Type
 from planner.batch.parameters import assigned_values, parameter_number
 from planner.batch.query import (
     Batch,
@@ -127,7 +127,7 @@ def plan_insert(
     source = prepared(source, environment)
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
-    casts = [None if column.type == VARCHAR else data_type(column.type) for column in columns]
+    casts = [None if column.type in (VARCHAR, JSONB) else data_type(column.type) for column in columns]
     names = [cast.sql(dialect="postgres").upper() if cast is not None else "" for cast in casts]
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
         for value, column, cast, name in zip(row.expressions, columns, casts, names, strict=False):
