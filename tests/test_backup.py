@@ -274,6 +274,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_commands(tmp_path: Path) -> None:
     """The server runs; after a kill its directory is backed up with the log of its catalog."""
     server = Server(tmp_path / "data")

@@ -101,6 +101,7 @@ def proven() -> dict[str, BoundQuery]:
     return {e: query for e, query in queries.items() if unproven_part(query.tree.selects[0].this) is None}
 
 
+@pytest.mark.long
 def test_portable_expressions(opened: tuple[Cursor, SparkEngine]) -> None:
     """Spark gives what DuckDB gives, in the same type; numerics may have other scales, which storing them ends."""
     cursor, engine = opened
