@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, DuckDBError, Lake
+from catalog.lake import METADATA, Cursor, DuckDBError, Lake, version_of
 from catalog.migrations import MIGRATIONS
 from catalog.model import CREATING
 from catalog.names import literal, system_table
@@ -36,8 +36,7 @@ class KnownFile:
 
 def is_current(cursor: Cursor) -> bool:
     """Whether the catalog is one of this version's: neither an older one's nor a newer one's."""
-    row = cursor.execute(f"SELECT max(version) FROM {system_table('migrations')}").fetchone()
-    return row is not None and row[0] == len(MIGRATIONS)
+    return version_of(cursor) == len(MIGRATIONS)
 
 
 def known_files(lake: Lake, cursor: Cursor) -> list[KnownFile]:

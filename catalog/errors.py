@@ -6,6 +6,8 @@ Codes are those of PostgreSQL's appendix "PostgreSQL Error Codes".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 SYNTAX_ERROR = "42601"
 UNDEFINED_TABLE = "42P01"
 UNDEFINED_COLUMN = "42703"
@@ -105,6 +107,17 @@ class Error(Exception):
         self.detail = detail
         self.hint = hint
         self.position = position
+
+
+def used(kind: str, users: Sequence[str], hint: str, position: int | None = None) -> Error:
+    """RisingWave's error for what cannot be dropped, since others depend on it."""
+    return Error(
+        f"{kind} used by {len(users)} other objects.",
+        DEPENDENT_OBJECTS_STILL_EXIST,
+        detail="\n".join(f"{each} depends on it" for each in users),
+        hint=hint,
+        position=position,
+    )
 
 
 def not_found(

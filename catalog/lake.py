@@ -124,8 +124,7 @@ class Lake:
         """Bring Sparkwave's own relations up to date: step by step, but for a new lake at once, without the commits."""
         connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
         connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
-        row = connection.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
-        done, newest = row[0] if row else 0, len(MIGRATIONS)
+        done, newest = version_of(connection), len(MIGRATIONS)
         for upto in range(done + 1, newest + 1) if done else [newest]:
             connection.execute("BEGIN")
             for script in MIGRATIONS[done:upto]:
@@ -135,8 +134,7 @@ class Lake:
             done = upto
 
     def _check_version(self, connection: Cursor) -> None:
-        row = connection.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
-        if row is None or row[0] != len(MIGRATIONS):
+        if version_of(connection) != len(MIGRATIONS):
             message = f"{self.storage.name} is not of this version; it waits for the server that writes"
             connection.close()
             raise Error(message, errors.CANNOT_CONNECT_NOW)
@@ -361,6 +359,12 @@ class Lake:
             return True
         changed = self.changed_tables(cursor, after, last)
         return any((table.schema, table.name) in changed for table in tables)
+
+
+def version_of(cursor: Cursor) -> int:
+    """How many of the migrations a lake has had."""
+    row = cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
+    return row[0] if row else 0
 
 
 def without_lake() -> Cursor:

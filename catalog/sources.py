@@ -29,6 +29,11 @@ class Source:
     rate_limit: int | None = None
     secrets: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def included(self) -> dict[str, str]:
+        """By column of INCLUDE, what is known of a row that it has."""
+        return {column: what for what, column in self.includes}
+
 
 @dataclass(frozen=True)
 class Split:

@@ -73,6 +73,12 @@ class Storage:
         """Where the catalog is without a PostgreSQL."""
         return self.directory.absolute() / "catalog.ducklake"
 
+    def require_catalog(self) -> None:
+        """Raise Error F0000 where no catalog file is."""
+        if not self.catalog_file.exists():
+            message = f'there is no catalog in the directory "{self.directory.absolute()}"'
+            raise Error(message, errors.CONFIG_FILE_ERROR)
+
     @property
     def name(self) -> str:
         """What messages call it: without a password."""

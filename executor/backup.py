@@ -123,8 +123,9 @@ def _place_known(lake: Lake, file: KnownFile, data_path: Path) -> int:
 
 def back_up_directory(directory: Path, target: Path) -> Backup:
     """Write a backup of a data directory that no server holds. Raises Error as `back_up` does, and as `Lake` does."""
-    _check_catalog(directory)
-    lake = Lake(Storage(directory), read_only=True)
+    storage = Storage(directory)
+    storage.require_catalog()
+    lake = Lake(storage, read_only=True)
     try:
         with closing(lake.cursor()) as cursor:
             return back_up(lake, cursor, target.absolute(), lambda: None)
@@ -141,7 +142,7 @@ def restore(backup: Path, directory: Path) -> None:
     Raises Error F0000 where there is no backup, 55006 while a server holds that, 58P02 for a directory that is not
     empty, 53100 or 58030 for one that cannot be written, XX001 for a catalog that cannot be read.
     """
-    _check_catalog(backup)
+    Storage(backup).require_catalog()
     with _writing(directory), ExitStack() as stack:
         if directory.exists() and any(directory.iterdir()):
             raise Error(f'directory "{directory}" is not empty', errors.DUPLICATE_FILE)
@@ -196,11 +197,6 @@ def _local(place: Place) -> Path:
 
 def _files_below(root: Path) -> Iterator[Path]:
     return (path for path in root.rglob("*") if path.is_file())
-
-
-def _check_catalog(directory: Path) -> None:
-    if not Storage(directory).catalog_file.exists():
-        raise Error(f'there is no catalog in the directory "{directory.absolute()}"', errors.CONFIG_FILE_ERROR)
 
 
 @contextmanager

@@ -52,10 +52,8 @@ def check_storage(storage: Storage, views: bool, memory_limit: str | None = None
                     errors.OBJECT_IN_USE,
                     hint="Stop that server, and those that would take its place.",
                 )
-        elif not storage.catalog_file.exists():
-            raise Error(
-                f'there is no catalog in the directory "{storage.directory.absolute()}"', errors.CONFIG_FILE_ERROR
-            )
+        else:
+            storage.require_catalog()
         storage.check()
         return _check(held.enter_context(contextlib.closing(Lake(storage, memory_limit, read_only=True))), views)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog import errors
-from catalog.errors import Error
+from catalog.errors import Error, used
 from catalog.model import Column, Relation
 from planner.batch.query import plan_query, relations_read
 from planner.definitions import settled
@@ -86,12 +86,8 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
         dependents = [d for d in catalog.dependents(relation.id) if d.id not in found]
         others = [d for d in dependents if not d.is_index]
         if others and not cascade:
-            raise Error(
-                f"{relation.kind} used by {len(others)} other objects.",
-                errors.DEPENDENT_OBJECTS_STILL_EXIST,
-                detail="\n".join(f"{d.kind} {d.qualified_name} depends on it" for d in others),
-                hint="Use DROP ... CASCADE to drop the dependent objects too.",
-            )
+            users = [f"{d.kind} {d.qualified_name}" for d in others]
+            raise used(relation.kind, users, "Use DROP ... CASCADE to drop the dependent objects too.")
         found |= {d.id: d for d in dependents}
         pending += dependents
     return list(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog import errors
-from catalog.errors import Error
+from catalog.errors import Error, used
 from catalog.function_store import add_function, replace_function
 from catalog.function_store import drop_function as remove_function
 from catalog.model import Function
@@ -133,13 +133,7 @@ def drop_function(session: Session, statement: DropFunction) -> Result:
 def _check_unused(session: Session, function: Function, name: Name) -> None:
     found = callers(session.context.store.catalog, [function])
     if found:
-        raise Error(
-            f"function used by {len(found)} other objects.",
-            errors.DEPENDENT_OBJECTS_STILL_EXIST,
-            detail="\n".join(f"{each} depends on it" for each in found),
-            hint="DROP the dependent objects first.",
-            position=name.position,
-        )
+        raise used("function", found, "DROP the dependent objects first.", name.position)
 
 
 def _find(session: Session, name: Name, types: tuple[Type, ...] | None) -> Function | None:

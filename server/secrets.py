@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog import errors
-from catalog.errors import Error, not_found
+from catalog.errors import Error, not_found, used
 from catalog.lake import Cursor
 from catalog.model import Catalog, Relation, Secret
 from catalog.secrets import add_secret
@@ -37,7 +37,7 @@ def create_secret(session: Session, statement: CreateSecret) -> Result:
 def drop_secret(session: Session, statement: DropSecret) -> Result:
     """Raises Error 42704, 42501, or 2BP01 for one that a source or a sink uses, without CASCADE."""
     catalog = session.context.store.catalog
-    secrets, used, notices = [], [], []
+    secrets, dropped, notices = [], [], []
     for name in statement.names:
         secret = _find(session, name)
         if secret is None:
@@ -48,24 +48,19 @@ def drop_secret(session: Session, statement: DropSecret) -> Result:
         check_owner(session.user, secret.securable, name.position)
         users = users_of(catalog, [secret])
         if users and not statement.cascade:
-            raise Error(
-                f"secret used by {len(users)} other objects.",
-                errors.DEPENDENT_OBJECTS_STILL_EXIST,
-                detail="\n".join(f"{each.kind} {each.qualified_name} depends on it" for each in users),
-                hint="DROP the dependent objects first.",
-                position=name.position,
-            )
+            listed = [f"{each.kind} {each.qualified_name}" for each in users]
+            raise used("secret", listed, "DROP the dependent objects first.", name.position)
         secrets.append(secret)
-        used += users
+        dropped += users
 
     def remove(cursor: Cursor) -> None:
-        if [r.id for r in users_of(session.context.store.catalog, secrets) if r not in used]:
+        if any(user not in dropped for user in users_of(session.context.store.catalog, secrets)):
             message = "a source or a sink has just come to use the secret"
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
         for secret in secrets:
             remove_secret(cursor, secret)
 
-    session.context.jobs.drop(with_dependents(session, used, cascade=True), remove)
+    session.context.jobs.drop(with_dependents(session, dropped, cascade=True), remove)
     return Result("DROP_SECRET", notices=notices)
 
 

@@ -119,7 +119,7 @@ def refuse_altering(session: Session, table: Relation, actions: Sequence[ColumnA
     source = session.context.store.catalog.sources.get(table.id)
     if source is None:
         return
-    included = {column for _, column in source.includes}
+    included = source.included
     for action in actions:
         if isinstance(action, RenameColumn) or (isinstance(action, DropColumn | SetType) and action.name in included):
             raise Error(
@@ -137,8 +137,7 @@ def check_altered(session: Session, table: Relation) -> None:
         return
     clause, columns = connector_of(table), given_columns(table)
     if clause is not None and clause.shared is None:
-        included = {column for _, column in source.includes}
-        read_source(clause, tuple(column for column in columns if column.name not in included), None)
+        read_source(clause, tuple(column for column in columns if column.name not in source.included), None)
     open_connector(session.context.store, source, columns).check()
 
 

@@ -120,6 +120,12 @@ def launch(log_file: Path, environment: Mapping[str, str] | None = None, **optio
         )
 
 
+def sparkwave(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, with its output."""
+    command = [sys.executable, "-m", "server", *map(str, arguments)]
+    return subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=240)
+
+
 def without_spark(directory: Path) -> dict[str, str]:
     """An environment in which Spark starts but never gets ready, so that jobs wait for it."""
     java = directory / "java" / "bin" / "java"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +20,7 @@ from crashes import (
     start_writers,
     wait_for_progress,
 )
-from servers import PATIENCE_SECONDS, Server, refused, wait_until
+from servers import PATIENCE_SECONDS, Server, refused, sparkwave, wait_until
 from test_retention import AT_ONCE, forget, opened, run
 
 from catalog.errors import Error
@@ -267,13 +265,6 @@ def test_restore_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not list((tmp_path / "new").iterdir())
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "server", *map(str, arguments)],
-        cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.long
 def test_the_commands(tmp_path: Path) -> None:
     """The server runs; after a kill its directory is backed up with the log of its catalog."""
@@ -284,7 +275,7 @@ def test_the_commands(tmp_path: Path) -> None:
             connection.execute("INSERT INTO t SELECT i FROM range(1000) AS r(i)")
             described = connection.execute(f"BACKUP TO '{tmp_path / 'by_sql'}'", prepare=True)
             assert [column.name for column in described.description or ()] == ["Snapshot", "Files", "Bytes"]
-        asked = command("backup", "--listen", server.address, tmp_path / "asked")
+        asked = sparkwave("backup", "--listen", server.address, tmp_path / "asked")
         assert (asked.returncode, asked.stderr) == (0, "")
         assert asked.stdout.startswith("snapshot ")
         assert asked.stdout.endswith(f" bytes, in {tmp_path / 'asked'}\n")
@@ -298,7 +289,7 @@ def test_the_commands(tmp_path: Path) -> None:
     with pytest.raises(Error, match="refused"):
         ask_for_backup(("127.0.0.1", server.port), "root", tmp_path / "none")
     back_up_directory(server.data, tmp_path / "stopped")
-    made = command("restore", tmp_path / "asked", "--data", tmp_path / "restored")
+    made = sparkwave("restore", tmp_path / "asked", "--data", tmp_path / "restored")
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout == f"restored: sparkwave serve --data {tmp_path / 'restored'}\n"
     for directory in ("by_sql", "stopped", "restored"):

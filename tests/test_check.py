@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
-from servers import Server
+from servers import Server, sparkwave
 from test_retention import forget, opened, run
 
 from catalog import compaction
@@ -174,13 +172,6 @@ def test_a_wrong_reference(data: Path, sql: str, finding: str) -> None:
     assert any(finding in found for found in check_directory(data, views=False).findings)
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "server", "check", *map(str, arguments)],
-        cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.long
 def test_the_command(tmp_path: Path) -> None:
     """Refused while a server runs; after a kill -9 the catalog is read with its log."""
@@ -191,20 +182,20 @@ def test_the_command(tmp_path: Path) -> None:
             connection.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
             connection.execute("INSERT INTO t SELECT i, i FROM range(1000) AS r(i)")
             connection.execute("CREATE MATERIALIZED VIEW m AS SELECT sum(v) AS s FROM t")
-        held = command("--data", server.data)
+        held = sparkwave("check", "--data", server.data)
         assert held.returncode == 1
         assert "is in use by another server (pid" in held.stderr
     finally:
         server.kill()
-    whole = command("--data", server.data, "--views")
+    whole = sparkwave("check", "--data", server.data, "--views")
     assert (whole.returncode, whole.stderr) == (0, "")
     assert whole.stdout.endswith("2 relations, 1 views and indexes compared with their queries: no findings\n")
     [file] = files_of(server.data, "t")
     file.unlink()
-    broken = command("--data", server.data)
+    broken = sparkwave("check", "--data", server.data)
     assert broken.returncode == 1
     assert broken.stdout.startswith(f"dev.public.t: file {file} is missing\n")
-    nothing = command("--data", tmp_path / "nothing")
+    nothing = sparkwave("check", "--data", tmp_path / "nothing")
     assert nothing.returncode == 1
     assert nothing.stderr == f'sparkwave: there is no catalog in the directory "{tmp_path / "nothing"}"\n'
     assert not (tmp_path / "nothing").exists()

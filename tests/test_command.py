@@ -6,10 +6,7 @@ import subprocess
 import sys
 
 import pytest
-
-
-def sparkwave(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "server", *arguments], capture_output=True, text=True, timeout=60)
+from servers import sparkwave
 
 
 @pytest.mark.parametrize("command", [(), ("serve",), ("check",), ("backup",), ("restore",)])

@@ -177,18 +177,18 @@ CREATE TABLE typed (
     texts varchar[], pair struct<a int, b varchar>
 );
 """
-ROW = """(-1, 1e10::bigint, 0.1, 1e-300, -1.50, true, '0001-01-01', '23:59:59.999999', '2026-01-01 00:00:00.000001',
-'2026-01-01 12:00+05', 'é😀', '\\x00ff', ARRAY[1, NULL], ARRAY['', NULL], ROW(1, NULL))"""
+VALUES = """-1, 1e10::bigint, 0.1, 1e-300, -1.50, true, '0001-01-01', '23:59:59.999999', '2026-01-01 00:00:00.000001',
+'2026-01-01 12:00+05', 'é😀', '\\x00ff', ARRAY[1, NULL], ARRAY['', NULL], ROW(1, NULL)"""
 COUNTED = "SELECT clock, moment, zoned, count(*) AS n FROM typed GROUP BY clock, moment, zoned"
 
 
 def test_spark_keeps_values_of_every_type(session: Connection) -> None:
     session.execute("ALTER SYSTEM SET backfill_engine = spark; ALTER SYSTEM SET streaming_engine = spark")
     session.execute(TYPED)
-    session.execute(f"INSERT INTO typed VALUES (1, {ROW[1:]}")
+    session.execute(f"INSERT INTO typed VALUES (1, {VALUES})")
     session.execute("CREATE MATERIALIZED VIEW kept AS SELECT * FROM typed WHERE k > 0")
     session.execute(f"CREATE MATERIALIZED VIEW counted AS {COUNTED}")
-    for added in ("", f"INSERT INTO typed VALUES (2, {ROW[1:]}; INSERT INTO typed (k) VALUES (3)"):
+    for added in ("", f"INSERT INTO typed VALUES (2, {VALUES}); INSERT INTO typed (k) VALUES (3)"):
         session.execute(added)
         session.execute("FLUSH")
         assert rows(session, "SELECT * FROM kept") == rows(session, "SELECT * FROM typed")

@@ -41,7 +41,7 @@ class Files:
         self._storage, self._list_s = _storage(source)
         self._pattern = source.options.get("match_pattern") or "*"
         self._prefix = re.split(r"[*?\[]", self._pattern, maxsplit=1)[0]
-        included = {column: what for what, column in source.includes}
+        included = source.included
         read = tuple(column for column in columns if column.name not in included)
         self._format = open_format(source.encode, source.encode_options, read)
         self._read, self._values = read, self._format.values()

@@ -58,7 +58,7 @@ class Kafka:
         self._source = source
         self._topic = source.options["topic"]
         self._start: dict[int, int] = {int(p): o for p, o in json.loads(source.options.get(_START, "{}")).items()}
-        included = {column: what for what, column in source.includes}
+        included = source.included
         self._includes = set(included.values())
         self._read = tuple(column for column in columns if column.name not in included)
         self._values = message_values(source.encode, self._read)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -127,20 +128,25 @@ def plan_insert(
     source = prepared(source, environment)
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
-    casts = [None if column.type in (VARCHAR, JSONB) else data_type(column.type) for column in columns]
-    names = [cast.sql(dialect="postgres").upper() if cast is not None else "" for cast in casts]
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
-        for value, column, cast, name in zip(row.expressions, columns, casts, names, strict=False):
+        for value, column in zip(row.expressions, columns, strict=False):
             if is_default(value):
                 value.replace(default_of(column))
-            elif cast is not None and value.is_string:
-                text = exp.Literal.string(engine_text(value.name, name))
-                value.replace(exp.Cast(this=text, to=cast.copy()))
+            elif value.is_string and column.type not in (VARCHAR, JSONB):
+                to, name = _cast_to(column.type)
+                value.replace(exp.Cast(this=exp.Literal.string(engine_text(value.name, name)), to=to.copy()))
             elif is_row(value):
                 value.replace(exp.cast(value.copy(), data_type(column.type)))
     source = with_row_types(source, environment.catalog, environment.scope)
     parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
     return Batch(finish(resolve_tables(source, environment), environment, parameters), parameters)
+
+
+@lru_cache
+def _cast_to(type_: Type) -> tuple[exp.DataType, str]:
+    """A type to cast text to, and its name for `engine_text`; both take longer to make than to use."""
+    made = data_type(type_)
+    return made, made.sql(dialect="postgres").upper()
 
 
 def plan_change(
