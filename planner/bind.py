@@ -22,6 +22,7 @@ from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
 from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
+from planner.output_names import name_selects
 from planner.parse.trees import name_of, position_of
 from planner.scopes import Scope, scope_of
 from planner.sql_functions import with_functions
@@ -159,6 +160,8 @@ def _marked(star: exp.Dot) -> exp.Expr:
 
 def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """As `bind`, without a look at rows."""
+    query = query.copy()
+    name_selects(query)
     tree = prepare_from(with_functions(query, catalog, scope))
     tables: dict[str, Relation] = {}
     _resolve_tables(tree, catalog, scope, tables)

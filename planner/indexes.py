@@ -14,10 +14,10 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.kinds import Index, IndexKey, with_article
 from catalog.model import Catalog, Column, Relation
-from planner.batch.output_names import NO_NAME, output_name
 from planner.bind import Scope, resolve_readable
 from planner.build.subqueries import order_of
 from planner.nodes import Order
+from planner.output_names import NO_NAME, output_name
 from planner.parse.generated import renamed
 from planner.parse.trees import folded, position_of
 from planner.statements import CreateIndex, Name

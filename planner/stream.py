@@ -39,6 +39,7 @@ from planner.nodes import (
     walk,
 )
 from planner.options import read_options
+from planner.output_names import UNNAMED
 from planner.parse.statement import parse_statement
 from planner.parse.trees import position_of
 from planner.rules import apply_rules
@@ -241,7 +242,7 @@ def _check_temporal_joins(node: Node, is_linear: bool) -> None:
 
 def _check_names(root: Project) -> None:
     for index, item in enumerate(root.items):
-        if not item.name or item.name.startswith("_col_"):
+        if not item.name or item.name.startswith(UNNAMED):
             raise Error(
                 f"An alias must be specified for the {_ordinal(index + 1)} expression (counting from 1) "
                 "in result relation",

@@ -14,6 +14,7 @@ from catalog.model import Catalog, Relation
 from planner.bind import Scope, resolve
 from planner.indexes import clustering, first_name, index_of, index_query
 from planner.nodes import Order, Project
+from planner.output_names import named_for_view
 from planner.sinks import into_target, sink_options, target_of
 from planner.statements import CreateIndex, CreateMaterializedView, CreateSink, CreateStreaming, Option
 
@@ -45,7 +46,7 @@ def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, mad
     match statement:
         case CreateMaterializedView():
             return Streaming(
-                statement.query,
+                statement.query if statement.columns else named_for_view(statement.query),
                 statement.options,
                 lambda root: _renamed(root, statement.columns),
                 statement.emit_on_window_close,
@@ -57,7 +58,7 @@ def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, mad
         case CreateSink():
             target = target_of(statement, catalog, scope)
             return Streaming(
-                statement.query if made is None else _as_made(statement, made, catalog, scope),
+                named_for_view(statement.query) if made is None else _as_made(statement, made, catalog, scope),
                 sink_options(statement).of_job,
                 lambda root: root if target is None else into_target(root, statement, target, made),
                 statement.emit_on_window_close,

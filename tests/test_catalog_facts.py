@@ -74,7 +74,7 @@ def _files(server: Server) -> int:
 
 def test_sizes_are_those_of_the_files(module_server: Server, session: Connection) -> None:
     before = _files(module_server)
-    sizes = """SELECT reltuples::bigint, relpages > 0, pg_relation_size(oid) = pg_table_size(oid),
+    sizes = """SELECT reltuples::bigint, relpages > 0, pg_relation_size(oid) = pg_table_size(relname::regclass),
                pg_total_relation_size(oid) FROM pg_class WHERE relname = 'sized'"""
     session.execute("CREATE TABLE sized (k int PRIMARY KEY, v varchar)")
     assert session.execute(sizes).fetchone() == (0, False, True, 0)

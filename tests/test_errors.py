@@ -212,6 +212,7 @@ ERRORS = [
      "0A000", "append-only"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k + 1 FROM t", "42611", "An alias must be specified for the 1st expression"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k, count(*) + 1 FROM t GROUP BY k", "42611", "for the 2nd expression"),
+    ("CREATE MATERIALIZED VIEW m AS SELECT 'x' FROM t", "42611", "An alias must be specified for the 1st expression"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k, «n» AS k FROM t", "42701", 'column "k" specified more than once'),
     ("CREATE MATERIALIZED VIEW m AS SELECT v, «k», count(*) AS n FROM t GROUP BY v", "42803", "k"),
     ("CREATE MATERIALIZED VIEW m (a, b) AS SELECT k FROM t", "42601", ""),

@@ -15,9 +15,9 @@ from catalog.lake import Cursor, DuckDBError, Lake
 from catalog.sizes import reads_sizes, set_sizes
 from catalog.storage import Storage
 from planner.batch import pg_compat
-from planner.batch.output_names import output_name
 from planner.batch.pg_names import FUNCTIONS, SCHEMAS
 from planner.functions.duckdb_spelling import for_duckdb
+from planner.output_names import output_name
 from planner.parse.trees import parse_tree
 
 SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path": '"$user", public', "jit": "on"}

@@ -11,11 +11,12 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from planner.batch.query import Environment, find_relation, name_outputs
+from planner.batch.query import Environment, find_relation
 from planner.build.subqueries import order_of
 from planner.functions.functions import FUNCTIONS
 from planner.functions.operators import as_call
 from planner.nodes import expressions, walk
+from planner.output_names import name_outputs
 from planner.parse.trees import is_cte, name_of, query_of
 from planner.sql_functions import with_functions
 from planner.statements import CreateMaterializedView, Name

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.batch.output_names import type_name
 from planner.batch.pg_names import (
     ARRAY_COLUMNS,
     OID_TYPES,
@@ -18,6 +17,7 @@ from planner.batch.pg_names import (
     call,
     strings,
 )
+from planner.output_names import type_name
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda left, right: exp.RegexpLike(this=left, expression=right),
@@ -86,6 +86,8 @@ def is_text(value: exp.Expr) -> bool:
         return value.to.is_type(*exp.DataType.TEXT_TYPES)
     if isinstance(value, exp.Dot):
         return value.expression.name.startswith("quote_")
+    if isinstance(value, exp.Column):  # relname, tablename and the like
+        return value.name.lower().endswith("name")
     return value.is_string or isinstance(value, exp.DPipe | exp.Concat | exp.Placeholder | exp.Parameter)
 
 

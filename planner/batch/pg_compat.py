@@ -13,7 +13,6 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from catalog.names import is_temporary_schema
-from planner.batch.output_names import FUNCTION_NODES, output_name
 from planner.batch.parameters import parameter_number
 from planner.batch.pg_casts import (
     array_items,
@@ -41,6 +40,7 @@ from planner.batch.pg_names import (
     strings,
 )
 from planner.functions.operators import as_call
+from planner.output_names import FUNCTION_NODES, output_name
 from planner.parse.trees import PARAMETER_MARK
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"

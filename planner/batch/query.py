@@ -19,7 +19,6 @@ from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.index_selection import select_indexes
 from planner.batch.origins import Origin, origins
-from planner.batch.output_names import output_name
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
 from planner.batch.pg_names import system_schema
 from planner.batch.row_functions import expand_calls, expand_unnests, is_single_value
@@ -31,6 +30,7 @@ from planner.bind import Scope, check_database, data_type, find, resolve_readabl
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
+from planner.output_names import name_outputs
 from planner.parse.trees import folded, is_cte, name_of, position_of
 from planner.privileges import check_relation, holds, holds_any, permission_denied
 from planner.sql_functions import with_functions
@@ -191,16 +191,6 @@ def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], enviro
             raise Error(f"there is no parameter ${parameter.name}", errors.UNDEFINED_PARAMETER)
     casts = (exp.cast(value.copy(), data_type(type_)) for value, type_ in zip(values, types, strict=True))
     return plan_query(exp.select(*casts), environment)
-
-
-def name_outputs(tree: exp.Expr) -> None:
-    """Name the unnamed outputs as PostgreSQL does: `count`, `?column?`, …"""
-    select = tree
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    for item in select.selects if isinstance(select, exp.Select) else ():
-        if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases):
-            item.replace(exp.alias_(item.copy(), output_name(item), quoted=True))
 
 
 def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:

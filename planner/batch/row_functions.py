@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.batch.output_names import FUNCTION_NODES, output_name
 from planner.functions.operators import as_call
+from planner.output_names import FUNCTION_NODES, output_name
 from planner.parse.trees import folded
 
 _ORDINALITY = "ordinality"

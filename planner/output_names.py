@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from sqlglot import exp
 
 NO_NAME = "?column?"
+# What sqlglot's qualify calls an output without a name, before its number.
+UNNAMED = "_col_"
 
 # Nodes that sqlglot makes of functions and keywords PostgreSQL has by these names.
 FUNCTION_NODES: dict[type[exp.Expr], str] = {
@@ -36,7 +39,54 @@ _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 def output_name(item: exp.Expr) -> str:
     """The name of a SELECT item: its alias, else that of the column, function or type in it, else `?column?`."""
-    return _strong_name(item) or _weak_name(item) or NO_NAME
+    return _derived_name(item) or NO_NAME
+
+
+def name_outputs(query: exp.Expr, name: Callable[[exp.Expr], str | None] = output_name) -> None:
+    """Name the unnamed outputs of a query, in place; those for which `name` has none stay so."""
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    if isinstance(query, exp.Select):
+        _name_items(query, lambda _, item: name(item))
+
+
+def named_for_view(query: exp.Query) -> exp.Query:
+    """The query with the names that its outputs get as columns of a view; those of an operator have none."""
+    query = query.copy()
+    name_outputs(query, _derived_name)
+    return query
+
+
+def name_selects(query: exp.Expr) -> None:
+    """Name all unnamed outputs of all SELECTs in a query, in place: those of no or of a taken name by their number."""
+    for select in list(query.find_all(exp.Select)):
+        taken = {item.alias_or_name for item in select.selects if _is_named(item)}
+
+        def free_name(number: int, item: exp.Expr, taken: set[str] = taken) -> str:
+            name = _derived_name(item)
+            if name is None or name in taken:
+                return f"{UNNAMED}{number}"
+            taken.add(name)
+            return name
+
+        _name_items(select, free_name)
+
+
+def _name_items(select: exp.Select, name: Callable[[int, exp.Expr], str | None]) -> None:
+    items = list(select.selects)
+    for number, item in enumerate(items):
+        found = None if _is_named(item) else name(number, item)
+        if found is not None:
+            items[number] = exp.alias_(item, found, quoted=True, copy=False)
+    select.set("expressions", items)
+
+
+def _is_named(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases)
+
+
+def _derived_name(item: exp.Expr) -> str | None:
+    return _strong_name(item) or _weak_name(item)
 
 
 def type_name(to: exp.Expr) -> str:
