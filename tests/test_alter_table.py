@@ -343,6 +343,7 @@ def test_open_transactions(session: Connection, in_process_server: Server) -> No
         assert rows(reader, "SELECT * FROM t") == [(1, 2, 4)]
 
 
+@pytest.mark.long
 def test_a_table_of_a_creating_view(stuck_server: Server) -> None:
     with stuck_server.connect() as own:
         own.execute("CREATE TABLE t (k int, a int)")

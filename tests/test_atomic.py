@@ -549,6 +549,7 @@ def test_random_blocks_do_what_they_would_in_a_dictionary(table_server: Server, 
         own.execute("DROP TABLE tried CASCADE")
 
 
+@pytest.mark.long
 def test_a_crash_before_commit_leaves_nothing(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     try:

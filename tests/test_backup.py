@@ -105,6 +105,7 @@ def test_while_rows_come_and_go(tmp_path: Path) -> None:
     check_whole(tmp_path / "restored", views=2)
 
 
+@pytest.mark.long
 def test_nothing_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that no snapshot needs any more stay until the backup is done."""
     with opened(tmp_path / "data") as (context, client):

@@ -197,6 +197,7 @@ def test_more_servers_on_the_same_directory(servers: list[Server], tmp_path: Pat
     check_files(server.data)
 
 
+@pytest.mark.long
 def test_crash_before_a_job_has_started(stuck_server: Server, servers: list[Server], tmp_path: Path) -> None:
     """A job that was still waiting for Spark is dropped; its name is free and the log says so."""
     with stuck_server.connect() as own:
@@ -223,6 +224,7 @@ def test_crash_before_a_job_has_started(stuck_server: Server, servers: list[Serv
 # SIGTERM.
 
 
+@pytest.mark.long
 def test_sigterm_with_an_idle_client(server: Server) -> None:
     idle = server.connect()
     started = time.monotonic()
@@ -233,6 +235,7 @@ def test_sigterm_with_an_idle_client(server: Server) -> None:
     assert "Traceback" not in server.log()
 
 
+@pytest.mark.long
 def test_sigterm_during_a_query(server: Server) -> None:
     running = server.connect()
     running.pgconn.send_query(

@@ -272,6 +272,7 @@ def stranger(guarded: Server) -> Browser:
     return Browser(dashboard_url(guarded), source=f"127.0.0.{next(SOURCES)}")
 
 
+@pytest.mark.long
 def test_passwords(guarded: Server, stranger: Browser) -> None:
     assert stranger.open() == {"user": None, "has_passwords": True} and not stranger.cookies
     for name in ("jobs", "views", "nodes", "events", "resources"):

@@ -52,6 +52,7 @@ def test_rename(server: Server) -> None:
         again.kill()
 
 
+@pytest.mark.long
 def test_rename_refused(module_server: Server) -> None:
     with module_server.connect() as root:
         root.execute("CREATE DATABASE one; CREATE DATABASE two; CREATE USER guest; CREATE USER maker CREATEDB")

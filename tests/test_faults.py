@@ -354,6 +354,7 @@ def test_a_step_that_fails_after_its_commit(tmp_path: Path, monkeypatch: pytest.
         assert len({row[:3] for row in finished(context)}) == len(finished(context))
 
 
+@pytest.mark.long
 def test_a_broken_view_fails_no_job(tmp_path: Path) -> None:
     """Barriers fail until the view is marked failed; a job that waits for one waits longer."""
     with opened(tmp_path / "lake", backfill_engine="auto") as (context, client):
@@ -372,6 +373,7 @@ def test_a_broken_view_fails_no_job(tmp_path: Path) -> None:
             run(client, "SELECT * FROM broken")
 
 
+@pytest.mark.long
 def test_a_full_disk_fails_no_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Views that cannot advance for want of room are not marked failed: they catch up when there is some."""
     with opened(tmp_path / "lake", backfill_engine="auto") as (context, client):

@@ -39,6 +39,7 @@ def fill(client: Any) -> None:
     run(client, "CREATE TABLE other (n int)")
 
 
+@pytest.mark.long
 def test_others_commit_between_bounded_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     with opened(tmp_path / "data", backfill_engine="auto") as (context, client):
@@ -70,6 +71,7 @@ def test_others_commit_between_bounded_steps(tmp_path: Path, monkeypatch: pytest
         assert context.lake.cursor().execute(f"SELECT count(*) FROM {sink.lake_name}").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_a_restart_goes_on_where_the_last_commit_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, delivered = threading.Event(), []
     with monkeypatch.context() as patch, opened(tmp_path / "data", backfill_engine="auto") as (_, client):

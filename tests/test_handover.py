@@ -68,6 +68,7 @@ def test_cancel(tmp_path: Path) -> None:
             run(client, "SELECT * FROM m")
 
 
+@pytest.mark.long
 def test_recover(tmp_path: Path) -> None:
     """The job is resumed, asks again, and is finished once."""
     with waiting_job(tmp_path / "data") as (context, client, job):
@@ -81,6 +82,7 @@ def test_recover(tmp_path: Path) -> None:
         assert context.store.catalog.job_by_id[job].waiting is None
 
 
+@pytest.mark.long
 def test_close(tmp_path: Path) -> None:
     """A server that stops leaves the job to the next one."""
     with waiting_job(tmp_path / "data") as (context, _, job):

@@ -307,6 +307,7 @@ def test_forgotten_snapshots_may_have_changed_anything(tmp_path: Path) -> None:
         assert not context.lake.has_changed(cursor, [table], start + 1, end)
 
 
+@pytest.mark.long
 def test_what_is_indexed_gets_another_name(session: Connection) -> None:
     """Of relations without a key, whose row ids the index carries along."""
     session.execute("CREATE TABLE bag (a int, b int)")
@@ -343,6 +344,7 @@ INDEXES = {
 }
 
 
+@pytest.mark.long
 def test_law(tmp_path: Path) -> None:
     """After any changes an index has the rows of its table, and queries over it theirs, also before it has followed."""
     number = random.Random(5)

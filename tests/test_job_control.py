@@ -214,6 +214,7 @@ def test_pause_during_the_first_step(parts: tuple[Context, Client], strategy: st
     run(client, "INSERT INTO r VALUES (3, 3, 3)")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_pause_between_slices(parts: tuple[Context, Client]) -> None:
     """A Snapshot job with finished slices keeps them and goes on with the others."""

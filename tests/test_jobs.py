@@ -103,7 +103,7 @@ def test_a_second_create_waits_for_a_permit(stuck_server: Server, own: Connectio
 @pytest.mark.parametrize(
     ("how", "which"),
     long_but(
-        [("cancel jobs", "first"), ("drop", "second"), ("protocol", "first")],
+        [("protocol", "first")],
         product(["cancel jobs", "drop", "protocol"], ["first", "second"]),
     ),
 )
@@ -150,6 +150,7 @@ def test_a_creating_view_cannot_be_used(stuck_server: Server, own: Connection) -
     assert not creator.is_over
 
 
+@pytest.mark.long
 def test_cascade_cancels_no_job(stuck_server: Server, own: Connection) -> None:
     creator = Statement(stuck_server, create("dependent"))
     assert wait_until(lambda: "dependent" in jobs(own), 10)
@@ -169,6 +170,7 @@ def test_cascade_cancels_no_job(stuck_server: Server, own: Connection) -> None:
 # Waiting.
 
 
+@pytest.mark.long
 def test_wait_names_what_is_wrong(own: Connection) -> None:
     with pytest.raises(psycopg.errors.UndefinedObject) as missing:
         own.execute("WAIT MATERIALIZED VIEW nothing")
@@ -180,6 +182,7 @@ def test_wait_names_what_is_wrong(own: Connection) -> None:
     own.execute("WAIT")
 
 
+@pytest.mark.long
 def test_wait_ends_when_the_jobs_do(stuck_server: Server, own: Connection) -> None:
     start_two(stuck_server, own)
     waiting = Statement(stuck_server, "WAIT")
@@ -196,6 +199,7 @@ def test_wait_ends_when_the_jobs_do(stuck_server: Server, own: Connection) -> No
 # Notices.
 
 
+@pytest.mark.long
 def test_a_slow_create_says_so_while_it_runs(stuck_server: Server, own: Connection) -> None:
     slow = Statement(stuck_server, create("slow"), "SET slow_ddl_notification_secs = 1")
     quiet = Statement(stuck_server, create("quiet"), "SET slow_ddl_notification_secs = 0")
@@ -250,7 +254,8 @@ def check_sums(connection: Connection, name: str) -> None:
     assert sorted(view) == sorted(connection.execute(SUMS).fetchall())
 
 
-@pytest.mark.parametrize("strategy", long_but(["snapshot"], ["snapshot", "arrangement"]))
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
 def test_recover_takes_jobs_up_where_they_are(server: Server, strategy: str) -> None:
     """The client of a foreground CREATE notices nothing."""
     with server.connect() as own:
@@ -273,6 +278,7 @@ def test_recover_takes_jobs_up_where_they_are(server: Server, strategy: str) -> 
         own.execute("RECOVER")
 
 
+@pytest.mark.long
 def test_recover_leaves_waiting_jobs_alone(stuck_server: Server, own: Connection) -> None:
     first, second = start_two(stuck_server, own)
     before = jobs(own)
@@ -340,6 +346,7 @@ def test_cancelling_a_job_that_runs(server: Server, how: str) -> None:
         check_sums(own, "slow")
 
 
+@pytest.mark.long
 def test_a_paused_job_says_so_in_psql(server: Server) -> None:
     with server.connect() as own:
         fill(own)

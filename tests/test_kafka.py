@@ -46,6 +46,7 @@ def source(broker: Broker, topic: str, *more: str, encode: str = "FORMAT PLAIN E
 # Sources.
 
 
+@pytest.mark.long
 def test_json_with_all_that_is_known_of_a_message(session: Connection, broker: Broker) -> None:
     before = time.time()
     broker.send(
@@ -148,6 +149,7 @@ def test_a_message_that_cannot_be_read(session: Connection, broker: Broker) -> N
     session.execute("DROP SOURCE spoilt")
 
 
+@pytest.mark.long
 def test_new_messages_after_a_kill_come_once(tmp_path: Path, broker: Broker) -> None:
     kill_while_it_delivers(tmp_path, broker, "killed", kills=1, count=10_000)
 

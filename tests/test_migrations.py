@@ -52,6 +52,7 @@ def system_tables(opened: Lake) -> tuple[list[Any], list[Any]]:
     return columns, rows
 
 
+@pytest.mark.long
 def test_all_steps_at_once_do_what_each_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, len(MIGRATIONS) + 1):
         with monkeypatch.context() as patched:

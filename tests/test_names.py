@@ -198,6 +198,7 @@ FOLLOWING = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_views_follow_a_rename(session: Connection) -> None:
     session.execute("CREATE TABLE u (k int PRIMARY KEY, at timestamp)")
     session.execute("INSERT INTO u SELECT k, '2024-01-01 00:00:30'::timestamp FROM t")
@@ -223,6 +224,7 @@ def test_views_follow_a_rename(session: Connection) -> None:
     assert check_views(session) == len(FOLLOWING) - 2
 
 
+@pytest.mark.long
 def test_dbt_puts_a_new_table_in_an_old_ones_place(session: Connection) -> None:
     session.execute("CREATE MATERIALIZED VIEW total AS SELECT sum(n) AS s FROM t")
     for number in range(3):

@@ -86,6 +86,7 @@ def check_append_only(directory: Path, names: tuple[str, ...], batches: int, **p
     assert wrong(outcomes, {}) == {}
 
 
+@pytest.mark.long
 def test_append_only(tmp_path: Path) -> None:
     check_append_only(tmp_path / "lake", ON_APPEND_ONLY, 2, streaming_engine="duckdb", backfill_engine="auto")
 

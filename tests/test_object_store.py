@@ -101,6 +101,7 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert SECRET.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
 
 
+@pytest.mark.long
 def test_what_a_failure_leaves(bucket: Bucket, tmp_path: Path) -> None:
     """The files of a transaction that failed are deleted; without the bucket statements fail, and go on after."""
     lake = Lake(Storage(tmp_path, None, place(bucket, "failing")))

@@ -205,6 +205,7 @@ def test_several_sessions_create_one_view(session: Connection, in_process_server
     assert sorted(outcomes) == ["42710", "42710", "42710", "created"]
 
 
+@pytest.mark.long
 def test_views_are_there_after_a_restart(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     with server.connect() as own:

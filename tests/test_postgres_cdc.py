@@ -141,6 +141,7 @@ def test_a_lost_slot_is_an_error(session: Connection, upstream: Connection, post
     session.execute("DROP SOURCE losing CASCADE")
 
 
+@pytest.mark.long
 def test_a_restored_table_skips_nothing(tmp_path: Path, postgres: Postgres, upstream: Connection) -> None:
     """A backup goes on where it stands while the slot still has that, and says so when it has not."""
     upstream.execute("CREATE TABLE kept (a int PRIMARY KEY)")

@@ -177,6 +177,7 @@ def test_interrupt_a_query(module_server: Server) -> None:
     assert seconds < 5
 
 
+@pytest.mark.long
 def test_interrupt_a_creation_that_waits_for_spark(stuck_server: Server) -> None:
     output(stuck_server, "-qc", "CREATE TABLE t (k int PRIMARY KEY)")
     with stuck_server.connect() as own:
@@ -188,6 +189,7 @@ def test_interrupt_a_creation_that_waits_for_spark(stuck_server: Server) -> None
         assert seconds < 10
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_interrupt_a_creation(shared_server: Server) -> None:
     """Ctrl-C in the middle of a backfill of many slices: nothing of the view is left and its name is free."""

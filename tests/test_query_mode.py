@@ -14,6 +14,7 @@ from servers import Server, refused, rows
 Connection = psycopg.Connection[Any]
 
 
+@pytest.mark.long
 def test_rows_are_in_the_views_when_a_write_returns(in_process_server: Server) -> None:
     with in_process_server.connect() as own:
         own.execute("CREATE TABLE seen (k int PRIMARY KEY, v int)")
@@ -39,6 +40,7 @@ def small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started.kill()
 
 
+@pytest.mark.long
 def test_a_query_larger_than_memory_spills(small_server: Server) -> None:
     """The hash table of a join of 200 MB of text, and more, in less memory than that."""
     spilled, is_over = [0], threading.Event()
@@ -201,6 +203,7 @@ def test_errors_of_distributed_queries(spark: Connection, query: str, sqlstate: 
     assert error.sqlstate == sqlstate, str(error)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_distributed_query_can_be_stopped(spark: Connection, tmp_path: Path) -> None:
     spark.execute("SET query_mode = distributed")

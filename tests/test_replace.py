@@ -159,6 +159,7 @@ def test_columns_are_those_that_each_definition_knows(db: Connection) -> None:
     assert shown is not None and "SELECT g, k FROM m" in shown[1]
 
 
+@pytest.mark.long
 def test_an_alter_is_a_job_that_can_be_cancelled(in_process_server: Server, db: Connection) -> None:
     db.execute("CREATE MATERIALIZED VIEW m AS SELECT g, k FROM t")
     db.execute("SET background_ddl = true")
@@ -185,6 +186,7 @@ def test_an_alter_is_a_job_that_can_be_cancelled(in_process_server: Server, db: 
     db.execute("DROP SCHEMA elsewhere CASCADE")
 
 
+@pytest.mark.long
 def test_what_reads_a_view_is_created_before_the_view_is_another(db: Connection) -> None:
     db.execute("CREATE MATERIALIZED VIEW m AS SELECT g, k FROM t")
     db.execute("SET background_ddl = true")

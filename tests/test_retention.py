@@ -107,6 +107,7 @@ def test_what_nobody_needs_goes(tmp_path: Path) -> None:
         check(client, "sums", SUMS)
 
 
+@pytest.mark.long
 def test_what_clients_go_on_reading_stays(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
         make_history(client)
@@ -131,6 +132,7 @@ def test_what_clients_go_on_reading_stays(tmp_path: Path) -> None:
         assert len(snapshots(context)) <= 3
 
 
+@pytest.mark.long
 def test_young_snapshots_stay(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
         make_history(client)
@@ -165,6 +167,7 @@ def test_a_creating_job_keeps_its_snapshot_and_change_log(tmp_path: Path) -> Non
         check(client, "paused", SUMS)
 
 
+@pytest.mark.long
 def test_views_that_have_not_followed_keep_what_they_need(tmp_path: Path) -> None:
     """No barrier runs: the changes since the last one are still there for it."""
     with opened(tmp_path / "data") as (context, client):
@@ -195,6 +198,7 @@ def test_an_idle_lake_comes_to_rest(tmp_path: Path) -> None:
         assert snapshots(context)[-1] == last[-1]
 
 
+@pytest.mark.long
 def test_a_reader_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
         make_history(client)
@@ -209,6 +213,7 @@ def test_a_reader_goes_on(tmp_path: Path) -> None:
         reader.execute("ROLLBACK")
 
 
+@pytest.mark.long
 def test_a_long_write_keeps_the_snapshots_since_its_start(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
         make_history(client)
@@ -222,6 +227,7 @@ def test_a_long_write_keeps_the_snapshots_since_its_start(tmp_path: Path) -> Non
         check(client, "sums", SUMS)
 
 
+@pytest.mark.long
 def test_the_thread_works_and_stops(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
         make_history(client)

@@ -31,6 +31,7 @@ def session(in_process_server: Server) -> Iterator[Connection]:
         yield opened
 
 
+@pytest.mark.long
 def test_objects_are_read_once(session: Connection, bucket: Bucket) -> None:
     """Of three formats, new ones too, with what INCLUDE knows."""
     bucket.put("in/a.csv", b"id,t\n1,one\n2,\n")

@@ -110,6 +110,7 @@ def test_refusals(configured: Server) -> None:
         assert session.execute(APPLICATIONS).fetchall() == []
 
 
+@pytest.mark.long
 def test_databases_in_other_groups(configured: Server) -> None:
     with configured.connect() as session:
         session.execute("CREATE DATABASE apart WITH (resource_group = analytics)")
@@ -130,6 +131,7 @@ def test_databases_in_other_groups(configured: Server) -> None:
         assert session.execute("SHOW DATABASES").fetchall() == [("dev",)]
 
 
+@pytest.mark.long
 def test_parameters(configured: Server) -> None:
     with configured.connect() as session:
         session.execute("ALTER SYSTEM SET serverless_backfill_sku = tiny")
@@ -175,6 +177,7 @@ def status(session: Connection) -> tuple[Any, ...] | None:
     return session.execute(STATUS).fetchone()
 
 
+@pytest.mark.long
 def test_a_group_that_never_comes(configured: Server) -> None:
     """The job waits where everybody can see it, fails after the limit, and leaves nothing."""
     with configured.connect() as session:
@@ -198,6 +201,7 @@ def test_a_group_that_never_comes(configured: Server) -> None:
     assert wait_until(lambda: descendants(configured.process.pid) == [], 10)
 
 
+@pytest.mark.long
 def test_a_group_that_ends_while_it_starts(tmp_path: Path) -> None:
     """It is started again until the time is over; the reason is what its log ends with."""
     environment = without_spark(tmp_path)
@@ -219,7 +223,7 @@ def test_a_group_that_ends_while_it_starts(tmp_path: Path) -> None:
         server.kill()
 
 
-@pytest.mark.parametrize("how", ["CANCEL JOBS", "DROP", "the client"])
+@pytest.mark.parametrize("how", long_but(["the client"], ["CANCEL JOBS", "DROP", "the client"]))
 def test_cancel_while_it_is_provisioned(configured: Server, how: str) -> None:
     with configured.connect() as session, configured.connect() as own:
         own.execute("SET background_ddl = true")

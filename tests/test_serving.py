@@ -279,6 +279,7 @@ def test_lookups(in_process_server: Server, connection: Connection) -> None:
     assert rows(connection, "SELECT k FROM looked WHERE k = 5 AND k >= 0") == [(5,)]
 
 
+@pytest.mark.long
 def test_writers_and_readers(in_process_server: Server, connection: Connection) -> None:
     """Money moves between two tables: every reader finds all of it, and nobody goes back in time."""
     for table in ("left_side", "right_side"):

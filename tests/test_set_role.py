@@ -56,6 +56,7 @@ def shown(connection: Connection, name: str) -> str:
     return str(rows(connection, f"SHOW {name}")[0][0])
 
 
+@pytest.mark.long
 def test_the_role_is_who_counts(ann: Connection) -> None:
     assert who(ann) == ("ann", "ann", "ann", "ann", "none")
     assert ann.execute("SET ROLE readers").statusmessage == "SET_VARIABLE"

@@ -56,6 +56,7 @@ def kept_in(directory: Path, format_: str = "parquet", operations: bool = True) 
     return +found
 
 
+@pytest.mark.long
 def test_what_has_no_key_gets_another_name(session: Connection) -> None:
     """A sink goes on with the relation that it was made from, as in a swap without downtime."""
     session.execute("CREATE TABLE log (v int) APPEND ONLY")
@@ -100,6 +101,7 @@ def test_a_query_into_columns(session: Connection) -> None:
     assert flushed(session, "TABLE totals") == [(None, 2, 23, 1, None), (None, 2, 40, 2, None)]
 
 
+@pytest.mark.long
 def test_two_sinks_and_what_reads_their_table(session: Connection) -> None:
     """What one barrier writes to a table, the next one takes up; FLUSH waits for all of them."""
     session.execute("CREATE TABLE last (k int PRIMARY KEY, v int)")
@@ -151,6 +153,7 @@ def test_a_null_fails_the_sink_alone(session: Connection) -> None:
     assert refused(session, "CREATE SINK again INTO strict FROM t").sqlstate == "23502"
 
 
+@pytest.mark.long
 def test_writers_of_the_table_and_its_sink(session: Connection, in_process_server: Server) -> None:
     """Both write, neither fails, and each has its own rows in the end."""
     session.execute("CREATE SINK s INTO u (k, v) FROM t")
@@ -375,6 +378,7 @@ def _fail(*_: object) -> None:
     raise Error("power failure")
 
 
+@pytest.mark.long
 def test_law(tmp_path: Path) -> None:
     """After any changes a table has what its sink's query has, and so do the files of another."""
     number, out = random.Random(11), tmp_path / "out"

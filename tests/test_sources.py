@@ -561,6 +561,7 @@ def test_a_tables_own_rules(session: Connection) -> None:
     session.execute("DROP TABLE kept")
 
 
+@pytest.mark.long
 def test_dropped_while_it_delivers(session: Connection) -> None:
     """Nothing is left of it, and the name is free."""
     create = (

@@ -177,6 +177,7 @@ def test_volatile_arguments_and_size(own: Connection) -> None:
     own.execute("DROP FUNCTION both")
 
 
+@pytest.mark.long
 def test_after_a_restart(tmp_path: Path) -> None:
     server = Server(tmp_path / "data")
     with server.connect() as own:

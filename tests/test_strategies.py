@@ -170,7 +170,8 @@ def test_little_data_that_grows(tmp_path: Path, strategy: str, first: tuple[str,
             hold(context, client, name, strategy, seed)
 
 
-@pytest.mark.parametrize("strategy", long_but(["no_shuffle"], ["arrangement", "no_shuffle"]))
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["arrangement", "no_shuffle"])
 def test_several_views_at_once_and_one_over_a_view(tmp_path: Path, strategy: str) -> None:
     """A view is an upstream whose rows get new row ids when they change."""
     base = "SELECT a, b, s FROM t WHERE a IS NOT NULL"
@@ -234,6 +235,7 @@ def test_more_on_spark(on_spark: tuple[Context, Client], strategy: str) -> None:
         hold(*on_spark, name, strategy, seed)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_exchanges(on_spark: tuple[Context, Client]) -> None:

@@ -283,6 +283,7 @@ def own_create(server: Server) -> None:
             return
 
 
+@pytest.mark.long
 def test_a_crash_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     """A client keeps the last timestamp that it has read whole; killed servers in between make no difference."""
     fetched: list[tuple[Any, ...]] = []

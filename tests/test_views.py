@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from marking import long_but
 from servers import Server, wait_until
 
 pytestmark = pytest.mark.spark
@@ -182,6 +183,7 @@ VALUES = """-1, 1e10::bigint, 0.1, 1e-300, -1.50, true, '0001-01-01', '23:59:59.
 COUNTED = "SELECT clock, moment, zoned, count(*) AS n FROM typed GROUP BY clock, moment, zoned"
 
 
+@pytest.mark.long
 def test_spark_keeps_values_of_every_type(session: Connection) -> None:
     session.execute("ALTER SYSTEM SET backfill_engine = spark; ALTER SYSTEM SET streaming_engine = spark")
     session.execute(TYPED)
@@ -293,7 +295,7 @@ def test_drop_with_dependents(session: Connection) -> None:
     assert sorted(session.execute("SHOW TABLES").fetchall()) == [("public.customers",), ("public.events",)]
 
 
-@pytest.mark.parametrize("engine", ["spark", "auto"])
+@pytest.mark.parametrize("engine", long_but(["auto"], ["spark", "auto"]))
 def test_backfill_that_fails(session: Connection, engine: str) -> None:
     """The reason reaches the client, nothing is left of the view, and its name is free."""
     session.execute(f"ALTER SYSTEM SET backfill_engine = {engine}")
@@ -349,6 +351,7 @@ def test_background_creation_and_its_progress(session: Connection, shared_server
     assert not list((shared_server.data / "staging").glob(f"job_{job}*"))
 
 
+@pytest.mark.long
 def test_wait_and_if_not_exists_wait_for_a_running_job(session: Connection, shared_server: Server) -> None:
     create_big_table(session, slice_rows=20_000)
     session.execute("SET background_ddl = true")
@@ -365,7 +368,10 @@ def test_wait_and_if_not_exists_wait_for_a_running_job(session: Connection, shar
     assert rows(session, "SELECT * FROM awaited") == rows(session, "SELECT k, v FROM big WHERE v < 500")
 
 
-@pytest.mark.parametrize("command", ["CANCEL JOBS {job}, 999999", "DROP MATERIALIZED VIEW doomed"])
+ENDS = ["CANCEL JOBS {job}, 999999", "DROP MATERIALIZED VIEW doomed"]
+
+
+@pytest.mark.parametrize("command", long_but(ENDS[:1], ENDS))
 def test_ending_a_running_job(session: Connection, shared_server: Server, command: str) -> None:
     create_big_table(session)
     session.execute("SET background_ddl = true")
