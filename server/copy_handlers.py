@@ -134,4 +134,7 @@ def _from_text(value: str, type_: Type) -> str:
 
 
 def _cast(value: str, type_: Type) -> str:
+    if type_.name == "jsonb":  # without spaces, as a cast gives it
+        element = type_.element if type_.dimensions else None
+        return f"json({value})" if element is None else f"list_transform({value}, lambda x: {_cast('x', element)})"
     return f"CAST({value} AS {type_.duckdb()})"

@@ -43,7 +43,7 @@ _INCLUDED = {
     "offset": Value(f"CAST({quote(OFFSET)} AS VARCHAR)"),
     "timestamp": Value(f"CAST({quote(_TIMESTAMP)} AS TIMESTAMPTZ)"),
     "header": Value(quote(_HEADERS)),
-    "payload": Value(f"CAST({quote(LINE)} AS JSON)"),
+    "payload": Value(f"json({quote(LINE)})"),
 }
 _HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _NOT_A_TIME = 0  # confluent_kafka.TIMESTAMP_NOT_AVAILABLE

@@ -15,7 +15,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
-from catalog.types import JSONB, VARCHAR, Type
+from catalog.types import VARCHAR, Type
 from planner.batch.parameters import assigned_values, parameter_number
 from planner.batch.query import (
     Batch,
@@ -132,7 +132,7 @@ def plan_insert(
         for value, column in zip(row.expressions, columns, strict=False):
             if is_default(value):
                 value.replace(default_of(column))
-            elif value.is_string and column.type not in (VARCHAR, JSONB):
+            elif value.is_string and column.type != VARCHAR:
                 to, name = _cast_to(column.type)
                 value.replace(exp.Cast(this=exp.Literal.string(engine_text(value.name, name)), to=to.copy()))
             elif is_row(value):
