@@ -111,7 +111,7 @@ class BackfillJob:
         finally:
             try:
                 work.release_group()
-                if not work.is_shut_down.is_set():
+                if work.is_created or not work.is_shut_down.is_set():
                     self._remove_files()
             finally:
                 self.started.set()
@@ -206,7 +206,7 @@ class BackfillJob:
     def _remove_files(self) -> None:
         """The partial results, and of a job that was given up also what Spark has written for the view."""
         remove_tree(self._work.staging)
-        if self.error is not None:
+        if self.error is not None and not self._work.is_created:
             if not self._work.lake.keeps_files:  # else they go as those of any dropped table do
                 remove_tree(self._work.data)
             self._coordinator.sinks.remove_all(self._relation)

@@ -160,10 +160,10 @@ def test_an_application_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MiB in memory."""
+    """A file system of 192 MiB in memory."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", str(disk)], check=False)
     if mounted.returncode:
         pytest.skip("file systems cannot be mounted here")
     yield disk
