@@ -89,6 +89,11 @@ def sealed(options: Mapping[str, str], cipher: Cipher) -> dict[str, str]:
     return {name: cipher.seal(value) if is_secret(name) else value for name, value in options.items()}
 
 
+def named(by_option: Mapping[str, int], secrets: Mapping[int, Secret]) -> tuple[Secret, ...]:
+    """Those that the options of a connector name, by id, as far as they are there."""
+    return tuple(secrets[id_] for id_ in by_option.values() if id_ in secrets)
+
+
 def opened(
     options: Mapping[str, str], named: Mapping[str, int], secrets: Mapping[int, Secret], cipher: Cipher
 ) -> dict[str, str]:
@@ -120,6 +125,10 @@ def add_secret(cursor: Cursor, secret: Secret) -> None:
         f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?)",
         [secret.id, secret.schema_id, secret.name, secret.owner, secret.sealed],
     )
+
+
+def set_secret(cursor: Cursor, secret_id: int, sealed: str) -> None:
+    cursor.execute(f"UPDATE {_TABLE} SET value = ? WHERE id = ?", [sealed, secret_id])
 
 
 def drop_secret(cursor: Cursor, secret: Secret) -> None:

@@ -18,7 +18,7 @@ from catalog import secrets
 from catalog.errors import Error
 from catalog.kinds import S3
 from catalog.lake import Cursor, DuckDBError
-from catalog.model import Relation
+from catalog.model import Relation, Secret
 from catalog.names import quote
 from catalog.store import Store
 from executor.coordinator import error_of
@@ -77,6 +77,7 @@ def receiver(store: Store, relation: Relation) -> Receiver:
 class _Sink:
     """One sink: what it hands on with, and since when it cannot."""
 
+    secrets: tuple[Secret, ...] = ()
     receiver: Receiver | None = None
     due: float = 0.0
     delay: float = 0.0
@@ -118,7 +119,7 @@ class Outbox:
 
     def _round(self) -> None:
         relations = {r.id: r for r in self.store.catalog.relations if r.is_sink and r.sink.is_remote and r.created}
-        self._sinks = {id_: self._sinks.get(id_) or _Sink() for id_ in relations}
+        self._sinks = {id_: self._kept(relation) for id_, relation in relations.items()}
         if not relations:
             return
         with closing(self.store.lake.cursor()) as cursor:
@@ -127,6 +128,12 @@ class Outbox:
                 sink = self._sinks[id_]
                 if sink.is_pending and sink.due <= time.monotonic() and not self._stopping.is_set():
                     self._hand_on(cursor, relation, sink)
+
+    def _kept(self, relation: Relation) -> _Sink:
+        """A sink as it is known, unless it has other secrets now."""
+        kept = self._sinks.get(relation.id)
+        named = secrets.named(dict(relation.sink.secrets), self.store.catalog.secrets)
+        return kept if kept is not None and kept.secrets == named else _Sink(named)
 
     def _look(self, cursor: Cursor, relations: dict[int, Relation]) -> None:
         """Find the logs that have been written."""

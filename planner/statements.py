@@ -246,6 +246,13 @@ class CreateSecret:
 
 
 @dataclass(frozen=True)
+class AlterSecret:
+    name: Name
+    value: str
+    if_exists: bool
+
+
+@dataclass(frozen=True)
 class DropSecret:
     names: tuple[Name, ...]
     if_exists: bool
@@ -845,6 +852,7 @@ Statement = (
     | CreateFunction
     | DropFunction
     | CreateSecret
+    | AlterSecret
     | DropSecret
     | Drop
     | Insert

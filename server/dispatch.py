@@ -94,6 +94,7 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateFunction: _plain(functions.create_function),
     statements.DropFunction: _plain(functions.drop_function),
     statements.CreateSecret: _plain(secrets.create_secret),
+    statements.AlterSecret: _plain(secrets.alter_secret),
     statements.DropSecret: _plain(secrets.drop_secret),
     statements.Drop: _plain(ddl.drop),
     statements.Show: _plain(show.show),

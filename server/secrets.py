@@ -1,4 +1,4 @@
-"""CREATE and DROP SECRET, and options of connectors whose value is a secret."""
+"""CREATE, ALTER and DROP SECRET, and options of connectors whose value is a secret."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from catalog import errors
 from catalog.errors import Error, not_found, used
 from catalog.lake import Cursor
 from catalog.model import Catalog, Relation, Secret
-from catalog.secrets import add_secret
+from catalog.secrets import add_secret, set_secret
 from catalog.secrets import drop_secret as remove_secret
 from planner.privileges import check_owner, holds, permission_denied
-from planner.statements import CreateSecret, DropSecret, Name, Option
+from planner.statements import AlterSecret, CreateSecret, DropSecret, Name, Option
 from server.ddl import with_dependents
 from server.placing import target_schema
 from server.result import Notice, Result
@@ -34,18 +34,27 @@ def create_secret(session: Session, statement: CreateSecret) -> Result:
     return Result("CREATE_SECRET")
 
 
+def alter_secret(session: Session, statement: AlterSecret) -> Result:
+    """Give a secret another value; what uses it begins anew with that. Raises Error 42704 or 42501."""
+    store, name = session.context.store, statement.name
+    with store.change() as cursor:
+        secret = _find_owned(session, name, statement.if_exists)
+        if isinstance(secret, Notice):
+            return Result("ALTER_SECRET", notices=[secret])
+        set_secret(cursor, secret.id, store.cipher.seal(statement.value))
+    session.context.sources.changed()
+    return Result("ALTER_SECRET")
+
+
 def drop_secret(session: Session, statement: DropSecret) -> Result:
     """Raises Error 42704, 42501, or 2BP01 for one that a source or a sink uses, without CASCADE."""
     catalog = session.context.store.catalog
     secrets, dropped, notices = [], [], []
     for name in statement.names:
-        secret = _find(session, name)
-        if secret is None:
-            if not statement.if_exists:
-                raise not_found("secret", str(name), position=name.position)
-            notices.append(Notice(f'secret "{name}" does not exist, skipping'))
+        secret = _find_owned(session, name, statement.if_exists)
+        if isinstance(secret, Notice):
+            notices.append(secret)
             continue
-        check_owner(session.user, secret.securable, name.position)
         users = users_of(catalog, [secret])
         if users and not statement.cascade:
             listed = [f"{each.kind} {each.qualified_name}" for each in users]
@@ -96,6 +105,17 @@ def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]
                 raise permission_denied(f"permission denied for secret {secret.name}", option.secret.position)
             found[option.name] = secret.id
     return found
+
+
+def _find_owned(session: Session, name: Name, if_exists: bool) -> Secret | Notice:
+    """A secret that the user may alter and drop; with `if_exists` a notice where there is none."""
+    secret = _find(session, name)
+    if secret is None:
+        if not if_exists:
+            raise not_found("secret", str(name), position=name.position)
+        return Notice(f'secret "{name}" does not exist, skipping')
+    check_owner(session.user, secret.securable, name.position)
+    return secret
 
 
 def _find(session: Session, name: Name) -> Secret | None:

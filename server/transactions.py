@@ -30,6 +30,7 @@ _WRITES: dict[type, str] = {
     statements.CreateFunction: "CREATE FUNCTION",
     statements.DropFunction: "DROP FUNCTION",
     statements.CreateSecret: "CREATE SECRET",
+    statements.AlterSecret: "ALTER SECRET",
     statements.DropSecret: "DROP SECRET",
     statements.CreateIndex: "CREATE INDEX",
     statements.CreateSink: "CREATE SINK",

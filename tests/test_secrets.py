@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from buckets import SECRET, Bucket
-from servers import Server, refused, rows
+from servers import Server, refused, rows, wait_until
 from test_sources import wait_for
 
 from catalog.errors import Error
@@ -54,6 +54,9 @@ def test_statements(session: Connection) -> None:
     assert rows(session, "SELECT name FROM rw_catalog.rw_secrets") == []
     for sql, sqlstate in (
         ("DROP SECRET hush", "42704"),
+        ("ALTER SECRET hush AS 'x'", "42704"),
+        ("ALTER SECRET hush", "42601"),
+        ("ALTER SECRET hush WITH (backend = 'vault') AS 'x'", "22023"),
         ("CREATE SECRET s WITH (backend = 'hashicorp_vault') AS 'x'", "22023"),
         ("CREATE SECRET s AS 'x'", "42601"),
         ("CREATE SOURCE s (a int) WITH (connector = 'datagen', fields.a.max = secret s)", "22023"),
@@ -76,7 +79,15 @@ def test_a_source_and_a_sink_with_secrets(session: Connection, bucket: Bucket) -
     into = bucket.options("s3.path = 'from_secret'").replace("'data'", "secret which")
     session.execute(f"CREATE SINK s FROM t WITH ({into})")
     session.execute("INSERT INTO t VALUES (1)")
-    wait_for(session, "SELECT 1", [(1,)])
+    assert wait_until(lambda: len(bucket.names("from_secret")) == 1)
+    session.execute("ALTER SECRET which AS 'another'")
+    bucket.put("by_secret/b.csv", b"id\n2\n")
+    session.execute("INSERT INTO t VALUES (2)")
+    failures = "SELECT DISTINCT event_type FROM rw_catalog.rw_event_logs WHERE info->>'error' LIKE '%another%'"
+    wait_for(session, failures, [("SINK_FAIL",)])
+    session.execute("ALTER SECRET IF EXISTS which WITH (backend = 'meta') AS 'data'")
+    wait_for(session, "SELECT id FROM by_secret ORDER BY id", [(1,), (2,)])
+    assert wait_until(lambda: len(bucket.names("from_secret")) == 2, 5)
     for kind, name in (("SOURCE", "by_secret"), ("SINK", "s")):
         [(_, shown)] = rows(session, f"SHOW CREATE {kind} {name}")
         assert "secret which" in shown.lower()
@@ -125,7 +136,8 @@ def test_another_users_secret(session: Connection, in_process_server: Server) ->
         given = "connector = 's3', s3.region_name = 'r', s3.bucket_name = secret own"
         error = refused(other, f"CREATE SOURCE s (a int) WITH ({given}) FORMAT PLAIN ENCODE CSV")
         assert (error.sqlstate, error.diag.message_primary) == ("42501", "permission denied for secret own")
-        assert refused(other, "DROP SECRET own").sqlstate == "42501"
+        for statement in ("DROP SECRET own", "ALTER SECRET own AS 'y'"):
+            assert refused(other, statement).sqlstate == "42501"
 
 
 def test_the_key_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

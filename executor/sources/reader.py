@@ -18,8 +18,8 @@ from typing import Protocol
 
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, is_conflict
-from catalog.model import Column, Relation
-from catalog.secrets import opened
+from catalog.model import Column, Relation, Secret
+from catalog.secrets import named, opened
 from catalog.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
 from catalog.sources import Source, Split
 from catalog.store import Store
@@ -129,8 +129,9 @@ class Sources:
                 break
             relation = catalog.by_id[id_]
             reader = self._readers.get(id_)
-            if reader is None or not reader.is_of(source, relation):
-                reader = self._readers[id_] = _Reader(self._store, self._writer, source, relation, self._lead)
+            secrets = named(source.secrets, catalog.secrets)
+            if reader is None or not reader.is_of(source, relation, secrets):
+                reader = self._readers[id_] = _Reader(self._store, self._writer, source, relation, secrets, self._lead)
             try:
                 delivered = reader.step(source.rate_limit)
             except Exception:
@@ -183,6 +184,7 @@ class _Reader:
     writer: Writer
     source: Source
     relation: Relation
+    secrets: tuple[Secret, ...]
     lead: Lead
     has_more: bool = False
     connector: Connector | None = None
@@ -193,9 +195,9 @@ class _Reader:
     conflicts: int = 0
     is_alone: bool = False  # the next batch is of one split, to find out which is at fault
 
-    def is_of(self, source: Source, relation: Relation) -> bool:
+    def is_of(self, source: Source, relation: Relation, secrets: tuple[Secret, ...]) -> bool:
         """Whether it goes on being the reader of this, which may have another rate limit."""
-        same = replace(self.source, rate_limit=None) == replace(source, rate_limit=None)
+        same = replace(self.source, rate_limit=None) == replace(source, rate_limit=None) and self.secrets == secrets
         return same and (self.relation.columns, self.relation.made_as) == (relation.columns, relation.made_as)
 
     def step(self, rate_limit: int | None) -> bool:

@@ -14,6 +14,7 @@ from planner.parse.alter_table import parse_alter_table
 from planner.parse.database import parse_alter_database
 from planner.parse.naming import parse_alter_relation
 from planner.parse.schema import parse_alter_schema
+from planner.parse.secret import parse_alter_secret
 from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree
@@ -170,6 +171,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_database(reader)
     if reader.accept("USER") or reader.accept("ROLE"):
         return parse_alter_user(reader)
+    if reader.accept("SECRET"):
+        return parse_alter_secret(reader)
     if not reader.accept("SYSTEM"):
         hint = None
         if reader.peek() == "FRAGMENT":

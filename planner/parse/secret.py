@@ -1,4 +1,4 @@
-"""Parsing of CREATE and DROP SECRET, and of options whose value is a secret (RisingWave: src/sqlparser/src/ast)."""
+"""Parsing of CREATE, ALTER and DROP SECRET, and of options whose value is one (RisingWave: src/sqlparser/src/ast)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from catalog import errors
 from catalog.errors import Error
 from planner.parse.options import parse_options
 from planner.parse.tokens import TokenReader
-from planner.statements import CreateSecret, DropSecret
+from planner.statements import AlterSecret, CreateSecret, DropSecret
 
 
 def parse_create_secret(reader: TokenReader) -> CreateSecret:
@@ -17,6 +17,20 @@ def parse_create_secret(reader: TokenReader) -> CreateSecret:
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     reader.expect("WITH")
+    value = _value(reader)
+    return CreateSecret(name, value, if_not_exists)
+
+
+def parse_alter_secret(reader: TokenReader) -> AlterSecret:
+    """From the word after SECRET on: `[IF EXISTS] name [WITH (backend = 'meta')] AS 'value'`."""
+    if_exists = reader.accept("IF", "EXISTS")
+    name = reader.name()
+    value = _value(reader) if reader.accept("WITH") else _text(reader)
+    return AlterSecret(name, value, if_exists)
+
+
+def _value(reader: TokenReader) -> str:
+    """From the options of WITH on."""
     position = reader.offset + 1
     options = {option.name: option for option in parse_options(reader)}
     backend = options.get("backend")
@@ -26,10 +40,14 @@ def parse_create_secret(reader: TokenReader) -> CreateSecret:
         wrong = backend if backend.value != "meta" else next(o for o in options.values() if o is not backend)
         message = f"secrets are kept in the backend meta alone: {wrong.name} = {wrong.value}"
         raise Error(message, errors.INVALID_PARAMETER_VALUE, position=wrong.position)
+    return _text(reader)
+
+
+def _text(reader: TokenReader) -> str:
     reader.expect("AS")
     value = reader.string()
     reader.finish()
-    return CreateSecret(name, value, if_not_exists)
+    return value
 
 
 def parse_drop_secret(reader: TokenReader) -> DropSecret:
