@@ -47,38 +47,27 @@ def name_outputs(query: exp.Expr, name: Callable[[exp.Expr], str | None] = outpu
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
     if isinstance(query, exp.Select):
-        _name_items(query, lambda _, item: name(item))
+        query.set("expressions", [_named(item, name(item)) for item in query.selects])
 
 
 def named_for_view(query: exp.Query) -> exp.Query:
-    """The query with the names that its outputs get as columns of a view; those of an operator have none."""
+    """The query with the names that its outputs get as columns of a view; operators and constants have none."""
     query = query.copy()
     name_outputs(query, _derived_name)
     return query
 
 
 def name_selects(query: exp.Expr) -> None:
-    """Name all unnamed outputs of all SELECTs in a query, in place: those of no or of a taken name by their number."""
+    """Name all unnamed outputs of all SELECTs in a query, in place: those without a name of their own by number."""
     for select in list(query.find_all(exp.Select)):
-        taken = {item.alias_or_name for item in select.selects if _is_named(item)}
-
-        def free_name(number: int, item: exp.Expr, taken: set[str] = taken) -> str:
-            name = _derived_name(item)
-            if name is None or name in taken:
-                return f"{UNNAMED}{number}"
-            taken.add(name)
-            return name
-
-        _name_items(select, free_name)
+        names = [item.alias_or_name if _is_named(item) else _derived_name(item) for item in select.selects]
+        own = (name if names.count(name) == 1 else None for name in names)
+        named = enumerate(zip(select.selects, own, strict=True))
+        select.set("expressions", [_named(item, name or f"{UNNAMED}{number}") for number, (item, name) in named])
 
 
-def _name_items(select: exp.Select, name: Callable[[int, exp.Expr], str | None]) -> None:
-    items = list(select.selects)
-    for number, item in enumerate(items):
-        found = None if _is_named(item) else name(number, item)
-        if found is not None:
-            items[number] = exp.alias_(item, found, quoted=True, copy=False)
-    select.set("expressions", items)
+def _named(item: exp.Expr, name: str | None) -> exp.Expr:
+    return item if name is None or _is_named(item) else exp.alias_(item, name, quoted=True, copy=False)
 
 
 def _is_named(item: exp.Expr) -> bool:
