@@ -32,12 +32,20 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
     same = origin is not None and origin.type.duckdb() == type_.duckdb()
     if origin is not None and (same or (origin.type.is_text and type_.is_text)):
         return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
-    if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
-        type_ = replace(type_, precision=None, scale=None)
+    type_ = _as_written(type_)
     if type_.dimensions and type_.element.is_text:
         # An array that is no column's is of text: asyncpg learns of other types by a query that has such an array.
         type_ = replace(TEXT, dimensions=type_.dimensions)
     return ResultColumn(name, type_)
+
+
+def _as_written(type_: Type) -> Type:
+    """The type with `numeric` for what DuckDB has for one without precision, also among the fields of a row."""
+    if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
+        return replace(type_, precision=None, scale=None)
+    if type_.fields:
+        return replace(type_, fields=tuple((name, _as_written(field)) for name, field in type_.fields))
+    return type_
 
 
 def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]], types: tuple[Type, ...]) -> Result:
