@@ -199,8 +199,8 @@ SELECT oid, name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proown
        NULL::VARCHAR[] AS proacl
 FROM pgc._functions
 UNION ALL
-SELECT id, name, schema_id, owner_id, 14, 100, 0, 0, '-', 'f', false, false, false, false, 'v', 'u',
-       len(argument_oids)::SMALLINT, 0, result_oid, argument_oids, NULL, NULL,
+SELECT id, name, schema_id, owner_id, 14::UINTEGER, 100, 0, 0::UINTEGER, '-', 'f', false, false, false, false, 'v', 'u',
+       len(argument_oids)::SMALLINT, 0::SMALLINT, result_oid, argument_oids, NULL, NULL,
        if(len(list_filter(argument_names, lambda __n: __n <> '')) > 0, argument_names, NULL), NULL, NULL,
        body, NULL, NULL, NULL, NULL
 FROM pgc._sql_functions WHERE database = pgf.session_database();
