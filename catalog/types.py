@@ -164,6 +164,14 @@ class Type:
     def duckdb(self) -> str:
         return self._engine_name(self.base.duckdb) + "[]" * self.dimensions
 
+    def cast(self, value: str) -> str:
+        """DuckDB's SQL of a value as this type: jsonb without spaces, so that equal documents are equal text."""
+        if self.name != "jsonb":
+            return f"CAST({value} AS {self.duckdb()})"
+        if not self.dimensions:
+            return f"json({value})"
+        return f"list_transform(CAST({value} AS {self.duckdb()}), lambda x: {self.element.cast('x')})"
+
     def spark(self) -> str:
         """The Spark SQL type. Raises Error 0A000 for a type Spark cannot hold."""
         if self.base.spark is None:

@@ -79,7 +79,8 @@ class _TableSink:
 
     def _value(self, column: Column) -> str:
         """SQL that reads a column that has come as a value of its type."""
-        return (_cast if self.options.is_binary else _from_text)(quote(column.name), column.type)
+        value = quote(column.name)
+        return column.type.cast(value) if self.options.is_binary else _from_text(value, column.type)
 
     def _name_column(self, error: Error, batch: pa.RecordBatch) -> Error:
         """Say which column has the value that does not fit."""
@@ -130,11 +131,4 @@ def _from_text(value: str, type_: Type) -> str:
         return f"list_transform({value}, lambda x: {_from_text('x', type_.element)})"
     if type_.name == "bytea":
         return f"CASE WHEN {value} LIKE '\\x%' THEN from_hex(substr({value}, 3)) ELSE encode({value}) END"
-    return _cast(value, type_)
-
-
-def _cast(value: str, type_: Type) -> str:
-    if type_.name == "jsonb":  # without spaces, as a cast gives it
-        element = type_.element if type_.dimensions else None
-        return f"json({value})" if element is None else f"list_transform({value}, lambda x: {_cast('x', element)})"
-    return f"CAST({value} AS {type_.duckdb()})"
+    return type_.cast(value)

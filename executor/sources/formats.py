@@ -283,9 +283,7 @@ def from_text(type_: Type, text: str) -> Value:
         return Value(text)
     if type_.name == "bytea":
         return Value(f"if(starts_with({text}, '\\x'), unhex({text}[3:]), encode({text}))", text)
-    if type_.name == "jsonb":  # without spaces, as a cast gives it
-        return Value(f"json({text})", text)
-    return Value(f"CAST({text} AS {type_.duckdb()})", text)
+    return Value(type_.cast(text), text)
 
 
 def _from_json(type_: Type, member: str) -> Value:
