@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 import grpc
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+from pyspark.sql.connect.plan import SQL, SubqueryAlias
 
 from catalog import errors
 from catalog.errors import Error
@@ -58,6 +60,8 @@ class SparkEngine:
     exchange: Exchange | None = None
     # Called before Spark is made to compute anything; raises to give up.
     check: Callable[[], None] = lambda: None
+    # The inputs of a slice. They go to Spark with the query that reads them: as views they cost a call each.
+    inputs: dict[str, DataFrame] = field(default_factory=dict)
 
     @property
     def name(self) -> EngineName:
@@ -71,11 +75,11 @@ class SparkEngine:
         self.check()
         remove_tree(target)
         with self._freeing(target):
-            return self.files.write(self.session.sql(query), target, texts)
+            return self.files.write(self._query(query), target, texts)
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
         """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
-        self._bind(f"{scan.input}_new", self._spread(scan, self.read(cursor, scan, snapshot, rows)))
+        self.inputs[f"{scan.input}_new"] = self._spread(scan, self.read(cursor, scan, snapshot, rows))
 
     def _spread(self, scan: Scan, frame: DataFrame) -> DataFrame:
         if self.exchange is None:
@@ -186,7 +190,7 @@ class SparkEngine:
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
             directory = self._new_directory()
             with self._freeing(directory):
-                self._bind(name, self.files.write_and_read(self.session.sql(query), directory))
+                self._bind(name, self.files.write_and_read(self._query(query), directory))
         targets = applications(view, changes)
         applied = []
         for target, item in zip(targets, compiled.applies, strict=True):
@@ -257,7 +261,7 @@ class SparkEngine:
         """Make the rows of a Spark query a temporary table of the cursor."""
         target = self._new_directory()
         with self._freeing(target):
-            written = self.files.write(self.session.sql(query), target)
+            written = self.files.write(self._query(query), target)
         files = f"read_parquet([{', '.join(map(literal, written))}])"
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS FROM {files}")
 
@@ -289,6 +293,11 @@ class SparkEngine:
 
     def _bind(self, name: str, frame: DataFrame) -> None:
         frame.createOrReplaceTempView(name)
+
+    def _query(self, query: str) -> DataFrame:
+        """The rows of a query, which Spark reads when it is to compute them: `session.sql` is a call before that."""
+        aliases = [SubqueryAlias(frame._plan, name) for name, frame in self.inputs.items() if name in query]
+        return ConnectDataFrame(SQL(query, views=aliases), self.session)
 
     def interrupt(self) -> None:
         """Stop what the session is running; the call in progress fails."""

@@ -32,6 +32,7 @@ from executor.work import Settings
 from server.activity import Activity
 from server.config import Config
 from server.delivery import Delivery, write_rows
+from server.group_commit import GroupCommit
 from server.plan_cache import PlanCache
 from server.variables import SYSTEM, find, normalise
 
@@ -55,6 +56,7 @@ class Context:
     serving: Serving
     system_views: SystemViews
     plan_cache: PlanCache
+    group_commit: GroupCommit
     activity: Activity
     usage: Usage
 
@@ -200,7 +202,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
         config, lake, store, plans, groups, coordinator, jobs, background, sources, Outbox(store), serving, views,
-        PlanCache(), activity, Usage(groups.trees),
+        PlanCache(), GroupCommit(), activity, Usage(groups.trees),
     )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot import exp
+
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
@@ -32,9 +34,11 @@ from planner.statements import Delete, Insert, Merge, Truncate, Update
 from server.batches import bindings
 from server.columns import result_columns
 from server.conflicts import meets_stored
+from server.plan_cache import Plan
 from server.result import Result, ResultColumn
 from server.session import Session
 from server.staging import (
+    as_stored,
     check_not_null,
     compute_generated,
     create_staging,
@@ -46,7 +50,7 @@ from server.staging import (
 from server.stores import Store
 from server.time_travel import environment_at
 from server.upsert import upsert
-from server.writing import store_staged, writing
+from server.writing import may_share, store_shared, store_staged, writing
 
 _RETURNED = "returned_rows"
 
@@ -54,7 +58,7 @@ _RETURNED = "returned_rows"
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
     """DuckDB's text of a write: of an INSERT, the query of its rows."""
     if isinstance(statement, Insert):
-        return _plan_insert(session, statement, oids)
+        return _plan_insert(session, statement, oids).batch
     return _plan_change(session, statement, oids)[1].batch
 
 
@@ -71,7 +75,7 @@ def returned_columns(
     return session.describe_batch(plan_returning(statement, target, session.environment, parameters, is_staged=False))
 
 
-def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> Batch:
+def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> Plan:
     def make(environment: Environment) -> Batch:
         target = resolve_target(statement.table, "INSERT", environment, statement.columns)
         others = []
@@ -81,7 +85,7 @@ def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> 
         columns = target_columns(target, statement.columns)
         return plan_insert(statement, target, columns, environment, oids, *others)
 
-    return session.plan(statement, oids, make, environment_at(session, points(statement.source))).batch
+    return session.plan(statement, oids, make, environment_at(session, points(statement.source)))
 
 
 def _plan_change(
@@ -111,20 +115,27 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     """
     target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
     columns = target_columns(target, statement.columns)
-    batch = plan(session, statement, oids)
+    planned = _plan_insert(session, statement, oids)
+    batch = planned.batch
     cursor = session.cursor()
     with session.running(cursor):
         given = bindings(cursor, batch.sql, values)
-        described = cursor.execute(f"DESCRIBE {batch.sql}", given and dict.fromkeys(given)).fetchall()
-        width = len(described)
+        if planned.types is None:
+            described = cursor.execute(f"DESCRIBE {batch.sql}", given and dict.fromkeys(given)).fetchall()
+            planned.types = tuple(duckdb_type(type_) for _, type_, *_ in described)
+        width = len(planned.types)
         if width > len(columns):
             raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
         if statement.columns and width < len(columns):
             raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
+        columns = columns[:width]
+        rows = aligned(batch.sql, planned.types, tuple(column.type for column in columns))
+        if isinstance(statement.source, exp.Values) and _is_plain(statement) and may_share(session, target):
+            shared = cursor.execute(as_stored(session.environment, target, columns, rows), given).to_arrow_table()
+            store_shared(session, target, shared)
+            return Result(f"INSERT 0 {shared.num_rows}")
         create_staging(cursor, target)
-        sources = tuple(duckdb_type(type_) for _, type_, *_ in described)
-        rows = aligned(batch.sql, sources, tuple(column.type for column in columns))
-        cursor.execute(fill_staging(session.environment, target, columns[:width], rows), given)
+        cursor.execute(fill_staging(session.environment, target, columns, rows), given)
         compute_generated(session.environment, cursor, target)
         if statement.upsert is not None:
             with writing(session, cursor, target) as (store,):
@@ -136,6 +147,10 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
             names_returned = _keep_returned(session, cursor, statement, target, batch, values)
             count = store_staged(session, cursor, target)
         return _result(session, cursor, f"INSERT 0 {count}", names_returned)
+
+
+def _is_plain(statement: Insert) -> bool:
+    return statement.upsert is None and not statement.returning
 
 
 def change(

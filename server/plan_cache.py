@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
+from catalog.types import Type
 from planner.batch.pg_compat import prepare_text
 from planner.batch.query import Batch, Environment
 from planner.parse.statement import parse_statement
@@ -47,7 +48,8 @@ class Settings(Mapping[str, str]):
 
 @dataclass
 class Plan:
-    """A batch and what it was made from; `columns` once they are worked out, and `rows` of a constant one."""
+    """A batch and what it was made from; once they are worked out its `columns`, `rows` of a constant one, and of an
+    INSERT's rows the `types`."""
 
     statement: Statement
     environment: Environment
@@ -55,6 +57,7 @@ class Plan:
     read: Mapping[str, str]
     columns: tuple[ResultColumn, ...] | None = None
     rows: tuple[pa.RecordBatch, ...] | None = None
+    types: tuple[Type, ...] | None = None
 
     def is_valid(self, environment: Environment) -> bool:
         """Whether it would be made again in an environment."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
@@ -11,6 +13,7 @@ from catalog.lake import Cursor
 from catalog.model import Relation
 from planner.batch.query import Batch
 from planner.batch.write import INSERTED
+from server.context import Context
 from server.session import Session
 from server.staging import create_staging, scalar, take_in
 from server.stores import Store, Stored
@@ -25,8 +28,16 @@ def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tu
     if session.block is not None:
         yield tuple(map(session.block.overlay, targets))
         return
-    with session.context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
-        by_id = session.context.store.catalog.by_id
+    with _stored(session.context, cursor, *targets) as stores:
+        yield stores
+    session.committed()
+
+
+@contextlib.contextmanager
+def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Stored, ...]]:
+    """A transaction of the lake; raises as `writing`."""
+    with context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
+        by_id = context.store.catalog.by_id
         for target in targets:  # nobody alters it while its lock is held
             if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
                 raise Error(
@@ -35,7 +46,6 @@ def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tu
                     hint="The statement might succeed if retried.",
                 )
         yield tuple(map(Stored, targets))
-    session.committed()
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
@@ -44,6 +54,33 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     with writing(session, cursor, target) as (store,):
         take_in(session.environment, cursor, store)
     return count
+
+
+def may_share(session: Session, target: Relation) -> bool:
+    """Whether `store_shared` takes rows of a table: what it fills up is computed by the settings of the session, and
+    Arrow has no room for every interval."""
+    is_plain = all(column.generated is None and column.type.name != "interval" for column in target.visible)
+    return is_plain and session.block is None and not target.fills_up
+
+
+def store_shared(session: Session, target: Relation, rows: pa.Table) -> None:
+    """Write rows that have the target's columns in a transaction that other sessions' may share.
+
+    Raises Error 23502 for a NULL.
+    """
+    context, environment = session.context, session.environment
+
+    def store_all(tables: Sequence[pa.Table]) -> None:
+        with contextlib.closing(context.lake.cursor()) as cursor:  # which no cancel of one of them reaches
+            create_staging(cursor, target)
+            # A session's time zone is in its schema.
+            cursor.register("given_rows", pa.concat_tables([table.cast(rows.schema) for table in tables]))
+            cursor.execute(f"INSERT INTO {INSERTED} FROM given_rows")
+            with _stored(context, cursor, target) as (store,):
+                take_in(environment, cursor, store)
+
+    context.group_commit.store(target, rows, store_all)
+    session.committed()
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:

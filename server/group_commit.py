@@ -1,0 +1,122 @@
+"""Group commit: rows that wait to be stored in the same table are stored together, in one transaction.
+
+(DeWitt et al., "Implementation Techniques for Main Memory Database Systems", SIGMOD 1984.) Who comes while nobody
+stores rows in the table does so at once; of those that come meanwhile the first stores the rows of all afterwards, in
+the order they came. It waits a moment for as many as there were the last time: they have just got their answers, and
+come again if their clients are loading data.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from catalog.errors import Error
+from catalog.model import Relation
+from catalog.names import LakeTable
+
+# For how long the first of a group waits for others: less than what a transaction takes.
+PATIENCE_SECONDS = 0.01
+
+# Stores some statements' rows in one transaction.
+Store = Callable[[Sequence[pa.Table]], None]
+
+
+@dataclass(eq=False)
+class _Insert:
+    """A statement's rows, and how it ended. `alone` once a group with it has failed."""
+
+    target: Relation
+    rows: pa.Table
+    woken: threading.Event = field(default_factory=threading.Event)
+    alone: bool = False
+    ended: bool = False
+    error: Exception | None = None
+
+
+@dataclass
+class _Queue:
+    """Those that wait to store rows in a table, in the order they came; and of how many the last group was."""
+
+    waiting: list[_Insert] = field(default_factory=list)
+    is_led: bool = False
+    last: int = 1
+
+
+class GroupCommit:
+    """The statements under way, of all sessions."""
+
+    def __init__(self) -> None:
+        self._queues: defaultdict[LakeTable, _Queue] = defaultdict(_Queue)
+        self._changed = threading.Condition()
+
+    def store(self, target: Relation, rows: pa.Table, store: Store) -> None:
+        """Have rows stored that have the target's columns. Raises what `store` does, which may be another session's."""
+        own = _Insert(target, rows)
+        if not self._may_lead(own):
+            own.woken.wait()
+        if not own.ended:
+            try:
+                self._lead(own, store)
+            finally:
+                self._pass_on(target.lake_table)
+        if own.error is not None:
+            raise own.error
+
+    def _may_lead(self, own: _Insert) -> bool:
+        """Whether nobody stores rows in the table; else it waits."""
+        with self._changed:
+            queue = self._queues[own.target.lake_table]
+            if not queue.is_led:
+                queue.is_led = True
+                return True
+            queue.waiting.append(own)
+            self._changed.notify_all()
+            return False
+
+    def _pass_on(self, table: LakeTable) -> None:
+        """Let the next one that waits lead."""
+        with self._changed:
+            queue = self._queues[table]
+            if queue.waiting:
+                queue.waiting.pop(0).woken.set()
+            else:
+                queue.is_led = False
+
+    def _lead(self, own: _Insert, store: Store) -> None:
+        group = self._group(own)
+        try:
+            store([insert.rows for insert in group])
+        except Exception as error:
+            if len(group) > 1 and isinstance(error, Error) and error.sqlstate.startswith("23"):
+                self._part(group)  # somebody's rows are wrong, which was found before anything was stored
+                self._lead(own, store)
+                return
+            for insert in group:
+                insert.error = error
+        for insert in group:
+            insert.ended = True
+            insert.woken.set()
+
+    def _group(self, own: _Insert) -> list[_Insert]:
+        """Those whose rows are stored now, which wait no longer."""
+        if own.alone:
+            return [own]
+        with self._changed:
+            queue = self._queues[own.target.lake_table]
+            self._changed.wait_for(lambda: len(queue.waiting) >= queue.last - 1, PATIENCE_SECONDS)
+            others = [insert for insert in queue.waiting if not insert.alone and insert.target == own.target]
+            queue.waiting = [insert for insert in queue.waiting if insert not in others]
+            queue.last = 1 + len(others)
+        return [own, *others]
+
+    def _part(self, group: list[_Insert]) -> None:
+        """Have each of a group stored by itself, before all that came after it."""
+        for insert in group:
+            insert.alone = True
+        with self._changed:
+            self._queues[group[0].target.lake_table].waiting[:0] = group[1:]

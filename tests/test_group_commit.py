@@ -1,0 +1,135 @@
+"""INSERTs of many sessions at once: each has its own answer, and they share transactions."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from servers import Server, refused, rows
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Relation
+from server.group_commit import GroupCommit
+
+CLIENTS, EACH = 8, 25
+
+
+@pytest.mark.parametrize("key", ["", " PRIMARY KEY"])
+def test_nothing_is_lost(server: Server, key: str) -> None:
+    with server.connect() as connection:
+        connection.execute(f"CREATE TABLE t (k int{key}, at timestamptz, s varchar DEFAULT 'none', d numeric)")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT s, count(*) AS n, sum(d) AS d FROM t GROUP BY s")
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(lambda client: _insert(server, client), range(CLIENTS)))
+        connection.execute("FLUSH")
+        expected = [(client * EACH + i, "none") for client in range(CLIENTS) for i in range(EACH)]
+        assert rows(connection, "SELECT k, s FROM t ORDER BY k") == expected
+        assert rows(connection, "SELECT s, n, d FROM v") == [("none", len(expected), len(expected) * 1.5)]
+        assert rows(connection, "SELECT DISTINCT at = '2024-01-01 00:00:00+00' FROM t") == [(True,)]
+
+
+def _insert(server: Server, client: int) -> None:
+    with server.connect() as own:
+        own.execute(f"SET timezone = 'Etc/GMT+{client}'")
+        for number in range(EACH):
+            tag = own.execute(
+                "INSERT INTO t (k, at, d) VALUES (%s, '2024-01-01 00:00:00+00', 1.5)", (client * EACH + number,)
+            ).statusmessage
+            assert tag == "INSERT 0 1"
+
+
+def test_each_has_its_own_error(server: Server) -> None:
+    """A row that is refused is no other session's loss."""
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE t (k int PRIMARY KEY, s varchar NOT NULL)")
+
+        def insert(client: int) -> int:
+            done = 0
+            with server.connect() as own:
+                for number in range(EACH):
+                    k, s = client * EACH + number, None if client % 2 else "s"
+                    if s is None:
+                        error = refused(own, f"INSERT INTO t VALUES ({k}, NULL)")
+                        assert error.sqlstate == "23502"
+                    else:
+                        done += own.execute(f"INSERT INTO t VALUES ({k}, '{s}')").rowcount
+            return done
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            done = sum(pool.map(insert, range(CLIENTS)))
+        assert done == CLIENTS // 2 * EACH
+        assert rows(connection, "SELECT count(*), count(DISTINCT k) FROM t") == [(done, done)]
+
+
+def test_of_one_key_the_last_counts(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE t (k int PRIMARY KEY, n int)")
+
+        def insert(client: int) -> None:
+            with server.connect() as own:
+                for number in range(EACH):
+                    own.execute(f"INSERT INTO t VALUES (1, {number}), ({2 + client}, {number})")
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(insert, range(CLIENTS)))
+        last: list[tuple[Any, ...]] = [(k, EACH - 1) for k in range(1, 2 + CLIENTS)]
+        assert rows(connection, "SELECT k, n FROM t ORDER BY k") == last
+
+
+def test_a_table_that_is_altered_meanwhile(server: Server) -> None:
+    with server.connect() as connection, ThreadPoolExecutor(CLIENTS) as pool:
+        connection.execute("CREATE TABLE t (k int)")
+
+        def insert(client: int) -> int:
+            done = 0
+            with server.connect() as own:
+                for _ in range(EACH):
+                    with contextlib.suppress(psycopg.errors.SerializationFailure):
+                        done += own.execute("INSERT INTO t (k) VALUES (1)").rowcount
+            return done
+
+        inserting = [pool.submit(insert, client) for client in range(CLIENTS - 1)]
+        for number in range(5):
+            connection.execute(f"ALTER TABLE t ADD COLUMN c{number} int DEFAULT {number}")
+        done = sum(future.result(60) for future in inserting)
+        assert rows(connection, "SELECT count(*), sum(k) FROM t") == [(done, done)]
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_a_group_is_stored_at_once(is_wrong: bool) -> None:
+    """Those that came while rows were stored are stored together, unless some are wrong: then one by one."""
+    commits, target = GroupCommit(), Relation(1, "dev", "public", "t", "table", (), (), "", True)
+    stored, is_full = [], threading.Event()
+
+    def store(tables: Sequence[pa.Table]) -> None:
+        if not stored:
+            assert is_full.wait(10)
+        keys = [key for table in tables for key in table["k"].to_pylist()]
+        if None in keys:
+            raise Error("a NULL", errors.NOT_NULL_VIOLATION)
+        stored.append(keys)
+
+    def insert(key: int | None) -> str:
+        try:
+            commits.store(target, pa.table({"k": pa.array([key], pa.int64())}), store)
+        except Error as error:
+            return error.message
+        return "stored"
+
+    keys = [0, 1, None if is_wrong else 2, 3]
+    with ThreadPoolExecutor(len(keys)) as pool:
+        futures = []
+        for key in keys:
+            futures.append(pool.submit(insert, key))
+            time.sleep(0.1)
+        is_full.set()
+        assert [future.result(10) for future in futures] == ["a NULL" if key is None else "stored" for key in keys]
+    assert stored == ([[0], [1], [3]] if is_wrong else [[0], [1, 2, 3]])
