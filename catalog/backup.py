@@ -55,9 +55,10 @@ def copy_postgres_catalog(cursor: Cursor, name: str) -> None:
         cursor.execute(f"INSERT INTO {name}.{table} BY NAME FROM {METADATA}.{table}")
     inlined = cursor.execute(
         f"SELECT i.table_id, i.table_name, v.begin_snapshot FROM {name}.ducklake_inlined_data_tables i "
-        f"JOIN {name}.ducklake_schema_versions v USING (table_id, schema_version)"
+        f"LEFT JOIN {name}.ducklake_schema_versions v USING (table_id, schema_version)"
     ).fetchall()
     for table_id, table, snapshot in inlined:
+        assert snapshot is not None, "the version of a table lives as long as the table"
         types = _column_types(cursor, name, table_id, snapshot)
         stored = cursor.execute(f"DESCRIBE {METADATA}.{quote(table)}").fetchall()
         columns = ", ".join(_restored(column, kind, types.get(column, kind)) for column, kind, *_ in stored)

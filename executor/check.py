@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog import errors
+from catalog import errors, system_views
 from catalog.check import check_files, check_references, is_current, known_files
 from catalog.errors import Error
 from catalog.lake import DuckDBError, Lake, translate
@@ -93,6 +93,9 @@ def _check(lake: Lake, views: bool) -> Report:
 def _check_views(store: Store) -> list[ViewCheck]:
     plans, checked = Plans(), []
     catalog = store.catalog
+    cursor = store.lake.cursor()
+    system_views.define_signal(cursor, lambda user, process, signal: False)
+    system_views.install(cursor)  # with functions that views may use
     for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
         if relation.is_sink:
             continue
