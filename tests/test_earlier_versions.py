@@ -43,7 +43,8 @@ def check_directory(directory: Path) -> None:
     assert done.stdout.endswith("no findings\n") and "not compared" not in done.stdout
 
 
-@pytest.mark.parametrize("commit", [pytest.param("43bf28f", marks=pytest.mark.long), "8f71e67"])
+@pytest.mark.long
+@pytest.mark.parametrize("commit", ["43bf28f", "8f71e67"])
 def test_a_directory(tmp_path: Path, commit: str) -> None:
     """All relations are there, views follow changes, nothing is found wrong, and so after a restart."""
     data = tmp_path / "data"
