@@ -10,7 +10,7 @@ COPY server server
 RUN pip install --no-cache-dir . && python -m executor.class_archive
 # What Spark's Kubernetes scheduler starts in the pods of executors.
 COPY deploy/kubernetes/executor.sh /usr/local/bin/executor
-RUN useradd --uid 1000 sparkwave && install -d -o sparkwave -g sparkwave /var/lib/sparkwave /srv/lake
+RUN useradd --uid 1000 sparkwave && install -d -o sparkwave -g sparkwave /var/lib/sparkwave /etc/sparkwave
 ENV SPARK_HOME=/usr/local/lib/python3.11/site-packages/pyspark SPARKWAVE_DATA=/var/lib/sparkwave
 USER sparkwave
 CMD ["sparkwave", "serve"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from catalog.lake import METADATA, Cursor, DuckDBError
+from catalog.lake import METADATA, Cursor, DuckDBError, load_extension, metadata_has, without_lake
 from catalog.model import CREATING
-from catalog.names import literal, system_table
+from catalog.names import literal, quote, system_table
 
 _WITH_PATHS = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
 
@@ -35,6 +35,74 @@ def attached(cursor: Cursor, file: Path) -> Iterator[str]:
 def copy_catalog(cursor: Cursor, name: str) -> None:
     """Copy the catalog, as the cursor's transaction sees it, into an empty attached database."""
     cursor.execute(f"COPY FROM DATABASE {METADATA} TO {name}")
+
+
+def make_empty_catalog(file: Path) -> None:
+    """Make a database file with the tables of a DuckLake, and nothing in them."""
+    with closing(without_lake()) as cursor:
+        load_extension(cursor, "ducklake")
+        cursor.execute(f"ATTACH {literal(f'ducklake:{file}')} AS lake (DATA_PATH {literal(str(file.parent))})")
+        cursor.execute("DETACH lake")
+        cursor.execute(f"ATTACH {literal(str(file))} AS made")
+        for table in _tables(cursor, "made"):
+            cursor.execute(f"DELETE FROM made.{table}")
+        cursor.execute("DETACH made")
+
+
+def copy_postgres_catalog(cursor: Cursor, name: str) -> None:
+    """Copy the catalog from a PostgreSQL, as the cursor's transaction sees it, into one of `make_empty_catalog`."""
+    for table in _tables(cursor, name):
+        cursor.execute(f"INSERT INTO {name}.{table} BY NAME FROM {METADATA}.{table}")
+    inlined = cursor.execute(
+        f"SELECT i.table_id, i.table_name, v.begin_snapshot FROM {name}.ducklake_inlined_data_tables i "
+        f"LEFT JOIN {name}.ducklake_schema_versions v USING (table_id, schema_version)"
+    ).fetchall()
+    for table_id, table, snapshot in inlined:
+        assert snapshot is not None, "the version of a table lives as long as the table"
+        types = _column_types(cursor, name, table_id, snapshot)
+        stored = cursor.execute(f"DESCRIBE {METADATA}.{quote(table)}").fetchall()
+        columns = ", ".join(_restored(column, kind, types.get(column, kind)) for column, kind, *_ in stored)
+        cursor.execute(f"CREATE TABLE {name}.{quote(table)} AS SELECT {columns} FROM {METADATA}.{quote(table)}")
+    for (table_id,) in cursor.execute(f"SELECT DISTINCT table_id FROM {name}.ducklake_table").fetchall():
+        table = f"ducklake_inlined_delete_{table_id}"
+        if metadata_has(cursor, table):
+            cursor.execute(f"CREATE TABLE {name}.{table} AS FROM {METADATA}.{table}")
+
+
+def _tables(cursor: Cursor, name: str) -> list[str]:
+    rows = cursor.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [name]).fetchall()
+    return [table for (table,) in rows]
+
+
+def _restored(column: str, stored: str, kind: str) -> str:
+    text = f"decode({quote(column)})" if stored == "BLOB" and kind.upper() != "BLOB" else quote(column)
+    return f"CAST({text} AS {kind}) AS {quote(column)}"
+
+
+def _column_types(cursor: Cursor, name: str, table_id: int, snapshot: int) -> dict[str, str]:
+    """The types that a table's columns had at a snapshot, by name."""
+    rows = cursor.execute(
+        "SELECT column_id, column_name, column_type, parent_column FROM "
+        f"{name}.ducklake_column WHERE table_id = ? AND begin_snapshot <= ? "
+        "AND (end_snapshot IS NULL OR end_snapshot > ?) ORDER BY column_order, column_id",
+        [table_id, snapshot, snapshot],
+    ).fetchall()
+
+    def spelled(id_: int, kind: str) -> str:
+        inner = [(field, spelled(child, type_)) for child, field, type_, parent in rows if parent == id_]
+        if kind == "list":
+            return f"{inner[0][1]}[]"
+        if kind == "struct":
+            return f"STRUCT({', '.join(f'{quote(field)} {type_}' for field, type_ in inner)})"
+        return _TYPES.get(kind, kind)
+
+    return {column: spelled(id_, kind) for id_, column, kind, parent in rows if parent is None}
+
+
+# DuckLake's names of types, where DuckDB calls them otherwise.
+_TYPES = {"int8": "TINYINT", "uint8": "UTINYINT", "uint16": "USMALLINT", "uint32": "UINTEGER", "uint64": "UBIGINT"} | {
+    "float32": "FLOAT", "float64": "DOUBLE", "uint128": "UHUGEINT"
+}  # fmt: skip
 
 
 def forget_deleted_files(cursor: Cursor, name: str) -> None:

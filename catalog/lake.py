@@ -97,7 +97,7 @@ class Lake:
         root = self.storage.root
         needed = {"ducklake": True, "postgres_scanner": self.storage.catalog, "httpfs": isinstance(root, BucketPath)}
         for extension in (name for name, is_needed in needed.items() if is_needed):
-            connection.execute(f"LOAD {literal(str(_extension_file(extension)))}")
+            load_extension(connection, extension)
         if isinstance(root, BucketPath):
             connection.execute(root.s3.secret(str(root)))
         target = literal(self.storage.target(self.read_only))
@@ -473,6 +473,11 @@ def register_files(cursor: Cursor, table: LakeTable, files: Iterable[str]) -> No
             f"CALL ducklake_add_data_files('lake', {literal(table.name)}, {literal(file)}, "
             f"schema => {literal(table.schema)})"
         )
+
+
+def load_extension(cursor: Cursor, name: str) -> None:
+    """Load one of DuckDB's extensions, as it is installed. Raises Error where it is not."""
+    cursor.execute(f"LOAD {literal(str(_extension_file(name)))}")
 
 
 def _extension_file(name: str) -> Path:

@@ -129,6 +129,14 @@ class BucketPath:
         with self.s3.filesystem.open_output_stream(self.key) as stream:
             stream.write(text.encode())
 
+    def copy_to(self, target: Place) -> None:
+        """Copy an object, within a store without reading it."""
+        if isinstance(target, BucketPath):
+            self.s3.filesystem.copy_file(self.key, target.key)
+            return
+        with self.s3.filesystem.open_input_stream(self.key) as stream, open(target, "wb") as file:
+            shutil.copyfileobj(stream, file)
+
     def check(self) -> None:
         """Raise Error F0000 when there is no such bucket or it cannot be used."""
         bucket = self.key.partition("/")[0]
@@ -145,6 +153,11 @@ class BucketPath:
 
 
 Place = Path | BucketPath
+
+
+def below(root: Place, path: str) -> Place:
+    """A place below another one, from its text."""
+    return root / path.removeprefix(f"{root}/")
 
 
 def check_url(text: str) -> str:

@@ -16,13 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catalog import errors
-from catalog.backup import attached, copy_catalog, finished_steps, forget_deleted_files, move_files
+from catalog.backup import (
+    attached,
+    copy_catalog,
+    copy_postgres_catalog,
+    finished_steps,
+    forget_deleted_files,
+    make_empty_catalog,
+    move_files,
+)
 from catalog.check import KnownFile, known_files
 from catalog.errors import Error
 from catalog.lake import Cursor, DuckDBError, Lake, rollback, translate, without_lake
-from catalog.places import Place
+from catalog.places import BucketPath, Place, below, listed, remove_tree, sizes_below
 from catalog.secrets import KEY_FILE
 from catalog.storage import LOCK_FILE, Storage, lock_directory
+from executor.check import unserved
 from executor.work import partial_results
 
 
@@ -38,8 +47,9 @@ class Backup:
 def back_up(lake: Lake, cursor: Cursor, target: Path, check: Callable[[], None]) -> Backup:
     """Write a backup of an open lake. Nothing is at `target`, an absolute path, unless the backup is whole.
 
-    `check` raises to give up. Raises what it raises, and Error 0A000 for a catalog in a PostgreSQL, 22023 for a place
-    within the lake's own directories, 58P01, 58P02, 53100 or 58030 for one that cannot be written.
+    Wherever the lake's catalog and files are, the backup is one directory, with a catalog in a file. `check` raises to
+    give up. Raises what it raises, and Error 22023 for a place within the lake's own directories, 58P01, 58P02, 53100
+    or 58030 for one that cannot be written.
     """
     target = Path(os.path.normpath(target))
     with _writing(target):
@@ -61,16 +71,11 @@ def back_up(lake: Lake, cursor: Cursor, target: Path, check: Callable[[], None])
 
 
 def _check_target(lake: Lake, target: Path) -> None:
-    if lake.storage.catalog is not None:
-        raise Error(
-            "BACKUP of a catalog in a PostgreSQL is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="Stop the servers, copy that database with pg_dump, and the directory of --shared and secret.key.",
-        )
     parent = target.parent.resolve()
-    if parent.joinpath(target.name).is_relative_to(lake.directory.resolve()):
-        message = f'a backup in the data directory "{lake.directory}" would be part of it'
-        raise Error(message, errors.INVALID_PARAMETER_VALUE)
+    for own in (lake.directory, lake.storage.root):
+        if isinstance(own, Path) and parent.joinpath(target.name).is_relative_to(own.resolve()):
+            message = f'a backup in the data directory "{own}" would be part of it'
+            raise Error(message, errors.INVALID_PARAMETER_VALUE)
     if not parent.is_dir():
         message = f'directory "{target.parent}" does not exist'
         raise Error(message, errors.UNDEFINED_FILE, hint="It is one of the machine that the server runs on.")
@@ -79,10 +84,12 @@ def _check_target(lake: Lake, target: Path) -> None:
 
 
 def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Callable[[], None]) -> Backup:
-    held = _local(lake.staging_path) / f"backup_{uuid.uuid4().hex}"
+    held = lake.staging_path / f"backup_{uuid.uuid4().hex}"
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, held, ignore_errors=True)
+        stack.callback(remove_tree, held)
         stack.enter_context(lake.keeping_files())
+        if lake.storage.catalog is not None:
+            make_empty_catalog(made.catalog_file)
         name = stack.enter_context(attached(cursor, made.catalog_file))
         stack.callback(rollback, cursor)
         with lake.exclusive():  # so that all that is read is of one moment
@@ -91,29 +98,32 @@ def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Cal
             files = list({file.path: file for file in known_files(lake, cursor)}.values())
             # A job deletes its partial results when it has committed its end.
             for step in finished_steps(cursor):
-                directory = _local(partial_results(lake.staging_path, *step))
-                for path in directory.glob("*.parquet"):
-                    place(path, held / path.relative_to(_local(lake.staging_path)))
-        copy_catalog(cursor, name)
+                directory = partial_results(lake.staging_path, *step)
+                for file in listed(directory.parent, directory.name):
+                    place(below(lake.staging_path, file), _moved(file, lake.staging_path, held))
+        if lake.storage.catalog is None:
+            copy_catalog(cursor, name)
+        else:
+            copy_postgres_catalog(cursor, name)
         cursor.execute("COMMIT")
         forget_deleted_files(cursor, name)
         move_files(cursor, name, _local(final.data_path))
         size = 0
-        for file in files:
+        for known in files:
             check()
-            size += _place_known(lake, file, _local(made.data_path))
-        for path in _files_below(held):
+            size += _place_known(lake, known, made.data_path)
+        for file in sizes_below(held):
             check()
-            place(path, _local(made.staging_path) / path.relative_to(held))
+            place(below(held, file), _moved(file, held, made.staging_path))
         if (lake.directory / KEY_FILE).exists():
             shutil.copy(lake.directory / KEY_FILE, made.directory / KEY_FILE)
     return Backup(snapshot, len(files), size)
 
 
-def _place_known(lake: Lake, file: KnownFile, data_path: Path) -> int:
+def _place_known(lake: Lake, file: KnownFile, data_path: Place) -> int:
     """Returns the size of the file."""
     try:
-        place(Path(file.path), data_path / Path(file.path).relative_to(_local(lake.data_path)))
+        place(below(lake.data_path, file.path), _moved(file.path, lake.data_path, data_path))
     except FileNotFoundError:
         if not file.may_be_gone:
             raise
@@ -121,18 +131,23 @@ def _place_known(lake: Lake, file: KnownFile, data_path: Path) -> int:
     return file.size
 
 
+def _moved(file: str, root: Place, other: Place) -> Place:
+    """Where a file below a root would be below another one."""
+    return other / file.removeprefix(f"{root}/")
+
+
 def back_up_directory(directory: Path, target: Path) -> Backup:
-    """Write a backup of a data directory that no server holds. Raises Error as `back_up` does, and as `Lake` does."""
-    storage = Storage(directory)
-    storage.require_catalog()
-    lake = Lake(storage, read_only=True)
+    """Write a backup of a data directory that no server holds. Raises Error as `back_up_storage` does."""
+    return back_up_storage(Storage(directory), target)
+
+
+def back_up_storage(storage: Storage, target: Path) -> Backup:
+    """Write a backup of a lake that no server writes. Raises Error as `back_up` and `unserved` do."""
     try:
-        with closing(lake.cursor()) as cursor:
+        with unserved(storage) as lake, closing(lake.cursor()) as cursor:
             return back_up(lake, cursor, target.absolute(), lambda: None)
     except DuckDBError as error:
         raise translate(error) from error
-    finally:
-        lake.close()
 
 
 def restore(backup: Path, directory: Path) -> None:
@@ -178,19 +193,22 @@ def _copy(source: Storage, made: Storage) -> None:
         raise Error(message, errors.DATA_CORRUPTED) from error
 
 
-def place(source: Path, target: Path) -> None:
+def place(source: Place, target: Place) -> None:
     """Have a file, which nobody changes, at another place too: by a link where that can be, else as a copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(source, BucketPath):
+        source.copy_to(target)
+        return
     try:
-        os.link(source, target)
+        os.link(source, _local(target))
     except FileNotFoundError:
         raise
     except OSError:  # another file system, one without links, or another user's file
-        shutil.copyfile(source, target)
+        shutil.copyfile(source, _local(target))
 
 
 def _local(place: Place) -> Path:
-    """A place of a lake whose catalog is a file."""
+    """A place of a lake whose catalog is a file, or of its backup."""
     assert isinstance(place, Path), "a bucket goes with a catalog in a PostgreSQL"
     return place
 
@@ -206,4 +224,4 @@ def _writing(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         state = errors.DISK_FULL if error.errno == errno.ENOSPC else errors.IO_ERROR
-        raise Error(f'"{target}" cannot be written: {error.strerror}', state) from error
+        raise Error(f'"{target}" cannot be written: {error.strerror or error}', state) from error

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog import errors
+from catalog import errors, system_views
 from catalog.check import check_files, check_references, is_current, known_files
 from catalog.errors import Error
 from catalog.lake import DuckDBError, Lake, translate
@@ -41,8 +42,15 @@ def check_directory(directory: Path, views: bool, memory_limit: str | None = Non
 def check_storage(storage: Storage, views: bool, memory_limit: str | None = None) -> Report:
     """As `check_directory`, with the catalog and the files wherever they are.
 
-    No server comes to write meanwhile. Raises Error 55006 also while one does, 08006 when the catalog is out of reach.
+    Raises Error 55006 also while a server writes, 08006 when the catalog is out of reach.
     """
+    with unserved(storage, memory_limit) as lake:
+        return _check(lake, views)
+
+
+@contextlib.contextmanager
+def unserved(storage: Storage, memory_limit: str | None = None) -> Iterator[Lake]:
+    """A lake to read, while no server comes to write. Raises Error as `check_storage` does."""
     with contextlib.ExitStack() as held:
         if storage.catalog is not None:
             lease = held.enter_context(contextlib.closing(Lease(storage.catalog, "check")))
@@ -55,7 +63,7 @@ def check_storage(storage: Storage, views: bool, memory_limit: str | None = None
         else:
             storage.require_catalog()
         storage.check()
-        return _check(held.enter_context(contextlib.closing(Lake(storage, memory_limit, read_only=True))), views)
+        yield held.enter_context(contextlib.closing(Lake(storage, memory_limit, read_only=True)))
 
 
 def _check(lake: Lake, views: bool) -> Report:
@@ -85,6 +93,9 @@ def _check(lake: Lake, views: bool) -> Report:
 def _check_views(store: Store) -> list[ViewCheck]:
     plans, checked = Plans(), []
     catalog = store.catalog
+    cursor = store.lake.cursor()
+    system_views.define_signal(cursor, lambda user, process, signal: False)
+    system_views.install(cursor)  # with functions that views may use
     for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
         if relation.is_sink:
             continue

@@ -103,25 +103,24 @@ class Endpoint:
                 return False
             return True
 
-    def kill(self) -> None:
-        """End the processes at once; calls in progress fail."""
-        if self._process is not None:
-            self._process.terminate()
-
     def end(self) -> None:
         """End what the client library still does with the processes, and them."""
         for session in self._sessions:
             session.client.close()
+        self.end_processes()
+        if self._process is not None and self._process.stdin:
+            self._process.stdin.close()
+
+    def end_processes(self) -> None:
+        """End the processes; calls in progress fail."""
         if self._process is None:
             return
-        self.kill()
+        self._process.terminate()
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             keeper.end_orphan(self._application.scratch)
-        if self._process.stdin:
-            self._process.stdin.close()
 
     def _last_words(self) -> str:
         """The last line of the log that speaks of an error, else the last one."""

@@ -36,6 +36,8 @@ RETRY_SECONDS = 1.0
 # How often groups are looked after, and how long one may not answer before it counts as dead.
 WATCH_SECONDS = 10.0
 HANG_SECONDS = 60.0
+# The same where somebody waits for it to stop what it does.
+ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,18 @@ class Group:
         """A Spark session of its own for the caller."""
         return self.endpoint.session()
 
+    def interrupt(self, session: SparkSession) -> None:
+        """Have a session stop what it runs. A group that does not even answer is ended, whoever else waits for it."""
+        self.end_if_hung(ANSWER_SECONDS)
+        if self.is_alive:
+            session.interruptAll()
+
+    def end_if_hung(self, timeout_s: float) -> None:
+        """End its processes if it does not answer for so long: calls in progress fail."""
+        if self.is_alive and not self.endpoint.is_responsive(timeout_s):
+            logger.warning("resource group %s has not answered for %.0f s", self.name, timeout_s)
+            self.endpoint.end_processes()
+
 
 class _Starting:
     """A steady group being started on a thread of its own, which any number of jobs wait for."""
@@ -147,10 +161,13 @@ class Groups:
     def _watch(self) -> None:
         """End groups that hang, so that whoever waits for them gets others."""
         while not self._closing.wait(WATCH_SECONDS):
-            for group in list(self._groups.values()):
-                if group.state == READY and group.is_alive and not group.endpoint.is_responsive(HANG_SECONDS):
-                    logger.warning("resource group %s has not answered for %.0f s", group.name, HANG_SECONDS)
-                    group.endpoint.kill()
+            self.end_hung(HANG_SECONDS)
+
+    def end_hung(self, timeout_s: float) -> None:
+        """End the groups that do not answer for so long: calls in progress fail."""
+        for group in list(self._groups.values()):
+            if group.state == READY:
+                group.end_if_hung(timeout_s)
 
     def recover(self) -> None:
         """Whatever a server before this one has left running ends here."""

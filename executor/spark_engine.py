@@ -53,6 +53,7 @@ class SparkEngine:
     `data` is where rows are written that may become files of the lake as they are, if any may.
     """
 
+    group: Group
     session: SparkSession
     files: SparkFiles
     scratch: Place
@@ -301,7 +302,7 @@ class SparkEngine:
 
     def interrupt(self) -> None:
         """Stop what the session is running; the call in progress fails."""
-        self.session.interruptAll()
+        self.group.interrupt(self.session)
 
 
 @contextlib.contextmanager
@@ -319,7 +320,7 @@ def spark_engine(
             if exchange is not None and is_other:
                 session.conf.set("spark.sql.shuffle.partitions", exchange.tasks)
             try:
-                yield SparkEngine(session, spark_files(session, scratch), scratch, data, exchange, check)
+                yield SparkEngine(group, session, spark_files(session, scratch), scratch, data, exchange, check)
             finally:
                 if is_other:
                     with contextlib.suppress(*SparkError):  # of a session that is dead

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from catalog.errors import Error
 from catalog.storage import Lease
-from executor.backup import back_up_directory, restore
+from executor.backup import back_up_storage, restore
 from executor.check import check_storage
 from server import roles
 from server.authentication import has_passwords, is_this_machine
@@ -68,7 +68,7 @@ def check(config: Config, views: bool) -> int:
 def back_up(config: Config, is_stopped: bool, user: str, target: Path) -> None:
     """Back up a data directory that no server holds, or have the running server do that. Raises Error when it fails."""
     target = target.absolute()
-    done = back_up_directory(config.data, target) if is_stopped else ask_for_backup(config.address, user, target)
+    done = back_up_storage(config.storage, target) if is_stopped else ask_for_backup(config.address, user, target)
     print(f"snapshot {done.snapshot}: {done.files} files, {done.size} bytes, in {target}")
 
 
@@ -164,13 +164,14 @@ def _parse_arguments() -> argparse.Namespace:
     serve_parser = commands.add_parser("serve", help="serve SQL clients")
     serve_parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with the same settings")
     check_parser = commands.add_parser("check", help="say what is wrong with a lake that no server writes")
+    backup_parser = commands.add_parser("backup", help="copy all that a server has, as of one moment, while it runs")
     for field in (field for field in fields(Config) if field.name in _HELP):
         default = f" (default {field.default})" if field.default is not None else ""
         name = field.name.replace("_", "-")
-        for command in (serve_parser, check_parser) if field.name in _OF_THE_LAKE else (serve_parser,):
+        readers = {"data": (check_parser,)}.get(field.name, (check_parser, backup_parser))
+        for command in (serve_parser, *(readers if field.name in _OF_THE_LAKE else ())):
             command.add_argument(f"--{name}", help=f"{_HELP[field.name]}{default}", metavar=name.upper())
     check_parser.add_argument("--views", action="store_true", help="compute every view anew and compare")
-    backup_parser = commands.add_parser("backup", help="copy all that a server has, as of one moment, while it runs")
     backup_parser.add_argument("target", type=Path, metavar="TARGET", help="a directory to be made, on its machine")
     one = backup_parser.add_mutually_exclusive_group()
     one.add_argument("--listen", help=f"HOST:PORT of the server (default {Config.listen})", metavar="LISTEN")

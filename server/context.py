@@ -19,7 +19,7 @@ from executor.applications import Size
 from executor.background import Periodic
 from executor.compaction import compact_once
 from executor.coordinator import Coordinator
-from executor.groups import Groups, GroupSettings, require_java
+from executor.groups import ANSWER_SECONDS, Groups, GroupSettings, require_java
 from executor.jobs import Jobs
 from executor.outbox import Outbox
 from executor.plans import Plans
@@ -83,6 +83,7 @@ class Context:
         self.outbox.stop()
         self.serving.stop()
         self.jobs.close()
+        self.groups.end_hung(ANSWER_SECONDS)  # else a barrier waits for them, and who stops it
         self.coordinator.stop()
         self.groups.close()
         self.lake.close()

@@ -120,10 +120,16 @@ def launch(log_file: Path, environment: Mapping[str, str] | None = None, **optio
         )
 
 
-def sparkwave(*arguments: object) -> subprocess.CompletedProcess[str]:
+def sparkwave(*arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, with its output."""
-    command = [sys.executable, "-m", "server", *map(str, arguments)]
-    return subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        [sys.executable, "-m", "server", *map(str, arguments)],
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
 
 
 def without_spark(directory: Path) -> dict[str, str]:

@@ -6,11 +6,15 @@ import errno
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from buckets import SECRET, Bucket
 from crashes import (
     FILLS,
     check_views,
@@ -20,6 +24,7 @@ from crashes import (
     start_writers,
     wait_for_progress,
 )
+from postgres import Postgres
 from servers import PATIENCE_SECONDS, Server, refused, sparkwave, wait_until
 from test_retention import AT_ONCE, forget, opened, run
 
@@ -299,13 +304,120 @@ def test_the_commands(tmp_path: Path) -> None:
             assert run(client, "SELECT count(*) FROM t") == [(1000,)]
 
 
+ALL_TYPES = """k int PRIMARY KEY, b boolean, s smallint, l bigint, n numeric, r real, d double precision, v varchar,
+               y bytea, day date, t time, ts timestamp, tz timestamptz, i interval, j jsonb, a int[], va varchar[],
+               st STRUCT<x int, y varchar>, sta STRUCT<x varchar[]>[]"""
+ALL_VALUES = """true, 2, 3, 4.5, 1.1, 'NaN', 'it''s "é"' || chr(10), '\\x00ff'::bytea, '2024-01-01'::date,
+                '10:00:00.123456'::time, 'infinity'::timestamp, '2024-01-01 00:00:00+00'::timestamptz,
+                INTERVAL '1 month 2 days 3 seconds', '{"a": [1, null]}'::jsonb, ARRAY[1, NULL],
+                ARRAY['NULL', NULL, 'a,b', '"q"', '', ' '], ROW(1, 'a''b, c}'), ARRAY[ROW(ARRAY['a', '\\'])]"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("has_bucket", [False, True])
+def test_a_catalog_in_a_postgresql(tmp_path: Path, has_bucket: bool) -> None:
+    """Its backup is served with a catalog in a file: all rows, now and then, in files and in the catalog."""
+    postgres, bucket = Postgres(), Bucket()
+    shared = "s3://data/lake" if has_bucket else tmp_path / "shared"
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": bucket.url}
+    place = ("--catalog", postgres.conninfo(), "--shared", shared)
+    server = Server(tmp_path / "data", keys, catalog=postgres.conninfo(), shared=shared)
+    servers = [server]
+    relations = ("t", "u", "sums", "copied", "all_types", "wide")
+    try:
+        with server.connect() as own:
+            own.execute("ALTER SYSTEM SET backfill_engine = auto")
+            own.execute("CREATE TABLE t (k int PRIMARY KEY, g int, v bigint)")
+            own.execute("INSERT INTO t SELECT i, i % 7, i FROM range(3000) AS r(i)")
+            own.execute(f"CREATE MATERIALIZED VIEW sums AS {SUMS}")
+            own.execute(f"CREATE MATERIALIZED VIEW copied AS {COPIED}")
+            own.execute(f"CREATE TABLE all_types ({ALL_TYPES})")
+            own.execute(f"INSERT INTO all_types SELECT 1, {ALL_VALUES}")
+            own.execute("INSERT INTO all_types (k) VALUES (2)")
+            own.execute(f"INSERT INTO all_types SELECT i, {ALL_VALUES} FROM range(10, 500) AS r(i)")
+            own.execute("CREATE INDEX by_s ON all_types (v)")
+            own.execute("CREATE TABLE u (x int, old varchar)")
+            own.execute("INSERT INTO u VALUES (1, 'a'), (2, NULL)")
+            own.execute("ALTER TABLE u ADD COLUMN added varchar DEFAULT 'new'")
+            own.execute("INSERT INTO u VALUES (3, 'c', 'd')")
+            own.execute("ALTER TABLE u RENAME COLUMN old TO name")
+            own.execute("ALTER TABLE u ALTER COLUMN x TYPE bigint")
+            own.execute("CREATE MATERIALIZED VIEW wide AS SELECT st, va, j FROM all_types")
+            own.execute("DELETE FROM t WHERE k % 10 = 3")
+            own.execute("UPDATE u SET name = 'z' WHERE x = 2")
+            own.execute("FLUSH")
+            [(then,)] = own.execute("SELECT extract(epoch FROM now())::bigint").fetchall()
+            time.sleep(1.1)
+            own.execute("DELETE FROM all_types WHERE k % 3 = 1")
+            own.execute("UPDATE t SET v = v + 1 WHERE k % 10 = 4")
+            own.execute("INSERT INTO u VALUES (5000000000, 'e', 'f')")
+            own.execute("CREATE SECRET se WITH (backend = 'meta') AS 'x'")
+            own.execute("FLUSH")
+
+            def all_rows(connection: psycopg.Connection[Any]) -> list[list[Any]]:
+                """Of each relation, now and before, in text."""
+                queries = [f"SELECT r::text FROM {name} r ORDER BY 1" for name in relations]
+                before = f"FOR SYSTEM_TIME AS OF {then}"
+                queries += [f"SELECT * FROM {name} {before} ORDER BY 1" for name in ("u", "t", "sums")]
+                queries += [f"SELECT k, v, j::text, va, tz FROM all_types {before} ORDER BY 1"]
+                return [connection.execute(query).fetchall() for query in queries]
+
+            known = all_rows(own)
+            assert all(known)
+            own.execute(f"BACKUP TO '{tmp_path / 'running'}'")
+            own.execute("DELETE FROM t")
+            error = refused(own, f"BACKUP TO '{shared}/b'") if not has_bucket else None
+            assert error is None or error.sqlstate == "22023"
+            done = sparkwave("backup", "--data", tmp_path / "other", *place, tmp_path / "in_use", environment=keys)
+            assert f"is in use by the server at {server.address}" in done.stderr
+        server.kill()
+        done = sparkwave("backup", "--data", tmp_path / "other", *place, tmp_path / "stopped", environment=keys)
+        assert (done.returncode, done.stderr) == (0, "")
+        check_whole(tmp_path / "stopped", views=4)
+        check_whole(tmp_path / "running", views=4)
+        restore(tmp_path / "running", tmp_path / "restored")
+        shutil.rmtree(tmp_path / "running")
+        check_whole(tmp_path / "restored", views=4)
+        if not has_bucket:
+            shutil.rmtree(tmp_path / "shared")
+        servers.append(Server(tmp_path / "restored"))
+        with servers[-1].connect() as own:
+            assert all_rows(own) == known
+            for name in ("all_types", "t", "u"):
+                own.execute(f"DELETE FROM {name} WHERE true")
+            own.execute(f"INSERT INTO all_types SELECT 1, {ALL_VALUES}")
+            own.execute("INSERT INTO t VALUES (1, 2, 4)")
+            own.execute("FLUSH")
+            assert own.execute("SELECT * FROM sums").fetchall() == [(2, 1, 4)]
+            assert own.execute("SELECT count(*) FROM wide").fetchall() == [(1,)]
+        servers[-1].stop()
+        check_whole(tmp_path / "restored", views=4)
+    finally:
+        for each in servers:
+            each.kill()
+        bucket.stop()
+        postgres.stop()
+
+
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("strategy", "view"), FILLS)
-def test_during_a_backfill(tmp_path: Path, strategy: str, view: str) -> None:
+@pytest.mark.parametrize(("strategy", "view", "has_bucket"), [*((*fill, False) for fill in FILLS), (*FILLS[0], True)])
+def test_during_a_backfill(tmp_path: Path, strategy: str, view: str, has_bucket: bool) -> None:
     """The restored server goes on with the steps that were finished, however the backed up one went on."""
-    server = Server(tmp_path / "data", spark_start="eager")
+    with ExitStack() as stack:
+        environment, options = {}, {}
+        if has_bucket:
+            postgres, bucket = Postgres(), Bucket()
+            stack.callback(postgres.stop)
+            stack.callback(bucket.stop)
+            environment = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": bucket.url}
+            options = {"catalog": postgres.conninfo(), "shared": "s3://data/lake"}
+        server = Server(tmp_path / "data", environment, spark_start="eager", **options)
+        check_backfill(tmp_path, server, strategy, view)
+
+
+def check_backfill(tmp_path: Path, server: Server, strategy: str, view: str) -> None:
     servers = [server]
     try:
         with server.connect() as own:

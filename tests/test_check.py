@@ -24,6 +24,7 @@ VIEWS = {
     "joined": "SELECT t.k, t.v, u.name FROM t LEFT JOIN u ON t.g = u.k",
     "of_view": "SELECT count(*) AS groups, max(n) AS largest FROM grouped",
     "top": "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 5",
+    "hourly": "SELECT window_start, count(*) AS n FROM TUMBLE(t, at, INTERVAL '1 hour') GROUP BY window_start",
     "latest": "SELECT k, at FROM t WHERE at > now() - INTERVAL '1 hour'",
 }
 

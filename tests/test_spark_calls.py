@@ -98,3 +98,35 @@ def test_a_spark_that_hangs(tmp_path: Path) -> None:
         assert "[job_id=" in server.log()
     finally:
         server.kill()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_nobody_waits_for_a_spark_that_hangs(tmp_path: Path) -> None:
+    """CANCEL ends a Spark that does not answer, and so does SIGTERM; after the first one the next view gets another."""
+    server = Server(tmp_path / "data", spark_start="eager")
+    done = "SELECT rows_done > 0 FROM rw_catalog.rw_backfill_status"
+    view = "CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b"
+    try:
+        with server.connect() as session:
+            session.execute("ALTER SYSTEM SET backfill_slice_rows = 100000")
+            session.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
+            session.execute("INSERT INTO t SELECT i, i % 7 FROM range(2000000) AS r (i)")
+            session.execute("SET background_ddl = true")
+            for is_first in (True, False):
+                session.execute(view)
+                assert wait_until(lambda: rows(session, done) == [(True,)], 120)
+                [spark] = java_processes(server.data)
+                os.kill(spark, signal.SIGSTOP)
+                started = time.monotonic()
+                if is_first:
+                    [(job,)] = rows(session, "SELECT ddl_id FROM rw_catalog.rw_ddl_progress")
+                    session.execute(f"CANCEL JOBS {job}")
+                    assert rows(session, "SELECT * FROM rw_catalog.rw_ddl_progress") == []
+                else:
+                    server.stop()
+                assert time.monotonic() - started < 30
+        assert java_processes(server.data) == []
+        assert server.log().count("resource group default has not answered for 5 s") == 2
+    finally:
+        server.kill()

@@ -1,0 +1,118 @@
+"""Data directories as earlier versions left them, made by tests/data/make_directory.py."""
+
+from __future__ import annotations
+
+import tarfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers import Server, rows, sparkwave
+
+from executor.backup import restore
+
+DATA = Path(__file__).parent / "data"
+RELATIONS = """SELECT schemaname || '.' || name FROM (
+               SELECT schemaname, tablename AS name FROM pg_tables
+               UNION ALL SELECT schemaname, matviewname FROM pg_matviews
+               UNION ALL SELECT schemaname, viewname FROM pg_views) AS r
+               WHERE schemaname NOT IN ('pg_catalog', 'information_schema', 'rw_catalog') ORDER BY 1"""
+
+
+def counts(own: psycopg.Connection[Any]) -> dict[str, int]:
+    """The rows of each relation of the users."""
+    return {name: rows(own, f"SELECT count(*) FROM {name}")[0][0] for (name,) in rows(own, RELATIONS)}
+
+
+def check_views(own: psycopg.Connection[Any]) -> set[str]:
+    """Whether each view has the rows that its query gives. Returns their names."""
+    own.execute("FLUSH")
+    views = rows(own, "SELECT schemaname || '.' || matviewname, definition FROM pg_matviews")
+    for name, definition in views:
+        query = f"({definition.rstrip(';')})"
+        difference = f"(SELECT * FROM {name} EXCEPT ALL {query}) UNION ALL ({query} EXCEPT ALL SELECT * FROM {name})"
+        assert rows(own, difference) == [], name
+    return {name for name, _ in views}
+
+
+def check_directory(directory: Path) -> None:
+    done = sparkwave("check", "--data", directory, "--views")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.endswith("no findings\n") and "not compared" not in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("commit", ["43bf28f", "8f71e67"])
+def test_a_directory(tmp_path: Path, commit: str) -> None:
+    """All relations are there, views follow changes, nothing is found wrong, and so after a restart."""
+    data = tmp_path / "data"
+    with tarfile.open(DATA / f"{commit}.tar.xz") as archive:
+        archive.extractall(tmp_path / "made", filter="data")
+    restore(tmp_path / "made", data)  # it was made at another path
+    is_later = commit == "8f71e67"
+    server = Server(data)
+    try:
+        with server.connect() as own:
+            known = counts(own)
+            assert {"public.all_types": 201, "public.facts": 2727, "public.keyless": 3}.items() <= known.items()
+            assert known["public.sums"] == 7 and known["public.first_ones"] == 5
+            assert len(check_views(own)) == 14 + 2 * is_later
+            last = "SELECT j, st::text, va, i::text, tz::text, n2 FROM all_types WHERE k = 199"
+            assert rows(own, last) == [
+                (
+                    {"a": 199, "b": [1, None]},
+                    "(199,y1)",
+                    ["x199", None, "a,b"],
+                    "199 days",
+                    "1970-01-01 00:03:19+00",
+                    Decimal("24.88"),
+                )
+            ]
+            change(own)
+            assert counts(own) != known
+            check_views(own)
+            if is_later:
+                check_connectors(own)
+            own.execute("CREATE MATERIALIZED VIEW new AS SELECT g, count(*) AS n FROM sums GROUP BY g")
+            own.execute("DROP MATERIALIZED VIEW first_ones")
+            known = counts(own)
+        server.stop()
+        check_directory(data)
+        server = Server(data)
+        with server.connect() as own:
+            assert counts(own) == known
+            change(own, 1)
+            check_views(own)
+    finally:
+        server.kill()
+
+
+def change(own: psycopg.Connection[Any], by: int = 0) -> None:
+    """Rows of every table, those in files and those in the catalog."""
+    own.execute(f"UPDATE facts SET v = v + 7 WHERE k % 50 = {by}")
+    own.execute(f"DELETE FROM facts WHERE k % 70 = {by + 1}")
+    own.execute(f"INSERT INTO facts VALUES ({9000 + by}, 2, 50000, '2024-03-01')")
+    own.execute(f"INSERT INTO names (g, name) VALUES ({5 + by}, 'five'), (2, 'two')")
+    own.execute(f"DELETE FROM names WHERE g = {by}")
+    own.execute("DELETE FROM keyless WHERE x = 2")
+    own.execute("INSERT INTO keyless VALUES (1, 'a'), (4, 'd')")
+    own.execute(f"INSERT INTO only_added VALUES ({30 + by}, 'z')")
+    own.execute("UPDATE all_types SET v = 'new', st = ROW(0, 'z') WHERE k < 20")
+    own.execute(f"DELETE FROM all_types WHERE k % 9 = {by}")
+    own.execute(f"INSERT INTO all_types (k, b, a, j) VALUES ({2000 + by}, true, ARRAY[1], '[1]')")
+
+
+def check_connectors(own: psycopg.Connection[Any]) -> None:
+    """An index, a sink, what a source has read, a user with a password and privileges, a comment."""
+    assert rows(own, "SELECT k, g FROM facts WHERE v = 50000") == [(9000, 2)]
+    assert rows(own, "SELECT * FROM copied ORDER BY g") == rows(own, "SELECT g, s FROM sums ORDER BY g")
+    assert rows(own, "SELECT c, high FROM of_made") == [(50, 50)]
+    assert rows(own, "SELECT obj_description('facts'::regclass)") == [("what happened",)]
+    assert rows(own, "SELECT count(*) FROM other.few") == [(5,)]
+    given = {"host": own.info.host, "port": own.info.port, "dbname": "dev", "user": "reader", "password": "reading"}
+    with psycopg.connect(**given) as reader:
+        assert len(rows(reader, "SELECT * FROM sums")) == 7
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            reader.execute("SELECT * FROM facts")
