@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from bench.sql import to_spark
+
 
 class PlainSpark:
     """A session of a Spark Connect server, reading the Parquet files of a lake's tables."""
@@ -17,11 +19,15 @@ class PlainSpark:
         self._target = target
 
     def run(self, query: str) -> None:
-        """The whole job: open the tables, run the query, write its rows."""
+        """The whole job: open the tables, run the query (PostgreSQL's SQL), write its rows."""
         for table, files in self._files.items():
             self._session.read.parquet(*(f"file://{file}" for file in files)).createOrReplaceTempView(table)
         shutil.rmtree(self._target, ignore_errors=True)
-        self._session.sql(query).write.parquet(f"file://{self._target}")
+        self._session.sql(to_spark(query)).write.parquet(f"file://{self._target}")
+
+    def rows(self) -> int:
+        """How many rows the last job has written."""
+        return self._session.read.parquet(f"file://{self._target}").count()
 
     def close(self) -> None:
         self._session.stop()
