@@ -69,7 +69,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 1)")
     parser.add_argument("--events", type=int, help="Nexmark's events (default 1,000,000)")
     parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 2)")
-    parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 50)")
+    parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 30)")
     parser.add_argument("--memory-mib", type=int, default=2048, help="memory of Spark (default 2048)")
     given = parser.parse_args()
     quick = given.quick
@@ -79,7 +79,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
         scale=given.sf or (0.01 if quick else 1),
         events=given.events or (20_000 if quick else 1_000_000),
         runs=given.runs or (1 if quick else 2),
-        samples=given.samples or (5 if quick else 50),
+        samples=given.samples or (5 if quick else 30),
         memory_mib=given.memory_mib,
     )
 

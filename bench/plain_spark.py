@@ -11,7 +11,7 @@ from bench.sql import to_spark
 
 
 class PlainSpark:
-    """A session of a Spark Connect server, reading the Parquet files of a lake's tables."""
+    """A session of a Spark Connect server, reading the Parquet files of some tables."""
 
     def __init__(self, port: int, files: dict[str, list[str]], target: Path) -> None:
         self._session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()

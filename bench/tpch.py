@@ -13,7 +13,7 @@ import psycopg
 from bench import datasets
 from bench.answers import are_same
 from bench.measuring import Settings, digits, geometric_mean, in_turn, seconds, spread
-from bench.plain_spark import PlainSpark, table_files
+from bench.plain_spark import PlainSpark
 from bench.postgres import NOTE, postgres
 from bench.results import Aim, Bars, Table
 from bench.sql import DEFAULT_GROUP_PORT, scalar
@@ -43,7 +43,7 @@ def measure(settings: Settings) -> Iterator[Table]:
         if beside is not None:
             data.load(beside, is_postgres=True)
             beside.execute(f"SET statement_timeout = '{LONGEST_S}s'")
-        files = {table: table_files(server.data, table) for table in data.csv}
+        files = {table: [str(file)] for table, file in data.parquet.items()}
         plain = PlainSpark(int(scalar(connection, DEFAULT_GROUP_PORT)), files, server.directory / "plain")
         connection.execute(f"CREATE MATERIALIZED VIEW warm_up AS {WARM_UP}")
         plain.run(WARM_UP)
@@ -120,9 +120,9 @@ def _table(
         f"TPC-H at scale factor {scale:g}: each view made once, s",
         f"{size:,} orders and lines, loaded by COPY in {load_s:.0f} s. One run of each, in turn, after a small one "
         "that does not count; means are geometric and the spread is over the queries. Sparkwave's are Snapshot "
-        "backfills on Spark, durable and from then on maintained; plain Spark runs in the same application over the "
-        f"same files and writes Parquet; DuckDB has its own tables and as many threads. {NOTE} Its foreign keys have indexes. The "
-        "last column says whether all have as many rows and PostgreSQL the same ones.",
+        "backfills on Spark, durable and from then on maintained; plain Spark runs in the same application over "
+        f"Parquet files and writes such; DuckDB has its own tables and as many threads. {NOTE} Its foreign keys have "
+        "indexes. The last column says whether all have as many rows and PostgreSQL the same ones.",
         ("query", "Sparkwave", "plain Spark", "to plain", "PostgreSQL", "times faster than it", "DuckDB", "answers"),
         rows,
         Bars("tpch", "s", list(found), series),
