@@ -66,8 +66,8 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=f"of: {', '.join(SECTIONS)}")
     parser.add_argument("--quick", action="store_true", help="little data, few runs; nothing is written")
     parser.add_argument("--rows", type=int, help="rows of the table of orders (default 10,000,000)")
-    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 1)")
-    parser.add_argument("--events", type=int, help="Nexmark's events (default 1,000,000)")
+    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 1, and 0.2 for refresh)")
+    parser.add_argument("--events", type=int, help="Nexmark's events (default 500,000)")
     parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 2)")
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 30)")
     parser.add_argument("--memory-mib", type=int, default=2048, help="memory of Spark (default 2048)")
@@ -77,7 +77,8 @@ def _parse_arguments() -> tuple[list[str], Settings]:
         is_quick=quick,
         rows=given.rows or (200_000 if quick else 10_000_000),
         scale=given.sf or (0.01 if quick else 1),
-        events=given.events or (20_000 if quick else 1_000_000),
+        refresh_scale=given.sf or (0.01 if quick else 0.2),
+        events=given.events or (20_000 if quick else 500_000),
         runs=given.runs or (1 if quick else 2),
         samples=given.samples or (5 if quick else 30),
         memory_mib=given.memory_mib,

@@ -9,7 +9,7 @@ import psycopg
 
 from bench.latency import Latency
 from bench.latency import measure as latencies
-from bench.measuring import Settings, in_turn, percentile, seconds
+from bench.measuring import Settings, in_turn, percentile, seconds, spread
 from bench.plain_spark import PlainSpark, table_files
 from bench.results import Aim, Bars, Table
 from bench.sql import DEFAULT_GROUP_PORT, scalar
@@ -70,7 +70,7 @@ def _comparisons(found: list[tuple[View, dict[str, list[float]]]], settings: Set
         for strategy in (*view.aims, SERVERLESS):
             ratio = min(times[strategy]) / plain_s
             ratios = [ours / plain for ours, plain in zip(times[strategy], times["plain"], strict=False)]
-            ends = f"{min(ratios):.2f} - {max(ratios):.2f}"
+            ends = spread(ratios)
             rows.append((view.title, strategy, min(times[strategy]), plain_s, ratio, ends))
             if strategy in view.aims:
                 most = view.aims[strategy]

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line asks for. `rows` is of the synthetic table, `scale` TPC-H's, `runs` those that count."""
+    """What the command line asks for. `rows` is of the table of orders; `scale` and `refresh_scale` are TPC-H's, of
+    the sections of these names; `events` is Nexmark's, `runs` those of a backfill that count.
+    """
 
     is_quick: bool
     rows: int
     scale: float
+    refresh_scale: float
     events: int
     runs: int
     samples: int
@@ -45,7 +48,9 @@ def percentile(values: Iterable[float], percent: float) -> float:
 
 
 def spread(values: Sequence[float], scale: float = 1) -> str:
-    """Smallest and largest."""
+    """Smallest and largest; of a single value that it is one."""
+    if len(values) == 1:
+        return "one run"
     return f"{digits(scale * min(values))} - {digits(scale * max(values))}"
 
 

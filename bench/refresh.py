@@ -44,9 +44,9 @@ class Found:
 def measure_tpch(settings: Settings) -> Iterator[Table]:
     """The 22 queries."""
     yield from _measure(
-        f"TPC-H at scale factor {settings.scale:g}",
+        f"TPC-H at scale factor {settings.refresh_scale:g}",
         "tpch",
-        lambda folder, fractions: datasets.tpch(folder, settings.scale, fractions),
+        lambda folder, fractions: datasets.tpch(folder, settings.refresh_scale, fractions),
         settings,
     )
 
