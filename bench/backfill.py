@@ -31,9 +31,9 @@ def measure(settings: Settings) -> Iterator[Table]:
         connection.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
         connection.execute(f"CREATE MATERIALIZED VIEW warm_up AS {WARM_UP}")
         files = {table: table_files(server.data, table) for table in ("orders", "customers")}
-        plain = PlainSpark(int(scalar(connection, DEFAULT_GROUP_PORT)), files, server.directory / "plain")
-        found = [(view, _compare(connection, plain, view, settings.runs)) for view in VIEWS]
-        plain.close()
+        port = int(scalar(connection, DEFAULT_GROUP_PORT))
+        with PlainSpark(port, files, server.directory / "plain") as plain:
+            found = [(view, _compare(connection, plain, view, settings.runs)) for view in VIEWS]
         yield _comparisons(found, settings, fill_s)
         yield _latencies(latencies(connection, VIEWS[0], settings.samples))
 

@@ -11,7 +11,7 @@ from bench.sql import to_spark
 
 
 class PlainSpark:
-    """A session of a Spark Connect server, reading the Parquet files of some tables."""
+    """A session of a Spark Connect server, reading the Parquet files of some tables; `with` closes it."""
 
     def __init__(self, port: int, files: dict[str, list[str]], target: Path) -> None:
         self._session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
@@ -29,7 +29,10 @@ class PlainSpark:
         """How many rows the last job has written."""
         return self._session.read.parquet(f"file://{self._target}").count()
 
-    def close(self) -> None:
+    def __enter__(self) -> PlainSpark:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._session.stop()
 
 

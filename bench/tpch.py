@@ -44,14 +44,14 @@ def measure(settings: Settings) -> Iterator[Table]:
             data.load(beside, is_postgres=True)
             beside.execute(f"SET statement_timeout = '{LONGEST_S}s'")
         files = {table: [str(file)] for table, file in data.parquet.items()}
-        plain = PlainSpark(int(scalar(connection, DEFAULT_GROUP_PORT)), files, server.directory / "plain")
+        port = int(scalar(connection, DEFAULT_GROUP_PORT))
         connection.execute(f"CREATE MATERIALIZED VIEW warm_up AS {WARM_UP}")
-        plain.run(WARM_UP)
-        rows, found, same = [], {}, {}
-        for name, query in data.queries.items():
-            found[name], same[name] = _query(name, query, connection, plain, beside, duck)
-            print(f"  {name}: " + ", ".join(f"{system} {s:.2f}" for system, s in found[name].items()), flush=True)
-        plain.close()
+        found, same = {}, {}
+        with PlainSpark(port, files, server.directory / "plain") as plain:
+            plain.run(WARM_UP)
+            for name, query in data.queries.items():
+                found[name], same[name] = _query(name, query, connection, plain, beside, duck)
+                print(f"  {name}: " + ", ".join(f"{system} {s:.2f}" for system, s in found[name].items()), flush=True)
         rows = [_row(name, found[name], same[name]) for name in found]
     yield _table(found, rows, settings.scale, data.rows, load_s)
 
