@@ -34,7 +34,8 @@ def commit() -> str:
     """The commit that is measured; with "+" when files differ from it."""
     git = ["git", "-C", str(FOLDER)]
     found = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ".."], capture_output=True).returncode
+    but_results = ("..", ":!results", ":!plots", ":!RESULTS.md")
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *but_results], capture_output=True).returncode
     return f"{found}+" if changed else found
 
 
