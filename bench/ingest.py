@@ -18,7 +18,7 @@ SINGLE = """\\set k random(1, 1000000000000)
 INSERT INTO {table} VALUES (:k, 1, 'value', 1.5, '2024-01-01 00:00:00');"""
 GENERATED = """SELECT n::bigint, (n % 1000)::int, 'value ' || n, n / 7.0::double precision,
     TIMESTAMP '2024-01-01 00:00:00' + n * INTERVAL '1 second' FROM generate_series(1, {rows}) AS s (n)"""
-COPIED_ROWS, BATCH_ROWS, BATCHES, TURN_S = 1_000_000, 1_000, 20, 3
+COPIED_ROWS, BATCH_ROWS, BATCHES, TURN_S = 1_000_000, 1_000, 5, 2
 FORMATS = ("text", "csv", "binary")
 LEAST_INSERTS, LEAST_COPIED = 2_000, 200_000
 
