@@ -50,7 +50,7 @@ def main() -> int:
 
 def _run(name: str, settings: Settings) -> None:
     print(f"== {name}", flush=True)
-    date, began, tables = datetime.now(UTC), time.perf_counter(), []
+    date, commit, began, tables = datetime.now(UTC), report.commit(), time.perf_counter(), []
     for table in SECTIONS[name](settings):
         tables.append(table)
         print(report.text(table), flush=True)
@@ -58,7 +58,7 @@ def _run(name: str, settings: Settings) -> None:
     print(f"{name}: {took:.0f} s\n", flush=True)
     if not settings.is_quick:
         machine = report.machine(settings.memory_mib)
-        results.save(Section(name, f"{date:%Y-%m-%d %H:%M} UTC", report.commit(), machine, took, tables))
+        results.save(Section(name, f"{date:%Y-%m-%d %H:%M} UTC", commit, machine, took, tables))
 
 
 def _parse_arguments() -> tuple[list[str], Settings]:

@@ -95,7 +95,7 @@ def _copied(target: Target, table: str, how: str, data: list[bytes], rows: int) 
 
 
 def _table(found: dict[str, dict[str, list[float]]], copied: int, turns: int) -> Table:
-    rows, aims = [], []
+    rows, aims, losses = [], [], []
     for way, of in found.items():
         ours = max(of["Sparkwave"])
         theirs = max(of["PostgreSQL"]) if "PostgreSQL" in of else None
@@ -103,6 +103,8 @@ def _table(found: dict[str, dict[str, list[float]]], copied: int, turns: int) ->
         least = LEAST_COPIED if way.startswith("COPY") else LEAST_INSERTS if "16" in way else None
         if least is not None:
             aims.append(Aim(way, f">= {least:,} rows/s", digits(ours), ours >= least))
+        if theirs is not None and ours < theirs:
+            losses.append(f"{way}: {digits(ours)} rows a second, PostgreSQL {digits(theirs)}.")
     series = {name: [max(of[name]) for of in found.values()] for name in next(iter(found.values()))}
     return Table(
         "Rows a second into a table with a primary key",
@@ -112,4 +114,5 @@ def _table(found: dict[str, dict[str, list[float]]], copied: int, turns: int) ->
         rows,
         Bars("ingest", "rows/s", list(found), series),
         aims,
+        losses,
     )

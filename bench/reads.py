@@ -67,7 +67,7 @@ def _rates(targets: dict[str, Target], turns: int) -> Table:
     rows: list[tuple[str | float | None, ...]] = []
     labels: list[str] = []
     best: dict[str, list[float]] = {name: [] for name in targets}
-    aims = []
+    aims, losses = [], []
 
     def add(what: str, how: str, found: dict[str, list[float]], least: float | None) -> None:
         ratio = max(found["Sparkwave"]) / max(found["PostgreSQL"]) if "PostgreSQL" in found else None
@@ -78,6 +78,8 @@ def _rates(targets: dict[str, Target], turns: int) -> Table:
         if least is not None and ratio is not None:
             aim = f">= {digits(least)} of PostgreSQL's rate"
             aims.append(Aim(f"{what}, {how}", aim, digits(ratio), ratio >= least))
+        if ratio is not None and ratio < 1:
+            losses.append(f"{what}, {how}: {digits(ratio)} of PostgreSQL's rate.")
 
     for what, script in STATEMENTS.items() if shutil.which("pgbench") else ():
         for clients in CLIENTS:
@@ -102,6 +104,7 @@ def _rates(targets: dict[str, Target], turns: int) -> Table:
         rows,
         Bars("reads", "a second", labels, best),
         aims,
+        losses,
     )
 
 

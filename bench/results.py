@@ -45,7 +45,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class Table:
-    """One table of results. Floats are shown with three digits."""
+    """One table of results. Floats are shown with three digits. `losses` say where another system is ahead."""
 
     title: str
     note: str
@@ -53,6 +53,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     plot: Bars | Lines | None = None
     aims: Sequence[Aim] = ()
+    losses: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

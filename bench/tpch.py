@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -115,6 +116,13 @@ def _table(
                 f"{digits(geometric_mean(against))} x; ahead in {ahead} of {len(against)}", geometric_mean(against) > 1)
         )  # fmt: skip
     systems = ("Sparkwave", "plain Spark", "PostgreSQL", "DuckDB")
+    losses = []
+    for system in systems[1:]:
+        sooner = [name for name, times in found.items() if times.get(system, math.inf) < times["Sparkwave"]]
+        if sooner:
+            losses.append(
+                f"making TPC-H's views: {system} is sooner in {len(sooner)} of {len(found)} ({', '.join(sooner)})."
+            )
     series = {system: [times.get(system) for times in found.values()] for system in systems}
     return Table(
         f"TPC-H at scale factor {scale:g}: each view made once, s",
@@ -127,4 +135,5 @@ def _table(
         rows,
         Bars("tpch", "s", list(found), series),
         aims,
+        losses,
     )

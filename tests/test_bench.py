@@ -26,8 +26,9 @@ SECTION = Section(
             [["SELECT 1", 20123.4, None], ["look-up", 0.01234, 7]],
             Bars("rates", "a second", ["SELECT 1", "look-up"], {"Sparkwave": [20123.4, 0.01], "PostgreSQL": [None, 7]}),
             [Aim("look-up", ">= 1", "0.0123", False), Aim("SELECT 1", ">= 2", "20,123", True)],
+            ["SELECT 1: 0.5 of PostgreSQL's rate."],
         ),
-        Table("Lines", "", ["rows"], [], Lines("lines", "rows", "ms", {"all": [[1, 2], [10, 3]]}), []),
+        Table("Lines", "", ["rows"], [], Lines("lines", "rows", "ms", {"all": [[1, 2], [10, 3]]}), [], []),
     ],
 )
 
@@ -48,7 +49,7 @@ def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| look-up | 0.0123 | 7 |" in page
     assert "| SELECT 1 | 20,123 | - |" in page
     assert "- look-up: 0.0123, where the aim is >= 1." in page
-    assert "- SELECT 1" not in page
+    assert "- SELECT 1: 0.5 of PostgreSQL's rate." in page
     for name in ("rates", "lines"):
         assert f"plots/{name}.svg" in page
         ElementTree.parse(tmp_path / "plots" / f"{name}.svg")
