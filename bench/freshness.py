@@ -18,6 +18,8 @@ ROWS = 100_000
 # Several epochs long, so that samples fall anywhere in one.
 PAUSE_S = (0.1, 0.3)
 POLL_S = 0.001
+# The most that the samples of a case may take; it has three at least.
+CASE_S = 15
 TIMEOUT_S = 30
 P50_MS, P99_MS, SPARK_MS = 50, 300, 1200
 TABLE = "CREATE TABLE orders (id bigint PRIMARY KEY, customer int, price double precision)"
@@ -51,6 +53,7 @@ def measure(settings: Settings) -> Iterator[Table]:
         for case in _cases(settings.is_quick):
             samples = settings.samples if case.engine == "auto" else max(settings.samples // 5, 3)
             found.append((case, *_measure(writer, reader, case, samples)))
+            print(f"  {case.title}: {1000 * percentile(found[-1][2], 50):.0f} ms", flush=True)
     yield _table(found)
 
 
@@ -73,7 +76,10 @@ def _measure(
     writer.execute(f"ALTER SYSTEM SET streaming_engine = {case.engine}")
     choice = random.Random(13)
     inserts, seen = [], []
+    deadline = time.perf_counter() + CASE_S
     for sample in range(samples + 1):
+        if sample > 3 and time.perf_counter() > deadline:
+            break
         time.sleep(choice.uniform(*PAUSE_S))
         insert_s, seen_s = _sample(writer, reader, case.read)
         if sample:  # the first epoch compiles its program, and starts Spark
