@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -19,9 +20,10 @@ class PlainSpark:
         self._target = target
 
     def run(self, query: str) -> None:
-        """The whole job: open the tables, run the query (PostgreSQL's SQL), write its rows."""
+        """The whole job: open the tables that are read, run the query (PostgreSQL's SQL), write its rows."""
         for table, files in self._files.items():
-            self._session.read.parquet(*(f"file://{file}" for file in files)).createOrReplaceTempView(table)
+            if re.search(rf"\b{table}\b", query):
+                self._session.read.parquet(*(f"file://{file}" for file in files)).createOrReplaceTempView(table)
         shutil.rmtree(self._target, ignore_errors=True)
         self._session.sql(to_spark(query)).write.parquet(f"file://{self._target}")
 
