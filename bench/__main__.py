@@ -51,14 +51,16 @@ def main() -> int:
 def _run(name: str, settings: Settings) -> None:
     print(f"== {name}", flush=True)
     date, commit, began, tables = datetime.now(UTC), report.commit(), time.perf_counter(), []
-    for table in SECTIONS[name](settings):
-        tables.append(table)
-        print(report.text(table), flush=True)
-    took = time.perf_counter() - began
-    print(f"{name}: {took:.0f} s\n", flush=True)
-    if not settings.is_quick:
-        machine = report.machine(settings.memory_mib)
-        results.save(Section(name, f"{date:%Y-%m-%d %H:%M} UTC", commit, machine, took, tables))
+    try:
+        for table in SECTIONS[name](settings):
+            tables.append(table)
+            print(report.text(table), flush=True)
+    finally:
+        took = time.perf_counter() - began
+        print(f"{name}: {took:.0f} s\n", flush=True)
+        if tables and not settings.is_quick:
+            machine = report.machine(settings.memory_mib)
+            results.save(Section(name, f"{date:%Y-%m-%d %H:%M} UTC", commit, machine, took, tables))
 
 
 def _parse_arguments() -> tuple[list[str], Settings]:
@@ -66,7 +68,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=f"of: {', '.join(SECTIONS)}")
     parser.add_argument("--quick", action="store_true", help="little data, few runs; nothing is written")
     parser.add_argument("--rows", type=int, help="rows of the table of orders (default 10,000,000)")
-    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 1, and 0.2 for refresh)")
+    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 1, and 0.1 for refresh)")
     parser.add_argument("--events", type=int, help="Nexmark's events (default 500,000)")
     parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 2)")
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 30)")
@@ -77,7 +79,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
         is_quick=quick,
         rows=given.rows or (200_000 if quick else 10_000_000),
         scale=given.sf or (0.01 if quick else 1),
-        refresh_scale=given.sf or (0.01 if quick else 0.2),
+        refresh_scale=given.sf or (0.01 if quick else 0.1),
         events=given.events or (20_000 if quick else 500_000),
         runs=given.runs or (1 if quick else 2),
         samples=given.samples or (5 if quick else 30),
