@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -51,8 +52,8 @@ def _compare(connection: psycopg.Connection[Any], plain: PlainSpark, view: View,
     times = in_turn(
         runs + 1,
         {
-            **{strategy: lambda strategy=strategy: create(strategy) for strategy in view.aims},
-            "plain": lambda: plain.run(view.query),
+            **{strategy: partial(create, strategy) for strategy in view.aims},
+            "plain": partial(plain.run, view.query),
         },
     )
     found = {name: values[1:] for name, values in times.items()}

@@ -98,7 +98,7 @@ def tpch(directory: Path, scale: float, fractions: Sequence[float] = ()) -> Data
     """The newest orders are kept back for the changes. Half of one are new orders, half old ones that go."""
     tool = Path(sys.executable).with_name("tpchgen-cli")
     generated = directory / "generated"
-    command = [tool, "parquet", "--quiet", "--scale-factor", str(scale), "--output-dir", generated]
+    command = [str(tool), "parquet", "--quiet", "--scale-factor", str(scale), "--output-dir", str(generated)]
     subprocess.run(command, check=True, capture_output=True)
     with duckdb.connect() as duck:
         for table in TPCH_TABLES:

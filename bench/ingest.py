@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from bench.measuring import Settings, digits, spread
 from bench.pgbench import rate
@@ -44,13 +45,11 @@ def _ways(source: Target, copied: int) -> dict[str, Callable[[Target, str], floa
     """What is measured: functions of a server and a table that return rows a second."""
     ways: dict[str, Callable[[Target, str], float]] = {}
     for clients in (1, 16) if shutil.which("pgbench") else ():
-        ways[f"single rows, {clients} connection{'s' * (clients > 1)}"] = lambda target, table, clients=clients: rate(
-            target, SINGLE.format(table=table), "prepared", clients, TURN_S
-        )
+        ways[f"single rows, {clients} connection{'s' * (clients > 1)}"] = partial(_single_rows, clients)
     ways[f"INSERT of {BATCH_ROWS:,} rows"] = _batches
     for how in FORMATS:
         data = _generated(source, copied, how)
-        ways[f"COPY, {how}"] = lambda target, table, how=how, data=data: _copied(target, table, how, data, copied)
+        ways[f"COPY, {how}"] = partial(_copied, how, data, copied)
     return ways
 
 
@@ -61,6 +60,10 @@ def _into_new_table(target: Target, table: str, run: Callable[[Target, str], flo
             return run(target, table)
         finally:
             connection.execute(f"DROP TABLE {table}")
+
+
+def _single_rows(clients: int, target: Target, table: str) -> float:
+    return rate(target, SINGLE.format(table=table), "prepared", clients, TURN_S)
 
 
 def _batches(target: Target, table: str) -> float:
@@ -83,7 +86,7 @@ def _generated(source: Target, rows: int, how: str) -> list[bytes]:
     return [data[start : start + 2**16] for start in range(0, len(data), 2**16)]
 
 
-def _copied(target: Target, table: str, how: str, data: list[bytes], rows: int) -> float:
+def _copied(how: str, data: list[bytes], rows: int, target: Target, table: str) -> float:
     with target.connect() as connection, connection.cursor() as cursor:
         start = time.perf_counter()
         with cursor.copy(f"COPY {table} FROM STDIN (FORMAT {how})") as copy:

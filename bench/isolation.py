@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import psycopg
 
 from bench.measuring import Settings, percentile, seconds
-from bench.results import Table
+from bench.results import Cell, Table
 from bench.workload import TABLES, VIEWS, View, fill
 from examples.local_server import local_server
 
@@ -47,7 +47,7 @@ def measure(settings: Settings) -> Iterator[Table]:
             connection.execute(create)
         fill(connection, settings.rows)
         found = _all_cases(server.connect, VIEWS[:2], settings.samples / 3)
-    rows = []
+    rows: list[Sequence[Cell]] = []
     for case in found:
         times = [1000 * percentile(of, percent) for of in (case.barriers, case.queries) for percent in (50, 99)]
         rows.append((case.case, case.engine, len(case.barriers), *times, case.backfill_s))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -32,7 +32,7 @@ def seconds(run: Callable[..., object], *arguments: object) -> float:
     return time.perf_counter() - start
 
 
-def in_turn(runs: int, what: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
+def in_turn(runs: int, what: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
     """Seconds of each of so many calls of everything, one after the other, so that a busy moment meets them all."""
     found: dict[str, list[float]] = {name: [] for name in what}
     for _ in range(runs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ class Bars:
     name: str
     y_label: str
     labels: Sequence[str]
-    series: dict[str, Sequence[float | None]]
+    series: Mapping[str, Sequence[float | None]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Lines:
     name: str
     x_label: str
     y_label: str
-    series: dict[str, Sequence[tuple[float, float]]]
+    series: Mapping[str, Sequence[tuple[float, float]]]
 
 
 @dataclass(frozen=True)

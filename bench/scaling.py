@@ -118,7 +118,8 @@ def _by_views(connection: Connection, counts: tuple[int, ...]) -> Table:
         connection.execute(_FILL.format(table=table, rows=10_000))
     for view in range(AFFECTED):
         connection.execute(f"CREATE MATERIALIZED VIEW few_{view} AS {OPERATORS['aggregation'].format(table='few')}")
-    made, rows, lines = 0, [], {f"{AFFECTED} of them change": [], "all change": []}
+    made, rows = 0, []
+    lines: dict[str, list[tuple[float, float]]] = {f"{AFFECTED} of them change": [], "all change": []}
     for count in counts:
         for view in range(made, count):
             query = (

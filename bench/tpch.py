@@ -33,7 +33,7 @@ def measure(settings: Settings) -> Iterator[Table]:
         tempfile.TemporaryDirectory(prefix="bench-tpch-") as folder,
         local_server("--spark-memory-mib", str(settings.memory_mib)) as server,
         postgres() as other,
-        duckdb.connect(str(Path(folder) / "tpch.duckdb"), config={"threads": os.cpu_count()}) as duck,
+        duckdb.connect(str(Path(folder) / "tpch.duckdb"), config={"threads": os.cpu_count() or 1}) as duck,
         server.connect() as connection,
     ):
         data = datasets.tpch(Path(folder), settings.scale)
