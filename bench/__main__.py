@@ -68,7 +68,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=f"of: {', '.join(SECTIONS)}")
     parser.add_argument("--quick", action="store_true", help="little data, few runs; nothing is written")
     parser.add_argument("--rows", type=int, help="rows of the table of orders (default 10,000,000)")
-    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 1, and 0.1 for refresh)")
+    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 0.5, and 0.1 for refresh)")
     parser.add_argument("--events", type=int, help="Nexmark's events (default 500,000)")
     parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 2)")
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 30)")
@@ -78,7 +78,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     return given.only or [name for name in SECTIONS if name not in ON_REQUEST], Settings(
         is_quick=quick,
         rows=given.rows or (200_000 if quick else 10_000_000),
-        scale=given.sf or (0.01 if quick else 1),
+        scale=given.sf or (0.01 if quick else 0.5),
         refresh_scale=given.sf or (0.01 if quick else 0.1),
         events=given.events or (20_000 if quick else 500_000),
         runs=given.runs or (1 if quick else 2),
