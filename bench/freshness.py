@@ -19,7 +19,7 @@ ROWS = 100_000
 PAUSE_S = (0.1, 0.3)
 POLL_S = 0.001
 # The most that the samples of a case may take; it has three at least.
-CASE_S = 15
+CASE_S = 10
 TIMEOUT_S = 30
 P50_MS, P99_MS, SPARK_MS = 50, 300, 1200
 TABLE = "CREATE TABLE orders (id bigint PRIMARY KEY, customer int, price double precision)"
