@@ -90,7 +90,7 @@ def _measure(
             found.pipeline = pipelines.run(Path(folder) / "pipeline", data.parquet, data.queries, settings.memory_mib)
         except RuntimeError as error:
             print(error, flush=True)
-    yield _by_change(title, name, data, found, load_s)
+        yield _by_change(title, name, data, found, load_s)
 
 
 def _prepare(connection: Connection, data: Dataset) -> None:
