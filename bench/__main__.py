@@ -44,7 +44,10 @@ def main() -> int:
         return 130
     finally:
         if not settings.is_quick:
-            report.write([section for name in SECTIONS if (section := results.load(name)) is not None])
+            found = {name: results.load(name) for name in SECTIONS}
+            report.write(
+                [of for of in found.values() if of is not None], [name for name, of in found.items() if of is None]
+            )
     return 0
 
 

@@ -39,14 +39,14 @@ def commit() -> str:
     return f"{found}+" if changed else found
 
 
-def write(sections: Sequence[Section]) -> None:
-    """Write the page and its plots."""
+def write(sections: Sequence[Section], missing: Sequence[str] = ()) -> None:
+    """Write the page and its plots; it names the sections that are missing."""
     PLOTS.mkdir(exist_ok=True)
     for section in sections:
         for table in section.tables:
             if table.plot is not None:
                 (PLOTS / f"{table.plot.name}.svg").write_text(_svg(table))
-    PAGE.write_text("\n".join(_page(sections)) + "\n")
+    PAGE.write_text("\n".join(_page(sections, missing)) + "\n")
 
 
 def text(table: Table) -> str:
@@ -58,9 +58,11 @@ def text(table: Table) -> str:
     return "\n".join([table.title, *rows, *aims, ""])
 
 
-def _page(sections: Sequence[Section]) -> Iterator[str]:
+def _page(sections: Sequence[Section], missing: Sequence[str]) -> Iterator[str]:
     yield "# Results\n"
     yield "Written by `python -m bench` ([how](README.md)); each section is of the last run that measured it.\n"
+    if missing:
+        yield f"Not measured yet: {', '.join(missing)}.\n"
     for described in dict.fromkeys(section.machine for section in sections):
         yield f"Machine: {described}\n"
     aims = [(section, aim) for section in sections for table in section.tables for aim in table.aims]
