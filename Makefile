@@ -49,7 +49,7 @@ format: .venv/installed ## Reformat and fix what can be fixed
 golden: .venv/installed ## Write the golden files again, to be read as a diff
 	@$(BIN)/python -m pytest tests/test_golden.py tests/test_queries_page.py tests/test_sql_scripts.py --update-golden
 
-bench: .venv/installed ## Measure backfill against plain Spark, and freshness
+bench: .venv/installed ## Measure everything beside Spark, PostgreSQL and DuckDB, and write bench/RESULTS.md
 	@$(BIN)/python -m bench
 
 clean: ## Remove the environment and the data of `make run`

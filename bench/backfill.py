@@ -2,57 +2,103 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import psycopg
 
-from bench.plain_spark import PlainSpark
-from bench.workload import View
+from bench.latency import Latency
+from bench.latency import measure as latencies
+from bench.measuring import Settings, in_turn, percentile, seconds, spread
+from bench.plain_spark import PlainSpark, table_files
+from bench.results import Aim, Bars, Table
+from bench.sql import DEFAULT_GROUP_PORT, scalar
+from bench.workload import TABLES, VIEWS, WARM_UP, View, fill
+from examples.local_server import local_server
+
+SERVERLESS = "serverless"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Seconds of each run."""
-
-    view: View
-    strategy: str
-    backfill_s: tuple[float, ...]
-    plain_s: tuple[float, ...]
-
-    @property
-    def ratio(self) -> float:
-        """Best against best."""
-        return min(self.backfill_s) / min(self.plain_s)
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """Smallest and largest ratio of neighbouring runs."""
-        ratios = [ours / plain for ours, plain in zip(self.backfill_s, self.plain_s, strict=True)]
-        return min(ratios), max(ratios)
+def measure(settings: Settings) -> Iterator[Table]:
+    """The three views by every strategy, then what INSERTs feel of a backfill."""
+    with (
+        local_server("--spark-memory-mib", str(settings.memory_mib)) as server,
+        server.connect() as connection,
+    ):
+        for create in TABLES:
+            connection.execute(create)
+        fill_s = seconds(fill, connection, settings.rows)
+        connection.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
+        connection.execute(f"CREATE MATERIALIZED VIEW warm_up AS {WARM_UP}")
+        files = {table: table_files(server.data, table) for table in ("orders", "customers")}
+        port = int(scalar(connection, DEFAULT_GROUP_PORT))
+        with PlainSpark(port, files, server.directory / "plain") as plain:
+            found = [(view, _compare(connection, plain, view, settings.runs)) for view in VIEWS]
+        yield _comparisons(found, settings, fill_s)
+        yield _latencies(latencies(connection, VIEWS[0], settings.samples))
 
 
-def compare(
-    connection: psycopg.Connection, plain: PlainSpark, views: tuple[View, ...], runs: int
-) -> Iterator[Comparison]:
-    """Measure each view `runs` times by every strategy and plainly, in turn, after a run of each that does not count.
+def _compare(connection: psycopg.Connection[Any], plain: PlainSpark, view: View, runs: int) -> dict[str, list[float]]:
+    """Seconds of each run by strategy and plainly, after one of each that does not count. The view stays."""
 
-    The views are there afterwards.
-    """
-    for view in views:
-        seconds: dict[str, list[float]] = {strategy: [] for strategy in (*view.aims, "plain")}
-        for _ in range(runs + 1):
-            for strategy in view.aims:
-                connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS {view.name}")
-                create = f"CREATE MATERIALIZED VIEW {view.name} WITH (backfill_strategy = '{strategy}') AS {view.query}"
-                seconds[strategy].append(_seconds(connection.execute, create))
-            seconds["plain"].append(_seconds(plain.run, view.query))
-        for strategy in view.aims:
-            yield Comparison(view, strategy, tuple(seconds[strategy][1:]), tuple(seconds["plain"][1:]))
+    def create(strategy: str) -> None:
+        options = f"backfill_strategy = '{'snapshot' if strategy == SERVERLESS else strategy}'"
+        if strategy == SERVERLESS:
+            options += ", cloud.serverless_backfill_enabled = true"
+        connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS {view.name}")
+        connection.execute(f"CREATE MATERIALIZED VIEW {view.name} WITH ({options}) AS {view.query}")
+
+    times = in_turn(
+        runs + 1,
+        {
+            **{strategy: partial(create, strategy) for strategy in view.aims},
+            "plain": partial(plain.run, view.query),
+        },
+    )
+    found = {name: values[1:] for name, values in times.items()}
+    # Its Spark application is a new one each time, so there is nothing to warm up.
+    found[SERVERLESS] = [seconds(create, SERVERLESS) for _ in range(max(runs - 1, 1))]
+    rows = scalar(connection, f"SELECT count(*) FROM {view.name}")
+    assert rows == plain.rows(), f"{view.name} has {rows} rows, plain Spark's result {plain.rows()}"
+    return found
 
 
-def _seconds(run: Callable[[str], object], sql: str) -> float:
-    start = time.perf_counter()
-    run(sql)
-    return time.perf_counter() - start
+def _comparisons(found: list[tuple[View, dict[str, list[float]]]], settings: Settings, fill_s: float) -> Table:
+    rows, aims = [], []
+    for view, times in found:
+        plain_s = min(times["plain"])
+        for strategy in (*view.aims, SERVERLESS):
+            ratio = min(times[strategy]) / plain_s
+            ratios = [ours / plain for ours, plain in zip(times[strategy], times["plain"], strict=False)]
+            ends = spread(ratios)
+            rows.append((view.title, strategy, min(times[strategy]), plain_s, ratio, ends))
+            if strategy in view.aims:
+                most = view.aims[strategy]
+                aims.append(
+                    Aim(f"{view.title}, {strategy}", f"<= {most} x plain Spark", f"{ratio:.2f} x", ratio <= most)
+                )
+    strategies = dict.fromkeys(strategy for _, times in found for strategy in times)
+    series = {name: [min(times[name]) if name in times else None for _, times in found] for name in strategies}
+    return Table(
+        f"CREATE MATERIALIZED VIEW over {settings.rows:,} orders against one plain Spark job, s",
+        f"Best of {settings.runs} in turn, after one that does not count; inserted in {fill_s:.0f} s. Plain Spark "
+        "writes the same rows to Parquet in the same Spark application. Serverless starts a Spark application of its "
+        "own each time, that start included.",
+        ("view", "strategy", "backfill", "plain", "ratio", "spread"),
+        rows,
+        Bars("backfill", "s", [view.title for view, _ in found], series),
+        aims,
+    )
+
+
+def _latencies(found: list[Latency]) -> Table:
+    return Table(
+        "An INSERT of one row into the upstream of a backfill, ms",
+        f"While `{VIEWS[0].title}` is filled.",
+        ("while filled by", "samples", "p50", "p99"),
+        [
+            (of.while_, len(of.seconds), 1000 * percentile(of.seconds, 50), 1000 * percentile(of.seconds, 99))
+            for of in found
+        ],
+    )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import psycopg
 
-from bench.workload import View
+from bench.measuring import Settings, percentile, seconds
+from bench.results import Cell, Table
+from bench.workload import TABLES, VIEWS, View, fill
+from examples.local_server import local_server
 
 # A backfill that works for a while: ten groups of an order each.
 HEAVY = """SELECT customer_id, product, quantity, count(*) AS orders, sum(price) AS revenue, min(note) AS first_note,
@@ -37,13 +40,28 @@ class Isolation:
     backfill_s: float
 
 
-def percentile(ordered: tuple[float, ...], percent: float) -> float:
-    """The nearest-rank percentile."""
-    return ordered[min(int(len(ordered) * percent / 100), len(ordered) - 1)]
+def measure(settings: Settings) -> Iterator[Table]:
+    """Every case in turn, with the same views running."""
+    with local_server("--spark-memory-mib", str(settings.memory_mib)) as server, server.connect() as connection:
+        for create in TABLES:
+            connection.execute(create)
+        fill(connection, settings.rows)
+        found = _all_cases(server.connect, VIEWS[:2], settings.samples / 3)
+    rows: list[Sequence[Cell]] = []
+    for case in found:
+        times = [1000 * percentile(of, percent) for of in (case.barriers, case.queries) for percent in (50, 99)]
+        rows.append((case.case, case.engine, len(case.barriers), *times, case.backfill_s))
+    yield Table(
+        "What running views feel of a backfill, ms",
+        f"FLUSH after an INSERT, and a query of a view, over {settings.rows:,} rows with two views, while a view with "
+        "a wide GROUP BY is filled. The last column is how long that took, in s.",
+        ("backfill", "engine of the epochs", "samples", "FLUSH p50", "p99", "query p50", "p99", "backfill, s"),
+        rows,
+    )
 
 
-def measure(connect: Callable[[], psycopg.Connection], views: tuple[View, ...], rest_s: float) -> list[Isolation]:
-    """Every case in turn, with the same views running; at rest for so many seconds."""
+def _all_cases(connect: Callable[[], psycopg.Connection], views: tuple[View, ...], rest_s: float) -> list[Isolation]:
+    """Every case on both engines; at rest for so many seconds."""
     with connect() as own, connect() as other:
         own.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
         for view in views:
@@ -67,14 +85,8 @@ def _measure(own: psycopg.Connection, other: psycopg.Connection, engine: str, ca
     thread.start()
     while thread.is_alive():
         own.execute(INSERT.format(id=time.time_ns()))
-        barriers.append(_seconds(own, "FLUSH"))
-        queries.append(_seconds(own, QUERY))
+        barriers.append(seconds(own.execute, "FLUSH"))
+        queries.append(seconds(own.execute, QUERY))
     backfill_s = time.perf_counter() - start
     own.execute("DROP MATERIALIZED VIEW IF EXISTS heavy")
     return Isolation(case, engine, tuple(sorted(barriers)), tuple(sorted(queries)), backfill_s)
-
-
-def _seconds(connection: psycopg.Connection, sql: str) -> float:
-    start = time.perf_counter()
-    connection.execute(sql)
-    return time.perf_counter() - start

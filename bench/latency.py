@@ -20,10 +20,6 @@ class Latency:
     while_: str
     seconds: tuple[float, ...]
 
-    def percentile(self, percent: float) -> float:
-        """The nearest-rank percentile."""
-        return self.seconds[min(int(len(self.seconds) * percent / 100), len(self.seconds) - 1)]
-
 
 def measure(connection: psycopg.Connection, view: View, samples: int) -> list[Latency]:
     """INSERTs at rest, then while the view is filled by each of its strategies, for as long as that takes."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import psycopg
 
 CUSTOMERS = 1000
 
@@ -66,6 +69,7 @@ FROM orders GROUP BY product""",
 WARM_UP = "SELECT region, count(*) AS n FROM customers GROUP BY region"
 
 
-def insert_orders(rows: int) -> str:
-    """The statement that fills the table."""
-    return INSERTS[1].replace("%(rows)s", str(rows))
+def fill(connection: psycopg.Connection[Any], rows: int) -> None:
+    """Fill both tables."""
+    for insert in INSERTS:
+        connection.execute(insert.replace("%(rows)s", str(rows)))
