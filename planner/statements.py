@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog.model import REPLACE, Column, Conflict, Watermark
 from catalog.names import quote_if_needed
 from catalog.types import Type
+from planner.parse.constant_rows import ConstantRows
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ class Upsert:
 class Insert:
     """`columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
 
-    `alias` is what RETURNING may call the table.
+    `alias` is what RETURNING may call the table. Of many constant `rows` the source has only the first.
     """
 
     table: Name
@@ -293,6 +294,7 @@ class Insert:
     alias: str | None = None
     returning: tuple[exp.Expr, ...] = ()
     upsert: Upsert | None = None
+    rows: ConstantRows | None = None
 
 
 @dataclass(frozen=True)

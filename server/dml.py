@@ -34,7 +34,7 @@ from planner.statements import Delete, Insert, Merge, Truncate, Update
 from server.batches import bindings
 from server.columns import result_columns
 from server.conflicts import meets_stored
-from server.plan_cache import Plan
+from server.plan_cache import Plan, parse_all
 from server.result import Result, ResultColumn
 from server.session import Session
 from server.staging import (
@@ -115,7 +115,13 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     """
     target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
     columns = target_columns(target, statement.columns)
-    planned = _plan_insert(session, statement, oids)
+    constants = statement.rows
+    if constants is not None and not constants.fit(columns):
+        whole = parse_all(constants.sql)
+        assert isinstance(whole, Insert)
+        return insert(session, whole, oids, values)
+    # Plans are kept: one of all rows would take much memory.
+    planned = _plan_insert(session, replace(statement, rows=None) if constants else statement, oids)
     batch = planned.batch
     cursor = session.cursor()
     with session.running(cursor):
@@ -129,7 +135,8 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         if statement.columns and width < len(columns):
             raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
         columns = columns[:width]
-        rows = aligned(batch.sql, planned.types, tuple(column.type for column in columns))
+        query = constants.query if constants else batch.sql
+        rows = aligned(query, planned.types, tuple(column.type for column in columns))
         if isinstance(statement.source, exp.Values) and _is_plain(statement) and may_share(session, target):
             shared = cursor.execute(as_stored(session.environment, target, columns, rows), given).to_arrow_table()
             store_shared(session, target, shared)

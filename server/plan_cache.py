@@ -11,16 +11,17 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import pyarrow as pa
 
 from catalog.types import Type
 from planner.batch.pg_compat import prepare_text
 from planner.batch.query import Batch, Environment
+from planner.parse.constant_rows import constant_rows
 from planner.parse.statement import parse_statement
 from planner.parse.tokens import split_statements
-from planner.statements import Statement
+from planner.statements import Insert, Statement
 from server.result import ResultColumn
 
 MOST_PLANS = 512
@@ -118,12 +119,18 @@ class PlanCache:
 
 def split(sql: str) -> tuple[tuple[str, int], ...]:
     """The statements of a text, each with its offset. Raises Error 42601."""
+    if len(sql) > LONGEST_TEXT and constant_rows(sql) is not None:
+        return ((sql, 0),)
     return _split(sql) if len(sql) <= LONGEST_TEXT else _split.__wrapped__(sql)
 
 
 def parse(sql: str) -> Statement:
     """The statement that a text is. Nobody may change it: others get the same one. Raises Error."""
-    return _parse(sql) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql)
+    found = constant_rows(sql) if len(sql) > LONGEST_TEXT else None
+    if found is not None:
+        insert = parse_all(found[0])
+        return replace(insert, rows=found[1]) if isinstance(insert, Insert) else insert
+    return _parse(sql) if len(sql) <= LONGEST_TEXT else parse_all(sql)
 
 
 @functools.lru_cache(maxsize=MOST_PLANS)
@@ -132,6 +139,9 @@ def _split(sql: str) -> tuple[tuple[str, int], ...]:
     return tuple((sql[offset : offset + len(text)], offset) for text, offset in pieces)
 
 
-@functools.lru_cache(maxsize=MOST_PLANS)
-def _parse(sql: str) -> Statement:
+def parse_all(sql: str) -> Statement:
+    """As `parse`, but every row of an INSERT is in the tree."""
     return parse_statement(prepare_text(sql))
+
+
+_parse = functools.lru_cache(maxsize=MOST_PLANS)(parse_all)

@@ -1,0 +1,81 @@
+"""INSERTs of many rows of constants: these need no trees, which take longer to make than all else such an INSERT does.
+
+They are known by the form of their text. What is not of that form, or is wrong, is left to the parser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.model import Column
+from catalog.types import Type
+
+_NAME = r'(?:"(?:[^"]|"")++"|[a-z_][a-z0-9_$]*+)'
+_HEAD = re.compile(
+    rf"\s*+insert\s++into\s++{_NAME}(?:\.{_NAME}){{0,2}}\s*+(?:\(\s*+{_NAME}\s*+(?:,\s*+{_NAME}\s*+)*+\)\s*+)?values\s*+",
+    re.IGNORECASE,
+)
+_CONSTANT = re.compile(
+    r"'(?:[^'\0]|'')*+'(?:::(?:date|timestamp|timestamptz)\b)?|"
+    r"[+-]?(?:\d++(?:\.\d++)?+|\.\d++)(?:e[+-]?\d++)?|null\b|true\b|false\b",
+    re.IGNORECASE,
+)
+_ROW = rf"\(\s*+(?:{_CONSTANT.pattern})(?:\s*+,\s*+(?:{_CONSTANT.pattern})){{%d}}+\s*+\)"
+# Days as the engines read them too.
+_DAY = re.compile(
+    r"'\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:[+-]\d\d(?::\d\d)?|Z)?)?'"
+    r"(?:::(?:date|timestamp|timestamptz))?",
+    re.IGNORECASE,
+)
+_DAY_TYPES = ("date", "timestamp without time zone", "timestamp with time zone")
+
+
+@dataclass(frozen=True)
+class ConstantRows:
+    """The rows of such a statement: SQL that the engines read as PostgreSQL does, if `fit`. `sql` is all of it."""
+
+    sql: str
+    values: str
+    constants: tuple[str, ...]
+    width: int
+
+    @property
+    def query(self) -> str:
+        return f"VALUES {self.values}"
+
+    def fit(self, columns: Sequence[Column]) -> bool:
+        """Whether the constants are of a kind that these columns take as they are."""
+        return all(
+            _fits(column.type, self.constants[place :: self.width])
+            for place, column in enumerate(columns[: self.width])
+        )
+
+
+def constant_rows(sql: str) -> tuple[str, ConstantRows] | None:
+    """The same INSERT with only its first row, and all rows; None for any other statement."""
+    head = _HEAD.match(sql)
+    if head is None:
+        return None
+    values = sql[head.end() :].rstrip().removesuffix(";").rstrip()
+    first = re.compile(r"\([^()']*+(?:'[^']*+'[^()']*+)*+\)").match(values)
+    if first is None:
+        return None
+    width = len(_CONSTANT.findall(first[0]))
+    row = _ROW % max(width - 1, 0)
+    if re.fullmatch(rf"{row}(?:\s*+,\s*+{row})*+", values, re.IGNORECASE) is None:
+        return None
+    return head[0] + first[0], ConstantRows(sql, values, tuple(_CONSTANT.findall(values)), width)
+
+
+def _fits(type_: Type, constants: Sequence[str]) -> bool:
+    kinds = {constant[0] for constant in constants} - {"n", "N"}
+    if kinds == {"'"}:
+        if type_.is_text:
+            return all(constant[-1] == "'" for constant in constants if constant[0] == "'")
+        is_day = not type_.dimensions and type_.name in _DAY_TYPES
+        return is_day and all(_DAY.fullmatch(constant) for constant in constants if constant[0] == "'")
+    if kinds <= set("tTfF"):
+        return type_ == Type("boolean") or not kinds
+    return type_.is_numeric and kinds <= set("+-.0123456789")
