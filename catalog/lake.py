@@ -312,9 +312,9 @@ class Lake:
 
     def snapshot(self, cursor: Cursor) -> int:
         """The id of the newest committed snapshot."""
-        row = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchone()
-        assert row is not None
-        return row[0]
+        # A result that is not fetched to its end keeps its transaction open, and with it all that others change.
+        [(snapshot,)] = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchall()
+        return snapshot
 
     def pin(self, before: int | None = None) -> int:
         """The newest snapshot, or one before it, which stays until `unpin`, and all after it.
@@ -386,10 +386,10 @@ ROW_CHANGES = {
 
 def _last_commit_time(cursor: Cursor) -> int:
     """When the newest transaction of ours was committed, in microseconds since 1970; 0 without one."""
-    row = cursor.execute(
+    [(time_us,)] = cursor.execute(
         f"SELECT coalesce(max(try_cast(commit_extra_info AS BIGINT)), 0) FROM {METADATA}.ducklake_snapshot_changes"
-    ).fetchone()
-    return row[0] if row else 0
+    ).fetchall()
+    return time_us
 
 
 def _by_name(table: LakeTable) -> tuple[str, str]:

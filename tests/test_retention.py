@@ -198,6 +198,14 @@ def test_an_idle_lake_comes_to_rest(tmp_path: Path) -> None:
         assert snapshots(context)[-1] == last[-1]
 
 
+def test_no_transaction_stays_open(tmp_path: Path) -> None:
+    """One would keep all that others change in memory, and the catalog's log from being taken into its file."""
+    with opened(tmp_path / "data") as (context, client):
+        run(client, "CREATE TABLE t (k int)", "CREATE MATERIALIZED VIEW sums AS SELECT sum(k) AS k FROM t")
+        run(client, "INSERT INTO t VALUES (1)", "FLUSH", "SELECT * FROM sums", "SHOW TABLES")
+        context.lake.cursor().execute(f"CHECKPOINT {METADATA}")
+
+
 @pytest.mark.long
 def test_a_reader_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):
