@@ -33,13 +33,15 @@ from server.context import Context
 from server.dispatch import Client
 from server.variables import SYSTEM
 
-EPOCHS = int(os.environ.get("DAY_EPOCHS", "1440"))
+EPOCHS = int(os.environ.get("DAY_EPOCHS", "720"))
 EPOCH_S = float(os.environ.get("DAY_HOURS", "24")) * 3600 / EPOCHS
 LOG = os.environ.get("DAY_LOG", os.devnull)
 PACE = Pace()
 RETENTION_S = int(SYSTEM["time_travel_retention_ms"].default) / 1000
 COMPACTION_S = int(SYSTEM["compaction_interval_ms"].default) / 1000
-# What may have become of each number between the second tenth of the day and the last one: so many times as much.
+# How many times as much as in an early third of the day each number may be in the last one. What comes and goes, such
+# as rows in the catalog until they are worth a file, does so within a third.
+EARLY, LATE = slice(10, 43), slice(67, 100)
 GROWTH = {"files": 1.5, "listed_files": 1.5, "catalog_rows": 1.5, "catalog_bytes": 1.5, "memory_bytes": 1.3,
           "p50_ms": 2.0, "p99_ms": 3.0}  # fmt: skip
 
@@ -157,10 +159,10 @@ def sample(context: Context, scratch: Path, times_ms: list[float], log: TextIO) 
     return taken
 
 
-def typical(samples: Sequence[Sample]) -> dict[str, float]:
-    """The median of each number, and what half of the epochs and all but a hundredth of them took."""
+def summary(samples: Sequence[Sample]) -> dict[str, float]:
+    """The most of each number, and what half of the epochs and all but a hundredth of them took."""
     times = [ms for taken in samples for ms in taken.times_ms]
-    found = {name: statistics.median(getattr(s, name) for s in samples) for name in GROWTH if not name.endswith("ms")}
+    found = {name: max(getattr(s, name) for s in samples) for name in GROWTH if not name.endswith("ms")}
     return found | {"p50_ms": statistics.median(times), "p99_ms": statistics.quantiles(times, n=100)[-1]}
 
 
@@ -192,7 +194,7 @@ def test_a_day(tmp_path: Path) -> None:
             check(client, name, query)
     found = sparkwave("check", "--views", "--data", tmp_path / "data")
     assert found.returncode == 0, found.stdout
-    early, late = typical(samples[10:20]), typical(samples[90:])
+    early, late = summary(samples[EARLY]), summary(samples[LATE])
     print(early, late, sep="\n")
     grown = {name: (early[name], late[name]) for name, most in GROWTH.items() if late[name] > most * early[name]}
     assert not grown

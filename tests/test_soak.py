@@ -14,6 +14,7 @@ import re
 import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -48,13 +49,13 @@ MORE_MEMORY, MORE_DESCRIPTORS = 256 << 20, 20
 FAULTS = re.compile(r"Traceback|internal error|CRITICAL")
 STRATEGIES = {name: [strategy for strategy, view in FILLS if view == name] or ["auto"] for name in VIEWS}
 
-Client = Callable[[Server, random.Random, threading.Event], None]
+Client = Callable[[Server, random.Random, threading.Event, Counter[str]], None]
 
 
-# Clients. Each goes on until it is told to stop or its server is gone.
+# Clients. Each goes on until it is told to stop or its server is gone, and counts what it has done.
 
 
-def random_views(server: Server, chance: random.Random, is_over: threading.Event) -> None:
+def random_views(server: Server, chance: random.Random, is_over: threading.Event, done: Counter[str]) -> None:
     """Random tables, views and changes in a database of their own; after each epoch every view is its query."""
     with server.connect() as own:
         own.execute("DROP DATABASE IF EXISTS law")
@@ -63,6 +64,8 @@ def random_views(server: Server, chance: random.Random, is_over: threading.Event
         while not is_over.is_set():
             made: dict[str, str] = {}
             for statement in script(chance.randrange(10_000), views=3, epochs=4):
+                if is_over.is_set():
+                    return
                 own.execute(statement)
                 if statement.startswith("CREATE MATERIALIZED VIEW "):
                     name, _, query = statement.removeprefix("CREATE MATERIALIZED VIEW ").partition(" AS ")
@@ -70,15 +73,17 @@ def random_views(server: Server, chance: random.Random, is_over: threading.Event
                 for name, query in made.items() if statement == "FLUSH" else ():
                     view, computed = (as_bag(own.execute(sql).fetchall()) for sql in (f"SELECT * FROM {name}", query))
                     assert view == computed, f"{name} = {query}"
+                    done["random view checked"] += 1
 
 
-def view_maker(server: Server, chance: random.Random, is_over: threading.Event) -> None:
+def view_maker(server: Server, chance: random.Random, is_over: threading.Event, done: Counter[str]) -> None:
     """Views over the tables that others write: made in all ways, slowed down, cancelled, dropped, made again."""
     with server.connect() as own:
         while not is_over.wait(chance.uniform(0, 2)):
             name = chance.choice(list(VIEWS))
             with contextlib.suppress(psycopg.errors.ProgrammingError, psycopg.errors.QueryCanceled):
-                match chance.choice(["create", "create", "create", "limit", "cancel", "drop", "replace"]):
+                action = chance.choice(["create", "create", "create", "limit", "cancel", "drop", "replace"])
+                match action:
                     case "create":
                         serverless = ", cloud.serverless_backfill_enabled = true" if chance.random() < 0.4 else ""
                         create_in_background(own, name, chance.choice(STRATEGIES[name]), serverless)
@@ -86,21 +91,25 @@ def view_maker(server: Server, chance: random.Random, is_over: threading.Event) 
                         rate = chance.choice([0, 5000, "DEFAULT"])
                         own.execute(f"ALTER MATERIALIZED VIEW {name} SET BACKFILL_RATE_LIMIT TO {rate}")
                     case "cancel":
-                        jobs = [str(job) for job, *_ in own.execute("SHOW JOBS").fetchall()]
-                        if jobs:
-                            own.execute(f"CANCEL JOBS {chance.choice(jobs)}")
+                        jobs = own.execute("SHOW JOBS").fetchall()
+                        found = [job for job, statement, *_ in jobs if any(f" {view} " in statement for view in VIEWS)]
+                        if not found:
+                            continue
+                        own.execute(f"CANCEL JOBS {chance.choice(found)}")
                     case "drop":
                         own.execute(f"DROP MATERIALIZED VIEW {name} CASCADE")
                     case "replace":
                         own.execute(f"ALTER MATERIALIZED VIEW {name} AS {VIEWS[name]}")
+                done[action] += 1
 
 
-def visitor(server: Server, chance: random.Random, is_over: threading.Event) -> None:
+def visitor(server: Server, chance: random.Random, is_over: threading.Event, done: Counter[str]) -> None:
     """Comes, asks something, and goes: politely, in the middle of its query, or after it has cancelled that."""
     while not is_over.wait(chance.uniform(0, 0.3)):
         own = server.connect()
         with contextlib.closing(own):
-            match chance.choice(["ask", "ask", "copy", "cursor", "table", "cancel", "vanish"]):
+            action = chance.choice(["ask", "ask", "copy", "cursor", "table", "interrupt", "vanish"])
+            match action:
                 case "ask":
                     own.execute("SELECT count(*), sum(v) FROM t WHERE g = %s", (chance.randrange(20),)).fetchone()
                 case "copy":
@@ -114,7 +123,7 @@ def visitor(server: Server, chance: random.Random, is_over: threading.Event) -> 
                     name = f"short_{chance.randrange(1 << 30)}"
                     own.execute(f"CREATE TABLE {name} AS SELECT * FROM t WHERE v < 50")
                     own.execute(f"DROP TABLE {name}")
-                case "cancel":
+                case "interrupt":
                     killer = threading.Timer(chance.uniform(0, 0.5), own.cancel)
                     killer.start()
                     with contextlib.suppress(psycopg.errors.QueryCanceled):
@@ -122,9 +131,11 @@ def visitor(server: Server, chance: random.Random, is_over: threading.Event) -> 
                     killer.join()
                 case "vanish":
                     own.pgconn.send_query(b"SELECT count(*) FROM t a JOIN t b ON a.v < b.v")
+            done[action] += 1
 
 
 CLIENTS: tuple[Client, ...] = (random_views, view_maker, visitor)
+ACTIONS = ("random view checked", "create", "drop", "limit", "cancel", "replace", "ask", "table", "interrupt", "vanish")
 
 
 # What a server takes.
@@ -160,13 +171,17 @@ def check_level(life: list[Taken]) -> None:
 
 
 @contextlib.contextmanager
-def at_work(server: Server, chance: random.Random, is_over: threading.Event) -> Iterator[list[Future[None]]]:
+def at_work(server: Server, chance: random.Random, done: Counter[str]) -> Iterator[list[Future[None]]]:
     """The clients work meanwhile. What they find wrong is raised, but not that the server is gone."""
+
+    is_over = threading.Event()
 
     def run(client: Client, seed: int) -> None:
         try:
-            client(server, random.Random(seed), is_over)
-        except psycopg.OperationalError:
+            client(server, random.Random(seed), is_over, done)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is not None:
+                raise
             if server.process.poll() is None:
                 time.sleep(2)  # the connection may end before the process is gone
             assert server.process.poll() is not None, "the server has ended a connection"
@@ -181,22 +196,25 @@ def at_work(server: Server, chance: random.Random, is_over: threading.Event) -> 
         one.result()
 
 
-def live(server: Server, chance: random.Random, writers: list[Writer], until: float) -> list[Writer]:
+def live(
+    server: Server, chance: random.Random, writers: list[Writer], until: float, done: Counter[str]
+) -> list[Writer]:
     """One life: everything at once, then quiet, in which everything is right; or death in the middle."""
     since, dies = time.monotonic(), chance.random() < 0.6
     seconds = min(chance.uniform(*LIFE_SECONDS), max(until - since, LIFE_SECONDS[0]))
     life: list[Taken] = []
     writers = start_writers(server, chance.randrange(1 << 30), writers)
-    with at_work(server, chance, threading.Event()) as working:
+    with at_work(server, chance, done) as working:
         while time.monotonic() < since + seconds and not any(one.done() for one in working):
             time.sleep(WATCH_SECONDS)
             life.append(taken(server, since))
-        if dies:
+        if dies and not any(one.done() for one in working):
             server.kill()
     last = life[-1]
     print(f"{seconds:.0f} s, {last.memory >> 20} MiB, {last.descriptors} descriptors, {last.threads} threads, {dies=}")
     for writer in writers:
         writer.stop()
+        done["rows written"] += writer.acknowledged
     if not dies:
         with server.connect() as own:
             settle(own)
@@ -221,7 +239,9 @@ def settle(connection: Connection) -> None:
 @pytest.mark.timeout(MINUTES * 60 + 900)
 def test_soak(tmp_path: Path) -> None:
     chance, until = random.Random(SEED), time.monotonic() + 60 * MINUTES
-    data, servers, writers = tmp_path / "data", [], []
+    data, done = tmp_path / "data", Counter[str]()
+    servers: list[Server] = []
+    writers: list[Writer] = []
     try:
         while not servers or time.monotonic() < until:
             servers.append(Server(data, spark_start=chance.choice(["eager", "on_demand"])))
@@ -234,7 +254,7 @@ def test_soak(tmp_path: Path) -> None:
                 else:
                     check_rows(own, writers)
                 own.execute(f"ALTER SYSTEM SET backfill_engine = {chance.choice(['auto', 'spark'])}")
-            writers = live(servers[-1], chance, writers, until)
+            writers = live(servers[-1], chance, writers, until, done)
         servers.append(Server(data))
         with servers[-1].connect() as own:
             settle(own)
@@ -244,6 +264,8 @@ def test_soak(tmp_path: Path) -> None:
     finally:
         for server in servers:
             server.kill()
+    print(f"{len(servers)} servers; {dict(done)}")
+    assert min(done[name] for name in ACTIONS) > 0
     assert not FAULTS.findall(servers[-1].log())
     check_no_orphans(servers[-1])
     found = sparkwave("check", "--views", "--data", data)
