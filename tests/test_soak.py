@@ -35,7 +35,7 @@ from crashes import (
     create_tables,
     start_writers,
 )
-from servers import Server, sparkwave
+from servers import PATIENCE_SECONDS, Server, sparkwave
 from test_law import as_bag, script
 
 MINUTES = float(os.environ.get("SOAK_MINUTES", "5"))
@@ -76,12 +76,20 @@ def random_views(server: Server, chance: random.Random, is_over: threading.Event
                     done["random view checked"] += 1
 
 
+# There is no such view, or it is there already, or it is being created or not any more.
+REFUSALS = (
+    psycopg.errors.ProgrammingError,
+    psycopg.errors.ObjectNotInPrerequisiteState,
+    psycopg.errors.QueryCanceled,
+)
+
+
 def view_maker(server: Server, chance: random.Random, is_over: threading.Event, done: Counter[str]) -> None:
     """Views over the tables that others write: made in all ways, slowed down, cancelled, dropped, made again."""
     with server.connect() as own:
         while not is_over.wait(chance.uniform(0, 2)):
             name = chance.choice(list(VIEWS))
-            with contextlib.suppress(psycopg.errors.ProgrammingError, psycopg.errors.QueryCanceled):
+            with contextlib.suppress(*REFUSALS):
                 action = chance.choice(["create", "create", "create", "limit", "cancel", "drop", "replace"])
                 match action:
                     case "create":
@@ -220,7 +228,7 @@ def live(
             settle(own)
             check_rows(own, writers)
             check_views(own)
-        assert server.stop() == 0
+        assert server.stop(PATIENCE_SECONDS) == 0
     check_no_orphans(server)
     check_level(life)
     return writers
@@ -260,7 +268,7 @@ def test_soak(tmp_path: Path) -> None:
             settle(own)
             check_rows(own, writers)
             check_views(own)
-        assert servers[-1].stop() == 0
+        assert servers[-1].stop(PATIENCE_SECONDS) == 0
     finally:
         for server in servers:
             server.kill()
