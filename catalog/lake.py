@@ -26,6 +26,7 @@ from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
 from catalog.places import BucketPath, Place
 from catalog.storage import Lease, Storage, lock_directory
+from catalog.vacuum import vacuum
 from catalog.wording import in_postgres_words
 
 METADATA = "__ducklake_metadata_lake"
@@ -103,6 +104,8 @@ class Lake:
         target = literal(self.storage.target(self.read_only))
         options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
         try:
+            if self.storage.catalog is None and not self.read_only and self.storage.catalog_file.exists():
+                vacuum(connection, self.storage.catalog_file)
             connection.execute(f"ATTACH {target} AS lake ({options})")
             if not self.read_only:
                 # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
