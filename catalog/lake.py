@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -267,7 +268,7 @@ class Lake:
             raise TimeoutError
         try:
             if self._newest is None or self.read_only:
-                row = cursor.execute(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot").fetchone()
+                row = first_row(cursor.execute(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot"))
                 assert row is not None
                 self._newest = row[0]
             return self._newest
@@ -315,9 +316,9 @@ class Lake:
 
     def snapshot(self, cursor: Cursor) -> int:
         """The id of the newest committed snapshot."""
-        # A result that is not fetched to its end keeps its transaction open, and with it all that others change.
-        [(snapshot,)] = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchall()
-        return snapshot
+        row = first_row(cursor.execute("FROM ducklake_current_snapshot('lake')"))
+        assert row is not None
+        return row[0]
 
     def pin(self, before: int | None = None) -> int:
         """The newest snapshot, or one before it, which stays until `unpin`, and all after it.
@@ -364,9 +365,19 @@ class Lake:
         return any((table.schema, table.name) in changed for table in tables)
 
 
+def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
+    """The first row of what a cursor has executed; None without one.
+
+    The others are fetched too: a result that is not at its end keeps its transaction open, and with it all that others
+    change in memory, until the cursor executes something else. So cursors that live long do not `fetchone`.
+    """
+    rows = cursor.fetchall()
+    return rows[0] if rows else None
+
+
 def version_of(cursor: Cursor) -> int:
     """How many of the migrations a lake has had."""
-    row = cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
+    row = first_row(cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations"))
     return row[0] if row else 0
 
 
@@ -389,10 +400,11 @@ ROW_CHANGES = {
 
 def _last_commit_time(cursor: Cursor) -> int:
     """When the newest transaction of ours was committed, in microseconds since 1970; 0 without one."""
-    [(time_us,)] = cursor.execute(
+    cursor.execute(
         f"SELECT coalesce(max(try_cast(commit_extra_info AS BIGINT)), 0) FROM {METADATA}.ducklake_snapshot_changes"
-    ).fetchall()
-    return time_us
+    )
+    row = first_row(cursor)
+    return row[0] if row else 0
 
 
 def _by_name(table: LakeTable) -> tuple[str, str]:
@@ -410,10 +422,10 @@ class Change:
 
 def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
     """Whether none of the snapshots `after < s <= upto` is forgotten: all changes are known. Their ids follow on."""
-    row = cursor.execute(
+    cursor.execute(
         f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
-    ).fetchone()
-    return row == (upto - after,)
+    )
+    return first_row(cursor) == (upto - after,)
 
 
 def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
