@@ -33,7 +33,7 @@ from server.context import Context
 from server.dispatch import Client
 from server.variables import SYSTEM
 
-EPOCHS = int(os.environ.get("DAY_EPOCHS", "720"))
+EPOCHS = int(os.environ.get("DAY_EPOCHS", "480"))
 EPOCH_S = float(os.environ.get("DAY_HOURS", "24")) * 3600 / EPOCHS
 LOG = os.environ.get("DAY_LOG", os.devnull)
 PACE = Pace()
