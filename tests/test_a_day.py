@@ -27,6 +27,7 @@ import pytest
 from servers import sparkwave
 from test_retention import check, opened, run
 
+from catalog.compaction import INLINED_ROWS
 from executor.compaction import compact_once
 from executor.retention import Pace, Retention
 from server.context import Context
@@ -80,6 +81,10 @@ def changes(epoch: int) -> list[str]:
     return found
 
 
+# DuckLake's tables of rows, and of deletes from files, that it keeps in the catalog.
+INLINED = ("ducklake_inlined_data_", "ducklake_inlined_delete_")
+
+
 class Clock:
     """Seconds of the day, told by epochs, and the moments that they were."""
 
@@ -124,7 +129,8 @@ class Sample:
 
     files: int  # on disk
     listed_files: int  # of data and of deletes, that the catalog names
-    catalog_rows: int  # in all tables that DuckLake keeps
+    catalog_rows: int  # in all tables that DuckLake keeps, but for
+    inlined_rows: int  # those that are not worth a file yet, and deletes
     catalog_bytes: int  # as they would be without its log
     memory_bytes: int
     times_ms: list[float]  # of the statements of a client, and the barrier that takes them to the views
@@ -147,10 +153,12 @@ def sample(context: Context, scratch: Path, times_ms: list[float], log: TextIO) 
     # In a process of its own, whose memory is not counted.
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         rows, catalog_bytes = pool.submit(catalog_of, scratch).result()
+    inlined = sum(count for name, count in rows.items() if name.startswith(INLINED))
     taken = Sample(
         sum(1 for _ in context.lake.data_path.rglob("*.parquet")),
         rows["ducklake_data_file"] + rows["ducklake_delete_file"],
-        sum(rows.values()),
+        sum(rows.values()) - inlined,
+        inlined,
         catalog_bytes,
         int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"),
         times_ms,
@@ -198,3 +206,4 @@ def test_a_day(tmp_path: Path) -> None:
     print(early, late, sep="\n")
     grown = {name: (early[name], late[name]) for name, most in GROWTH.items() if late[name] > most * early[name]}
     assert not grown
+    assert max(taken.inlined_rows for taken in samples) < 3 * INLINED_ROWS
