@@ -19,7 +19,7 @@ from catalog.lake import METADATA, Cursor, Lake, metadata_has
 from catalog.names import LakeTable, literal, quote
 from catalog.row_ids import ROW_ID_COLUMN
 
-# So many rows in the catalog are worth a file, and so many files below one of these sizes are worth a larger one.
+# So many rows and deletes in the catalog are worth a file, and so many files below one of these sizes a larger one.
 INLINED_ROWS = 10_000
 TIERS = ((1 << 20, 32), (16 << 20, 16))
 # A file with so large a part of its rows deleted is written again without them.
@@ -68,7 +68,8 @@ def tables_to_compact(cursor: Cursor, data_path: str) -> list[Table]:
     found = []
     for id_, schema, name, directory in names:
         files = _files(cursor, id_, directory) if counts.get(id_) else []
-        table = _plan(LakeTable(schema, name), inlined.get(id_, 0), files)
+        held = inlined.get(id_, 0) + (_inlined_deletes(cursor, id_) if files else 0)
+        table = _plan(LakeTable(schema, name), held, files)
         if table.flush or table.drop or table.rewrite or table.merge:
             found.append(table)
     return found
@@ -144,6 +145,15 @@ def _inlined_rows(cursor: Cursor) -> dict[int, int]:
         row = cursor.execute(f"SELECT count(*) FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL").fetchone()
         counted[id_] = counted.get(id_, 0) + (row[0] if row else 0)
     return counted
+
+
+def _inlined_deletes(cursor: Cursor, table_id: int) -> int:
+    """The number of deleted rows of a table's files that the catalog lists."""
+    table = f"ducklake_inlined_delete_{table_id}"
+    if not metadata_has(cursor, table):
+        return 0
+    [(count,)] = cursor.execute(f"SELECT count(*) FROM {METADATA}.{table}").fetchall()
+    return count
 
 
 def _files(cursor: Cursor, table_id: int, directory: str) -> list[File]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -26,6 +27,7 @@ from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
 from catalog.places import BucketPath, Place
 from catalog.storage import Lease, Storage, lock_directory
+from catalog.vacuum import vacuum
 from catalog.wording import in_postgres_words
 
 METADATA = "__ducklake_metadata_lake"
@@ -103,6 +105,8 @@ class Lake:
         target = literal(self.storage.target(self.read_only))
         options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
         try:
+            if self.storage.catalog is None and not self.read_only and self.storage.catalog_file.exists():
+                vacuum(connection, self.storage.catalog_file)
             connection.execute(f"ATTACH {target} AS lake ({options})")
             if not self.read_only:
                 # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
@@ -264,7 +268,7 @@ class Lake:
             raise TimeoutError
         try:
             if self._newest is None or self.read_only:
-                row = cursor.execute(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot").fetchone()
+                row = first_row(cursor.execute(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot"))
                 assert row is not None
                 self._newest = row[0]
             return self._newest
@@ -312,7 +316,7 @@ class Lake:
 
     def snapshot(self, cursor: Cursor) -> int:
         """The id of the newest committed snapshot."""
-        row = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchone()
+        row = first_row(cursor.execute("FROM ducklake_current_snapshot('lake')"))
         assert row is not None
         return row[0]
 
@@ -361,9 +365,19 @@ class Lake:
         return any((table.schema, table.name) in changed for table in tables)
 
 
+def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
+    """The first row of what a cursor has executed; None without one.
+
+    The others are fetched too: a result that is not at its end keeps its transaction open, and with it all that others
+    change in memory, until the cursor executes something else. So cursors that live long do not `fetchone`.
+    """
+    rows = cursor.fetchall()
+    return rows[0] if rows else None
+
+
 def version_of(cursor: Cursor) -> int:
     """How many of the migrations a lake has had."""
-    row = cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations").fetchone()
+    row = first_row(cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations"))
     return row[0] if row else 0
 
 
@@ -386,9 +400,10 @@ ROW_CHANGES = {
 
 def _last_commit_time(cursor: Cursor) -> int:
     """When the newest transaction of ours was committed, in microseconds since 1970; 0 without one."""
-    row = cursor.execute(
+    cursor.execute(
         f"SELECT coalesce(max(try_cast(commit_extra_info AS BIGINT)), 0) FROM {METADATA}.ducklake_snapshot_changes"
-    ).fetchone()
+    )
+    row = first_row(cursor)
     return row[0] if row else 0
 
 
@@ -407,10 +422,10 @@ class Change:
 
 def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
     """Whether none of the snapshots `after < s <= upto` is forgotten: all changes are known. Their ids follow on."""
-    row = cursor.execute(
+    cursor.execute(
         f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
-    ).fetchone()
-    return row == (upto - after,)
+    )
+    return first_row(cursor) == (upto - after,)
 
 
 def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:

@@ -20,7 +20,7 @@ from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.function_store import load_functions
 from catalog.kinds import dump_details, load_details
-from catalog.lake import Cursor, Lake, is_kept
+from catalog.lake import Cursor, Lake, first_row, is_kept
 from catalog.model import (
     CREATED,
     CREATING,
@@ -566,7 +566,7 @@ class Store:
 
     def epoch(self, cursor: Cursor) -> Epoch:
         """What every created view has applied."""
-        row = cursor.execute(f"SELECT snapshot, time_us FROM {system_table('epoch')}").fetchone()
+        row = first_row(cursor.execute(f"SELECT snapshot, time_us FROM {system_table('epoch')}"))
         assert row is not None
         return Epoch(*row)
 

@@ -88,7 +88,7 @@ class Writer:
         self.join()
 
     def join(self) -> None:
-        self._thread.join(30)
+        self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive(), "the writer hangs"
         if self.failure is not None:
             raise self.failure
@@ -134,7 +134,7 @@ def start_writers(server: Server, seed: int, before: list[Writer] | None = None)
         Writer(server, "t", range(1, 2 * BASE_ROWS, 2), seed + 1, expected=known[1]),
         Writer(server, "u", range(2 * GROUPS), seed + 2, pause_s=0.2, expected=known[2]),
     ]
-    wait_until(lambda: all(writer.acknowledged for writer in writers), 30)
+    wait_until(lambda: all(writer.acknowledged for writer in writers), PATIENCE_SECONDS)
     return writers
 
 
@@ -260,7 +260,7 @@ def unfinished_steps(data: Path, known: Standing) -> dict[int, set[str]]:
 
 def check_no_orphans(server: Server) -> None:
     """All Spark processes of a dead server end by themselves."""
-    assert wait_until(lambda: not server.java_processes(), 10), f"java left: {server.java_processes()}"
+    assert wait_until(lambda: not server.java_processes(), 60), f"java left: {server.java_processes()}"
 
 
 def unknown_files(data: Path) -> list[str]:

@@ -66,7 +66,7 @@ class Server:
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
         """An autocommit connection."""
         given = {"host": "127.0.0.1", "port": self.port, "user": "root", "dbname": "dev", "autocommit": True}
-        return psycopg.connect(**{**given, "connect_timeout": 60, **options})
+        return psycopg.connect(**{**given, "connect_timeout": PATIENCE_SECONDS, **options})
 
     def psql_command(self, *arguments: str) -> list[str]:
         """A psql that reads no startup file and connects here."""

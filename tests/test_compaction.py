@@ -149,3 +149,19 @@ def test_inlined_rows_become_files(lake: Lake) -> None:
     assert file_count(cursor) == 0  # not worth it
     compaction.flush(cursor, TABLE)
     assert file_count(cursor) == 1
+
+
+def test_inlined_deletes_become_files(lake: Lake, eager: None) -> None:
+    """Also of a table that gets no rows into the catalog."""
+    cursor = lake.cursor()
+    cursor.execute(f"INSERT INTO {TABLE.sql} SELECT range, 0, 'x' FROM range(1000)")
+    for step in range(6):
+        cursor.execute(f"DELETE FROM {TABLE.sql} WHERE k = {step}")
+    [(table_id,)] = cursor.execute(f"SELECT table_id FROM {METADATA}.ducklake_table WHERE table_name = 't'").fetchall()
+    deletes = f"SELECT count(*) FROM {METADATA}.ducklake_inlined_delete_{table_id}"
+    assert cursor.execute(deletes).fetchall() == [(6,)]
+    before = contents(cursor)
+    compact_once(lake)
+    assert cursor.execute(deletes).fetchall() == [(0,)]
+    assert contents(cursor) == before
+    assert before.total() == 994

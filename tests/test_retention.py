@@ -198,6 +198,21 @@ def test_an_idle_lake_comes_to_rest(tmp_path: Path) -> None:
         assert snapshots(context)[-1] == last[-1]
 
 
+def test_no_transaction_stays_open(tmp_path: Path) -> None:
+    """One would keep all that others change in memory, and the catalog's log from being taken into its file."""
+    with opened(tmp_path / "data") as (context, client):
+        run(
+            client, "CREATE TABLE t (k int PRIMARY KEY, v int)", "CREATE MATERIALIZED VIEW sums AS SELECT sum(v) FROM t"
+        )
+        run(client, "INSERT INTO t VALUES (1, 1)", "FLUSH", "SELECT * FROM sums", "SHOW TABLES")
+        context.lake.cursor().execute(f"CHECKPOINT {METADATA}")
+        copied = "SELECT count(*) FROM rw_catalog.rw_serving_cache"
+        assert wait_until(lambda: bool(run(client, "SELECT * FROM t")) and run(client, copied) == [(1,)])
+        run(client, "UPDATE t SET v = 2", "SELECT * FROM t", "CREATE SUBSCRIPTION s FROM t WITH (retention = '1h')")
+        run(client, "DECLARE c SUBSCRIPTION CURSOR FOR s FULL", "FETCH c", "FETCH c")
+        context.lake.cursor().execute(f"CHECKPOINT {METADATA}")
+
+
 @pytest.mark.long
 def test_a_reader_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as (context, client):

@@ -1,0 +1,74 @@
+"""A catalog whose tables are mostly deleted rows is written anew when it is opened, and nothing else of it changes."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+
+from catalog.lake import Lake, without_lake
+from catalog.storage import Storage
+from catalog.vacuum import MOST_EMPTY_GROUPS, vacuum
+
+GROUP = 122_880
+
+
+def groups(catalog: Path) -> int:
+    with closing(duckdb.connect(str(catalog))) as connection:
+        [(count,)] = connection.execute(
+            "SELECT count(DISTINCT row_group_id) FROM pragma_storage_info('ducklake_snapshot')"
+        ).fetchall()
+    return count
+
+
+def contents(catalog: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All rows and constraints of all tables."""
+    with closing(duckdb.connect(str(catalog))) as connection:
+        names = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+        found = {name: connection.execute(f'FROM "{name}" ORDER BY ALL').fetchall() for (name,) in names}
+        constraints = "SELECT table_name, constraint_text FROM duckdb_constraints() ORDER BY ALL"
+        return found | {"constraints": connection.execute(constraints).fetchall()}
+
+
+def make_worn(catalog: Path, days: int) -> None:
+    """As many snapshots come and go as in these days, of which always the newest stay."""
+    with closing(duckdb.connect(str(catalog))) as connection:
+        newest = "(SELECT max(snapshot_id) FROM ducklake_snapshot)"
+        for _ in range(days * 2):
+            connection.execute(
+                f"INSERT INTO ducklake_snapshot SELECT snapshot_id + i, snapshot_time, schema_version, "
+                f"next_catalog_id, next_file_id FROM ducklake_snapshot, range(1, {GROUP // 2}) AS r (i) "
+                f"WHERE snapshot_id = {newest}"
+            )
+            connection.execute(f"DELETE FROM ducklake_snapshot WHERE snapshot_id < {newest} - 100")
+            connection.execute("CHECKPOINT")
+
+
+def test_a_worn_catalog_is_written_anew(tmp_path: Path) -> None:
+    storage = Storage(tmp_path / "data")
+    lake = Lake(storage)
+    lake.cursor().execute("CREATE SCHEMA lake.s; CREATE TABLE lake.s.t (k int); INSERT INTO lake.s.t VALUES (1)")
+    lake.close()
+    catalog = storage.catalog_file
+    connection = without_lake()
+    assert vacuum(connection, catalog) == []
+    make_worn(catalog, MOST_EMPTY_GROUPS + 2)
+    worn, before = groups(catalog), contents(catalog)
+    assert worn > MOST_EMPTY_GROUPS
+    assert vacuum(connection, catalog) == ["ducklake_snapshot"]
+    assert groups(catalog) == 1
+    assert contents(catalog) == before
+    assert vacuum(connection, catalog) == []
+
+
+def test_opening_a_lake_does_it(tmp_path: Path) -> None:
+    storage = Storage(tmp_path / "data")
+    Lake(storage).close()
+    make_worn(storage.catalog_file, MOST_EMPTY_GROUPS + 2)
+    lake = Lake(storage)
+    cursor = lake.cursor()
+    cursor.execute("CREATE SCHEMA lake.s; CREATE TABLE lake.s.t (k int); INSERT INTO lake.s.t VALUES (1)")
+    assert cursor.execute("FROM lake.s.t").fetchall() == [(1,)]
+    lake.close()
+    assert groups(storage.catalog_file) == 1
