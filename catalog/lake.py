@@ -564,12 +564,13 @@ def translate(error: duckdb.Error) -> Error:
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", _first_line(error))
     hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
     column = re.search(
-        r'column (?:named )?"([^"]+)" (?:was )?not found|does not have a column named "([^"]+)"', message
+        r'column (?:named )?"?(?P<name>[^"]+?)"? (?:was )?not found|does not have a column named "(?P<of>[^"]+)"|'
+        r'Column "(?P<alias>[^"]+)" referenced that exists in the SELECT clause',
+        message,
     )
     if column:
-        return Error(
-            f'column "{column[1] or column[2]}" does not exist', errors.UNDEFINED_COLUMN, hint=hint and hint[0]
-        )
+        name = next(filter(None, column.groups()))
+        return Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN, hint=hint and hint[0])
     if DISK_FULL in text:
         return disk_full(text)
     if isinstance(error, duckdb.InterruptException):

@@ -46,7 +46,7 @@ class Exchange:
     by_key: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SparkEngine:
     """One Spark session and a scratch directory that both the executors and this process can reach.
 

@@ -57,6 +57,13 @@ def failure(connection: Connection, statement: str) -> Diagnostic:
 # Statement with «the word the position points at», SQLSTATE, a part of the message.
 ERRORS = [
     # Names.
+    ("SELECT no no", "42703", 'column "no" does not exist'),
+    ("SELECT b FROM u ORDER BY nope FETCH FIRST 1 ROW WITH TIES", "42703", 'column "nope" does not exist'),
+    ("SELECT * FROM t WHERE k = $0", "42P02", "there is no parameter $0"),
+    (
+        "CREATE MATERIALIZED VIEW m AS SELECT k, row_number() OVER (PARTITION ) OVER (PARTITION BY v) AS r FROM t",
+        "42601", 'syntax error at or near "OVER"',
+    ),
     ("SELECT * FROM «nope»", "42P01", "nope"),
     ("SELECT * FROM t JOIN «nope» ON true", "42P01", "nope"),
     ("SELECT * FROM «public.nope»", "42P01", "nope"),

@@ -81,6 +81,7 @@ REFUSALS = (
     psycopg.errors.ProgrammingError,
     psycopg.errors.ObjectNotInPrerequisiteState,
     psycopg.errors.QueryCanceled,
+    psycopg.errors.ObjectInUse,  # CASCADE meets a view that replaces another
 )
 
 

@@ -15,6 +15,7 @@ from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
+from catalog import errors
 from catalog.errors import Error
 from catalog.types import (
     BIGINT,
@@ -59,6 +60,8 @@ def infer_parameters(
     of their own, under which it adds the types of their columns.
     """
     numbers = {n for node in tree.find_all(exp.Parameter) if (n := parameter_number(node)) is not None}
+    if 0 in numbers:
+        raise Error("there is no parameter $0", errors.UNDEFINED_PARAMETER)
     given = {n: type_ for n, oid in enumerate(oids, start=1) if (type_ := type_of_oid(oid)) is not None}
     found: dict[int, Type] = {}
     # PostgreSQL reads an UPDATE's condition before its assignments, and the rows of an INSERT for their columns.

@@ -97,7 +97,8 @@ def _over_fields(call: exp.Expr, field: Callable[[exp.Expr], str]) -> exp.Expr:
             condition = inner.expression
             condition.set("this", column(field(condition.this)))
         inner = inner.this
-    assert is_aggregate(inner) or isinstance(inner, exp.Func)
+    if not (is_aggregate(inner) or isinstance(inner, exp.Func)):
+        raise Error('syntax error at or near "OVER"', errors.SYNTAX_ERROR)
     for value in list(inner.args.values()):
         for argument in value if isinstance(value, list) else [value]:
             if isinstance(argument, exp.Expr) and argument.find(exp.Column, exp.AggFunc) is not None:
