@@ -84,8 +84,10 @@ class GroupCommit:
             queue = self._queues[table]
             if queue.waiting:
                 queue.waiting.pop(0).woken.set()
-            else:
+            elif queue.last > 1:
                 queue.is_led = False
+            else:
+                del self._queues[table]
 
     def _lead(self, own: _Insert, store: Store) -> None:
         group = self._group(own)
