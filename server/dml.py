@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
@@ -137,7 +135,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         columns = columns[:width]
         query = constants.query if constants else batch.sql
         rows = aligned(query, planned.types, tuple(column.type for column in columns))
-        if isinstance(statement.source, exp.Values) and _is_plain(statement) and may_share(session, target):
+        if statement.is_plain and may_share(session, target):
             shared = cursor.execute(as_stored(session.environment, target, columns, rows), given).to_arrow_table()
             store_shared(session, target, shared)
             return Result(f"INSERT 0 {shared.num_rows}")
@@ -154,10 +152,6 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
             names_returned = _keep_returned(session, cursor, statement, target, batch, values)
             count = store_staged(session, cursor, target)
         return _result(session, cursor, f"INSERT 0 {count}", names_returned)
-
-
-def _is_plain(statement: Insert) -> bool:
-    return statement.upsert is None and not statement.returning
 
 
 def change(
