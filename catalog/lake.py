@@ -538,6 +538,7 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"Ambiguous reference|ambiguous", errors.AMBIGUOUS_COLUMN),
     (r"must appear in the GROUP BY|GROUP BY clause", errors.GROUPING_ERROR),
     (r"Type with name .* does not exist", errors.UNDEFINED_OBJECT),
+    (r"Parquet files do not support negative intervals", errors.FEATURE_NOT_SUPPORTED),
     (r"NOT.NULL constraint", errors.NOT_NULL_VIOLATION),
     (r"Could not convert string", errors.INVALID_TEXT_REPRESENTATION),
     (
