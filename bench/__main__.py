@@ -32,14 +32,16 @@ ON_REQUEST = ("isolation",)
 
 
 def main() -> int:
-    """Measure, print and write. Returns the exit code."""
+    """Measure, print and write; a section that fails stops no other. Returns the exit code."""
     names, settings = _parse_arguments()
+    code = 0
     try:
         for name in names:
-            _run(name, settings)
-    except (ServerError, psycopg.Error, TimeoutError) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
+            try:
+                _run(name, settings)
+            except (ServerError, psycopg.Error, TimeoutError) as error:
+                print(f"bench: {name}: {error}", file=sys.stderr)
+                code = 1
     except KeyboardInterrupt:
         return 130
     finally:
@@ -48,7 +50,7 @@ def main() -> int:
             report.write(
                 [of for of in found.values() if of is not None], [name for name, of in found.items() if of is None]
             )
-    return 0
+    return code
 
 
 def _run(name: str, settings: Settings) -> None:

@@ -17,6 +17,7 @@ from bench.scale.plot import svg as lines
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "RESULTS.md"
 PLOTS = FOLDER / "plots"
+CHANGES = FOLDER / "changes.md"  # what was made of what earlier runs had found
 _PACKAGES = (("Spark", "pyspark"), ("DuckDB", "duckdb"))
 
 
@@ -87,6 +88,7 @@ def _page(sections: Sequence[Section], missing: Sequence[str]) -> Iterator[str]:
             yield from _rows(table.columns, table.rows)
             if table.plot is not None:
                 yield f"![{table.title}](plots/{table.plot.name}.svg)\n"
+    yield CHANGES.read_text().rstrip()
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
