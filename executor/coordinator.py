@@ -120,7 +120,7 @@ class Coordinator:
 
         Raises Error 57014 when cancelled, 55000 when the views do not get there in time.
         """
-        target = self._lake.snapshot(self._lake.cursor())
+        target = self._lake.newest(self._lake.cursor())
         deadline = time.monotonic() + timeout_s
         sinks = sum(relation.target is not None for relation in self._store.catalog.relations)
         for _ in range(sinks + 1):  # no chain of sinks is longer
@@ -268,7 +268,7 @@ class Coordinator:
     def _advance_all(self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement]) -> bool:
         cursor = self._cursor
         # The clock may be set back; an epoch's time never is.
-        epoch = Epoch(self._lake.snapshot(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
+        epoch = Epoch(self._lake.newest(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
         note(epoch=epoch.snapshot)
         advances: dict[int, Advance] = {}
         pending: dict[int, str] = {}  # the changes of relations that this epoch has computed
@@ -386,7 +386,7 @@ class Coordinator:
         for job_id, advance in advances.items():
             VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
         if shared:  # which views may read
-            self._delivered = self._lake.snapshot(cursor)
+            self._delivered = self._lake.newest(cursor)
             self._wake.set()
         self._epoch = epoch
         if handovers:
