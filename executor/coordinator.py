@@ -165,7 +165,7 @@ class Coordinator:
             handover.done.set()
 
     def store_epoch(self, before: int) -> None:
-        """Write the epoch down if the stored one is before a snapshot: barriers without changes store none."""
+        """Keep one epoch, written down if the stored one is before a snapshot: barriers without changes store none."""
         if not self.barrier_lock.acquire(timeout=1):
             return  # a barrier takes long; it stores its epoch itself
         try:
@@ -174,6 +174,7 @@ class Coordinator:
                 # What is stored is a snapshot too, which must not make the next time necessary.
                 if stored < min(before - 1, self._epoch.snapshot):
                     self._store.set_epoch(cursor, self._epoch)
+                self._store.forget_epochs(cursor)
         finally:
             self.barrier_lock.release()
 
