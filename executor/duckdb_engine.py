@@ -16,7 +16,6 @@ from executor.advance import (
     Fill,
     View,
     applications,
-    computed,
     filled,
     program,
     set_times,
@@ -42,13 +41,20 @@ class DuckDBEngine:
         for name, query in steps:
             _make(cursor, left if name == VIEW_CHANGES else name, _within(query, bound))
         *states, own = applications(view, changes)
-        for target, (removed, added) in zip(states, outputs, strict=False):
-            _make(cursor, target.removed, _within(removed, bound))
-            _make(cursor, target.added.rows, _within(added, bound))
+        counts = [
+            (
+                _make(cursor, item.removed, _within(removed, bound)),
+                _make(cursor, item.added.rows, _within(added, bound)),
+            )
+            for item, (removed, added) in zip(states, outputs, strict=False)
+        ]
         # What becomes of the view itself is in its changes already.
         removed, added = (f"({_within(query, bound)})" for query in outputs[-1])
         own = replace(own, removed=removed, added=replace(own.added, rows=added))
-        return computed(cursor, view, (*states, own), left)
+        signs = f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {left}"
+        row = cursor.execute(signs).fetchone()
+        assert row is not None
+        return Advance(view, (*states, own), left, (*counts, row))
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
@@ -96,5 +102,8 @@ def _within(query: str, bound: Mapping[str, str]) -> str:
     return f"WITH {', '.join(read)} FROM ({query})" if read else query
 
 
-def _make(cursor: Cursor, name: str, query: str) -> None:
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
+def _make(cursor: Cursor, name: str, query: str) -> int:
+    """Leave the rows of a query in the cursor. Returns how many there are."""
+    row = cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchone()
+    assert row is not None
+    return row[0]
