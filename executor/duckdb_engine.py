@@ -46,7 +46,7 @@ class DuckDBEngine:
                 _make(cursor, item.removed, _within(removed, bound)),
                 _make(cursor, item.added.rows, _within(added, bound)),
             )
-            for item, (removed, added) in zip(states, outputs, strict=False)
+            for item, (removed, added) in zip(states, outputs[:-1], strict=True)
         ]
         # What becomes of the view itself is in its changes already.
         removed, added = (f"({_within(query, bound)})" for query in outputs[-1])
