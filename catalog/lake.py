@@ -62,6 +62,7 @@ class Lake:
         self._commit_lock = threading.RLock()
         self._end_lock = threading.Lock()  # held while a COMMIT runs
         self._newest: int | None = None
+        self._table_names: dict[int, tuple[str, str]] = {}  # a table keeps its schema and name for life
         self._table_locks: dict[LakeTable, threading.Lock] = {}
         self._writing: dict[LakeTable, float] = {}
         self.pinned: list[int] = []  # snapshots that clients go on reading
@@ -342,14 +343,14 @@ class Lake:
         for change in changes_made(cursor, after, upto):
             if change.kind in ROW_CHANGES:
                 kinds[change.table_id] = kinds.get(change.table_id, False) or ROW_CHANGES[change.kind]
-        if not kinds:
-            return {}
-        names = cursor.execute(
-            f"SELECT t.table_id, s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
-            f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-            f"WHERE t.table_id IN ({', '.join(map(str, kinds))})"
-        ).fetchall()
-        return {(schema, table): kinds[table_id] for table_id, schema, table in names}
+        if unknown := kinds.keys() - self._table_names.keys():
+            names = cursor.execute(
+                f"SELECT t.table_id, s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
+                f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+                f"WHERE t.table_id IN ({', '.join(map(str, unknown))})"
+            ).fetchall()
+            self._table_names |= {table_id: (schema, table) for table_id, schema, table in names}
+        return {self._table_names[id_]: has_deletes for id_, has_deletes in kinds.items() if id_ in self._table_names}
 
     def has_changed(self, cursor: Cursor, tables: Iterable[LakeTable], after: int, upto: int | None = None) -> bool:
         """Whether rows of any of these tables have changed in snapshots `after < s <= upto`, None being the newest.

@@ -565,13 +565,19 @@ class Store:
         return [Slice(*row) for row in rows], set(done)
 
     def epoch(self, cursor: Cursor) -> Epoch:
-        """What every created view has applied."""
-        row = first_row(cursor.execute(f"SELECT snapshot, time_us FROM {system_table('epoch')}"))
+        """What every created view has applied: neither number ever falls."""
+        row = first_row(cursor.execute(f"SELECT max(snapshot), max(time_us) FROM {system_table('epoch')}"))
         assert row is not None
         return Epoch(*row)
 
     def set_epoch(self, cursor: Cursor, epoch: Epoch) -> None:
-        cursor.execute(f"UPDATE {system_table('epoch')} SET snapshot = ?, time_us = ?", [epoch.snapshot, epoch.time_us])
+        """Store one more: to delete what is there costs a checkpoint as much as a view does."""
+        cursor.execute(f"INSERT INTO {system_table('epoch')} VALUES (?, ?)", [epoch.snapshot, epoch.time_us])
+
+    def forget_epochs(self, cursor: Cursor) -> None:
+        """Delete the epochs before the newest."""
+        table, newest = system_table("epoch"), self.epoch(cursor)
+        cursor.execute(f"DELETE FROM {table} WHERE snapshot < ? OR time_us < ?", [newest.snapshot, newest.time_us])
 
     def set_parameter(self, cursor: Cursor, name: str, value: str | None) -> None:
         """Store a system parameter or a default of a session variable; None removes it."""

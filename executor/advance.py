@@ -66,7 +66,7 @@ MIN_FILE_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Addition:
-    """Rows to add to a stored table: a temporary relation of the cursor, and the Parquet files it reads, if any.
+    """Rows to add to a stored table, of a temporary relation or subquery of the cursor; and the files it reads, if any.
 
     The files are in a directory below the lake's data path. Many rows become files of the lake, few are inserted.
     """
@@ -93,7 +93,7 @@ class Addition:
 
 @dataclass(frozen=True)
 class Application:
-    """What to do to a stored table: the temporary relation with the keys to remove, and the rows to add."""
+    """What to do to a stored table: the relation or subquery with the keys to remove, and the rows to add."""
 
     key: tuple[str, ...]
     present: frozenset[str]  # columns of the key that are never NULL
@@ -249,7 +249,7 @@ def bind_changes(
 ) -> Changes:
     """Fill `<input>_changes` for every input that may have changed."""
     changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
-    total = retracted = 0
+    total, losing = 0, []
     for scan in view.plan.scans:
         if scan.input in view.plan.looked_up:
             continue
@@ -257,14 +257,14 @@ def bind_changes(
         query = rows_changed(scan, version, feeds.feed(version.relation, version.old, version.new))
         if query is None:
             continue
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {scan.input}_changes AS {query}")
-        counts = f"SELECT count(*), count(*) FILTER (_weight < 0) FROM {scan.input}_changes"
-        row = cursor.execute(counts).fetchone()
+        row = cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {scan.input}_changes AS {query}").fetchone()
         if row and row[0]:
             changed.add(scan.input)
             total += row[0]
-            retracted += row[1]
-    return Changes(frozenset(changed), total, retracted > 0, times)
+            if version.pending is not None or feeds.has_deletes(version.relation, version.old, version.new):
+                losing.append(f"EXISTS (FROM {scan.input}_changes WHERE _weight < 0)")
+    retracts = bool(losing) and cursor.execute(f"SELECT {' OR '.join(losing)}").fetchone() == (True,)
+    return Changes(frozenset(changed), total, retracts, times)
 
 
 def set_times(cursor: Cursor, times: tuple[int, int]) -> None:

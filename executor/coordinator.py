@@ -120,7 +120,7 @@ class Coordinator:
 
         Raises Error 57014 when cancelled, 55000 when the views do not get there in time.
         """
-        target = self._lake.snapshot(self._lake.cursor())
+        target = self._lake.newest(self._lake.cursor())
         deadline = time.monotonic() + timeout_s
         sinks = sum(relation.target is not None for relation in self._store.catalog.relations)
         for _ in range(sinks + 1):  # no chain of sinks is longer
@@ -165,7 +165,7 @@ class Coordinator:
             handover.done.set()
 
     def store_epoch(self, before: int) -> None:
-        """Write the epoch down if the stored one is before a snapshot: barriers without changes store none."""
+        """Keep one epoch, written down if the stored one is before a snapshot: barriers without changes store none."""
         if not self.barrier_lock.acquire(timeout=1):
             return  # a barrier takes long; it stores its epoch itself
         try:
@@ -174,6 +174,7 @@ class Coordinator:
                 # What is stored is a snapshot too, which must not make the next time necessary.
                 if stored < min(before - 1, self._epoch.snapshot):
                     self._store.set_epoch(cursor, self._epoch)
+                self._store.forget_epochs(cursor)
         finally:
             self.barrier_lock.release()
 
@@ -268,7 +269,7 @@ class Coordinator:
     def _advance_all(self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement]) -> bool:
         cursor = self._cursor
         # The clock may be set back; an epoch's time never is.
-        epoch = Epoch(self._lake.snapshot(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
+        epoch = Epoch(self._lake.newest(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
         note(epoch=epoch.snapshot)
         advances: dict[int, Advance] = {}
         pending: dict[int, str] = {}  # the changes of relations that this epoch has computed
@@ -386,7 +387,7 @@ class Coordinator:
         for job_id, advance in advances.items():
             VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
         if shared:  # which views may read
-            self._delivered = self._lake.snapshot(cursor)
+            self._delivered = self._lake.newest(cursor)
             self._wake.set()
         self._epoch = epoch
         if handovers:

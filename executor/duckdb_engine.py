@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from catalog.lake import Cursor
@@ -15,13 +16,13 @@ from executor.advance import (
     Fill,
     View,
     applications,
-    computed,
     filled,
     program,
     set_times,
 )
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
 from planner.backfill import FillQuery
+from planner.delta.compiler import VIEW_CHANGES
 from planner.functions.emit import DUCKDB, to_sql
 from planner.stream import StreamPlan
 
@@ -32,29 +33,28 @@ class DuckDBEngine:
     name: EngineName = "duckdb"
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        steps, outputs, read = _sql(view.plan, changes.inputs, changes.retracts)
-        for scan in view.plan.scans:
-            for version, rows in (("old", rows_old), ("new", rows_new)):
-                name = f"{scan.input}_{version}"
-                if name in read:
-                    cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows(scan, versions[scan.input])}")
-            if versions[scan.input].added_rows != NONE:
-                added = rows_added(scan, versions[scan.input])
-                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_changes AS {added}")
-        for state in view.plan.states:
-            table = view.state_table(state)
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {table.sql}")
+        steps, outputs = _sql(view.plan, changes.inputs, changes.retracts)
+        left = f"j{view.relation.id}_changes"
+        bound = _bound(view, versions) | {VIEW_CHANGES: f"FROM {left}"}
         if view.plan.reads_now:
             set_times(cursor, changes.times)
         for name, query in steps:
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
-        targets = applications(view, changes)
-        for target, (removed, added) in zip(targets, outputs, strict=True):
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.removed} AS {removed}")
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {target.added.rows} AS {added}")
-        left = f"j{view.relation.id}_changes"
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {left} AS FROM view_changes")
-        return computed(cursor, view, targets, left)
+            _make(cursor, left if name == VIEW_CHANGES else name, _within(query, bound))
+        *states, own = applications(view, changes)
+        counts = [
+            (
+                _make(cursor, item.removed, _within(removed, bound)),
+                _make(cursor, item.added.rows, _within(added, bound)),
+            )
+            for item, (removed, added) in zip(states, outputs[:-1], strict=True)
+        ]
+        # What becomes of the view itself is in its changes already.
+        removed, added = (f"({_within(query, bound)})" for query in outputs[-1])
+        own = replace(own, removed=removed, added=replace(own.added, rows=added))
+        signs = f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {left}"
+        row = cursor.execute(signs).fetchone()
+        assert row is not None
+        return Advance(view, (*states, own), left, (*counts, row))
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
@@ -68,7 +68,7 @@ class DuckDBEngine:
         additions = []
         for number, item in enumerate(queries):
             name = f"fill_{number}"
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {to_sql(item.query, DUCKDB)}")
+            _make(cursor, name, to_sql(item.query, DUCKDB))
             if item.target:
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.target}_state AS FROM {name}")
             additions.append(Addition(view.table_of(item.target), name, item.columns))
@@ -78,11 +78,32 @@ class DuckDBEngine:
 @lru_cache(maxsize=1024)
 def _sql(
     plan: StreamPlan, changed: frozenset[str], retracts: bool
-) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...], frozenset[str]]:
-    """The SQL of the steps and of what they apply, and the versions of inputs that the steps read."""
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """The SQL of the steps and of what they apply."""
     compiled = program(plan, changed, retracts)
     steps = tuple((step.name, to_sql(step.query, DUCKDB)) for step in compiled.steps)
-    outputs = tuple((to_sql(a.removed, DUCKDB), to_sql(a.added, DUCKDB)) for a in compiled.applies)
-    versions = (f"{scan.input}_{version}" for scan in plan.scans for version in ("old", "new"))
-    read = frozenset(name for name in versions if any(f'"{name}"' in query for _, query in steps))
-    return steps, outputs, read
+    return steps, tuple((to_sql(a.removed, DUCKDB), to_sql(a.added, DUCKDB)) for a in compiled.applies)
+
+
+def _bound(view: View, versions: Mapping[str, Version]) -> dict[str, str]:
+    """The SQL of what steps read besides each other and the changes that are tables of the cursor."""
+    bound = {f"{state.name}_state": f"FROM {view.state_table(state).sql}" for state in view.plan.states}
+    for scan in view.plan.scans:
+        version = versions[scan.input]
+        bound |= {f"{scan.input}_old": rows_old(scan, version), f"{scan.input}_new": rows_new(scan, version)}
+        if version.added_rows != NONE:
+            bound[f"{scan.input}_changes"] = rows_added(scan, version)
+    return bound
+
+
+def _within(query: str, bound: Mapping[str, str]) -> str:
+    """The query with what it reads in front of it: a view of the lake would be one more statement that looks there."""
+    read = [f"{name} AS NOT MATERIALIZED ({rows})" for name, rows in bound.items() if f'"{name}"' in query]
+    return f"WITH {', '.join(read)} FROM ({query})" if read else query
+
+
+def _make(cursor: Cursor, name: str, query: str) -> int:
+    """Leave the rows of a query in the cursor. Returns how many there are."""
+    row = cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchone()
+    assert row is not None
+    return row[0]

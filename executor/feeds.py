@@ -19,6 +19,10 @@ class Feeds:
         """Whether a relation changed in snapshots `old < s <= new`."""
         return self._key(relation) in self._changes(old, new)
 
+    def has_deletes(self, relation: Relation, old: int, new: int) -> bool:
+        """Whether any of the changes takes a row away."""
+        return self._changes(old, new).get(self._key(relation), False)
+
     def feed(self, relation: Relation, old: int, new: int) -> str | None:
         """The name of the temporary table with a relation's changes; None when it did not change."""
         has_deletes = self._changes(old, new).get(self._key(relation))

@@ -179,6 +179,7 @@ class SparkEngine:
         """As `executor.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
         compiled = program(view.plan, changes.inputs, changes.retracts)
         steps = [(step.name, to_sql(step.query, SPARK)) for step in compiled.steps]
+        lookups = {step.name for step in compiled.steps if step.is_lookup}
         for scan in view.plan.scans:
             self._bind_versions(cursor, scan, versions[scan.input], steps)
             if scan.input in changes.inputs:
@@ -188,6 +189,9 @@ class SparkEngine:
         if view.plan.reads_now:
             self.set_times(changes.times)
         for name, query in steps:
+            if name in lookups:
+                self._bind(name, self._query(query))
+                continue
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
             directory = self._new_directory()
             with self._freeing(directory):

@@ -26,11 +26,11 @@ from sqlglot import exp
 
 from planner.bind import data_type
 from planner.delta import sql
-from planner.delta.full import Keys, Rows, restricted
+from planner.delta.full import Keys, Rows
 from planner.delta.merge import merge_first_rows, merge_groups
 from planner.delta.now import NOW, at_time, flips, reads_now
 from planner.delta.program import Apply, DeltaProgram, Step
-from planner.delta.state import alive, state_rows
+from planner.delta.state import alive
 from planner.nodes import (
     ANTI,
     DYNAMIC,
@@ -94,8 +94,8 @@ class Compiler:
     steps: list[Step] = field(default_factory=list)
     applies: list[Apply] = field(default_factory=list)
 
-    def add(self, name: str, query: exp.Select) -> str:
-        self.steps.append(Step(name, query))
+    def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
+        self.steps.append(Step(name, query, is_lookup))
         return name
 
     def _fresh(self, stem: str) -> str:
@@ -228,8 +228,7 @@ class Compiler:
     def _aggregate(self, node: Aggregate, below: exp.Select) -> exp.Select:
         state = self.plan.state_of(node)
         merge_groups(self, node, state, below, self._may_retract(node.input))
-        touched = Keys.of(f"{state.name}_touched", node, node.keys)
-        removed = Rows(self.plan, "old").of(node, touched)
+        removed = exp.select("*").from_(f"{state.name}_stored")
         added = alive(node, f"{state.name}_merged")
         return _replaced(removed, added, node.fields)
 
@@ -237,9 +236,9 @@ class Compiler:
         state = self.plan.state_of(node)
         merge_first_rows(self, node, state, below, self._may_retract(node.input))
         assert node.limit is not None
-        touched = Keys.of(f"{state.name}_touched", node, node.partition)
-        removed = restricted(state_rows(state), node.fields, touched)
-        added = sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
+        removed, added = (
+            sql.over(exp.select("*").from_(f"{state.name}_{which}"), node.fields) for which in ("stored", "merged")
+        )
         if node.offset:
             last = node.offset + node.limit
             removed, added = (sql.top_n(node, rows, node.offset, last) for rows in (removed, added))

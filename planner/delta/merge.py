@@ -1,4 +1,4 @@
-"""Operators with state: what their stored groups become, as steps `<state>_touched` and `<state>_merged`."""
+"""Operators with state: what their stored groups become, as steps `<state>_touched`, `_stored` and `_merged`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
     compiler.add(delta, query.group_by(*map(column, node.keys)) if node.keys else query)
     keys = sql.key_items(node.keys)
     compiler.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
+    _look_up(compiler, node, state, node.keys)
     again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
     if again:
         _recompute(compiler, node, state, again)
@@ -39,6 +40,12 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         merged = alive(node, f"{state.name}_merged")
         compiler.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
+
+
+def _look_up(compiler: Compiler, node: Aggregate | TopN, state: State, keys: tuple[str, ...]) -> None:
+    """The stored rows of the groups that changes touch."""
+    touched = Keys.of(f"{state.name}_touched", node, keys)
+    compiler.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched), is_lookup=True)
 
 
 def _recompute(compiler: Compiler, node: Aggregate, state: State, calls: list[Call]) -> None:
@@ -74,7 +81,8 @@ def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
     for call in node.calls:
         query = query.select(exp.alias_(_merge_call(call, call.name in again), call.name, quoted=True))
     query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
-    query = query.join(state_rows(state).subquery("s"), on=_same_group(node, "s", "d"), join_type="left")
+    stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
+    query = query.join(stored, on=_same_group(node, "s", "d"), join_type="left")
     if again:
         recomputed = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
         query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left")
@@ -123,8 +131,8 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
     keys = sql.key_items(names) or [exp.alias_(exp.Literal.number(1), "k0")]
     compiler.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
     present = never_null(node)
-    touched = Keys.of(f"{state.name}_touched", node, names)
-    stored = restricted(state_rows(state), fields, touched)
+    _look_up(compiler, node, state, names)
+    stored = exp.select(*(column(f.name) for f in fields)).from_(f"{state.name}_stored")
     arriving = exp.select(*(column(f.name) for f in fields)).from_(changes)
     arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
     candidates = sql.union([stored, arriving])

@@ -9,10 +9,14 @@ from sqlglot import exp
 
 @dataclass(frozen=True)
 class Step:
-    """`CREATE TEMPORARY relation name AS query`."""
+    """`CREATE TEMPORARY relation name AS query`.
+
+    A lookup is a few stored rows that later steps read: worth a relation where a look at the stored ones is dear.
+    """
 
     name: str
     query: exp.Select
+    is_lookup: bool = False
 
 
 @dataclass(frozen=True)
