@@ -12,8 +12,6 @@ import grpc
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
-from pyspark.sql.connect.plan import SQL, SubqueryAlias
 
 from catalog import errors
 from catalog.errors import Error
@@ -301,8 +299,11 @@ class SparkEngine:
 
     def _query(self, query: str) -> DataFrame:
         """The rows of a query, which Spark reads when it is to compute them: `session.sql` is a call before that."""
+        from pyspark.sql.connect import dataframe  # not at the server's start: it takes long
+        from pyspark.sql.connect.plan import SQL, SubqueryAlias
+
         aliases = [SubqueryAlias(frame._plan, name) for name, frame in self.inputs.items() if name in query]
-        return ConnectDataFrame(SQL(query, views=aliases), self.session)
+        return dataframe.DataFrame(SQL(query, views=aliases), self.session)
 
     def interrupt(self) -> None:
         """Stop what the session is running; the call in progress fails."""

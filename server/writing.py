@@ -57,10 +57,10 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
 
 
 def may_share(session: Session, target: Relation) -> bool:
-    """Whether `store_shared` takes rows of a table: what it fills up is computed by the settings of the session, and
-    Arrow has no room for every interval."""
+    """Whether `store_shared` takes rows of a table: what it fills up is computed by the settings of the session, each
+    row may raise its watermark for the next, and Arrow has no room for every interval."""
     is_plain = all(column.generated is None and column.type.name != "interval" for column in target.visible)
-    return is_plain and session.block is None and not target.fills_up
+    return is_plain and session.block is None and not target.fills_up and target.watermark is None
 
 
 def store_shared(session: Session, target: Relation, rows: pa.Table) -> None:
