@@ -27,6 +27,10 @@ class RowIds:
         """Whether any row id `start <= id < stop` may be in the set."""
         return any(first < stop and (last is None or last > start) for first, last in self.ranges)
 
+    def covers(self, start: int, stop: int) -> bool:
+        """Whether all row ids `start <= id < stop` are in the set."""
+        return any(first <= start and (last is None or stop <= last) for first, last in self.ranges)
+
     def minus(self, other: RowIds) -> RowIds:
         """The ids of this set that are not in the other."""
         left: list[tuple[int, int | None]] = []

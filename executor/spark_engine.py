@@ -107,6 +107,8 @@ class SparkEngine:
 
     def _read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> DataFrame:
         table = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
+        if table.inlined is None and all(_is_covered(file, rows) for file in table.files):
+            rows = ALL  # which need not be looked at one by one
         needs_row_id = rows != ALL or (scan.relation.is_table and ROW_ID in scan.columns)
         columns = list(scan.columns)
         if needs_row_id and ROW_ID not in columns:
@@ -357,6 +359,11 @@ def _named(frame: DataFrame, relation: Relation, columns: Sequence[str]) -> Data
 def _overlaps(file: DataFile, rows: RowIds) -> bool:
     start = file.row_id_start
     return start is None or rows.overlaps(start, start + file.row_count)
+
+
+def _is_covered(file: DataFile, rows: RowIds) -> bool:
+    start = file.row_id_start
+    return start is not None and not file.has_row_ids and rows.covers(start, start + file.row_count)
 
 
 def spark_error(error: BaseException) -> Error:
