@@ -296,11 +296,6 @@ class Insert:
     upsert: Upsert | None = None
     rows: ConstantRows | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it adds the rows that are written in it, and nothing more."""
-        return isinstance(self.source, exp.Values) and self.upsert is None and not self.returning
-
 
 @dataclass(frozen=True)
 class Update:

@@ -36,7 +36,6 @@ from server.plan_cache import Plan, parse_all
 from server.result import Result, ResultColumn
 from server.session import Session
 from server.staging import (
-    as_stored,
     check_not_null,
     compute_generated,
     create_staging,
@@ -48,7 +47,7 @@ from server.staging import (
 from server.stores import Store
 from server.time_travel import environment_at
 from server.upsert import upsert
-from server.writing import may_share, store_shared, store_staged, writing
+from server.writing import store_staged, writing
 
 _RETURNED = "returned_rows"
 
@@ -135,10 +134,6 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         columns = columns[:width]
         query = constants.query if constants else batch.sql
         rows = aligned(query, planned.types, tuple(column.type for column in columns))
-        if statement.is_plain and may_share(session, target):
-            shared = cursor.execute(as_stored(session.environment, target, columns, rows), given).to_arrow_table()
-            store_shared(session, target, shared)
-            return Result(f"INSERT 0 {shared.num_rows}")
         create_staging(cursor, target)
         cursor.execute(fill_staging(session.environment, target, columns, rows), given)
         compute_generated(session.environment, cursor, target)

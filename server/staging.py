@@ -41,17 +41,6 @@ def fill_staging(environment: Environment, target: Relation, columns: tuple[Colu
     return f"INSERT INTO {INSERTED} ({names}) {rows}"
 
 
-def as_stored(environment: Environment, target: Relation, columns: tuple[Column, ...], rows: str) -> str:
-    """A query's rows with all columns of a table that has no generated ones."""
-    places = {column: f"_{number}" for number, column in enumerate(columns)}
-
-    def value(column: Column) -> str:
-        given = places.get(column) or (default_text(column, environment) if column.default is not None else "NULL")
-        return f"CAST({given} AS {column.type.duckdb()}) AS {quote(column.name)}"
-
-    return f"SELECT {', '.join(map(value, target.visible))} FROM ({rows}) AS given ({', '.join(places.values())})"
-
-
 def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
     """Give the generated columns of staged rows their values."""
     columns = generated_columns(target)

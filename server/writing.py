@@ -18,6 +18,9 @@ from server.session import Session
 from server.staging import create_staging, scalar, take_in
 from server.stores import Store, Stored
 
+# More rows than these go by themselves: a transaction of their own is little of what they cost.
+MOST_SHARED = 10_000
+
 
 @contextlib.contextmanager
 def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Store, ...]]:
@@ -49,25 +52,27 @@ def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tu
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
-    """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
+    """Write the staged rows in one transaction, which few of them share with other sessions' (`server.group_commit`).
+
+    Returns how many were staged. Raises Error 23502 for a NULL.
+    """
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-    with writing(session, cursor, target) as (store,):
-        take_in(session.environment, cursor, store)
+    if count <= MOST_SHARED and _may_share(session, target):
+        _store_shared(session, target, cursor.execute(f"FROM {INSERTED}").to_arrow_table())
+    else:
+        with writing(session, cursor, target) as (store,):
+            take_in(session.environment, cursor, store)
     return count
 
 
-def may_share(session: Session, target: Relation) -> bool:
-    """Whether `store_shared` takes rows of a table: what it fills up is computed by the settings of the session, each
-    row may raise its watermark for the next, and Arrow has no room for every interval."""
-    is_plain = all(column.generated is None and column.type.name != "interval" for column in target.visible)
-    return is_plain and session.block is None and not target.fills_up and target.watermark is None
+def _may_share(session: Session, target: Relation) -> bool:
+    """Whether a table's rows may be stored with those of other sessions: what it fills up is computed by the settings
+    of the session, each row may raise its watermark for the next, and Arrow has no room for every interval."""
+    has_interval = any("interval" in str(column.type) for column in target.visible)
+    return session.block is None and not (has_interval or target.fills_up or target.watermark is not None)
 
 
-def store_shared(session: Session, target: Relation, rows: pa.Table) -> None:
-    """Write rows that have the target's columns in a transaction that other sessions' may share.
-
-    Raises Error 23502 for a NULL.
-    """
+def _store_shared(session: Session, target: Relation, rows: pa.Table) -> None:
     context, environment = session.context, session.environment
 
     def store_all(tables: Sequence[pa.Table]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
-from servers import Server, refused, rows
+from servers import Server, refused, rows, wait_until
 
 from catalog import errors
 from catalog.errors import Error
@@ -84,6 +83,26 @@ def test_of_one_key_the_last_counts(server: Server) -> None:
         assert rows(connection, "SELECT k, n FROM t ORDER BY k") == last
 
 
+@pytest.mark.parametrize("many", [1, 200])
+def test_each_value_takes_its_columns_type(server: Server, many: int) -> None:
+    """Not one type that all rows of a statement have in common, which may be less exact."""
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE t (n numeric, s varchar, at timestamp, u uuid)")
+        id_ = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+        values = [f"(1e3, 1, 'infinity', '{id_}')", f"(1234567890123456789012.5, 2.50, '-infinity', '{id_}')"]
+        connection.execute(f"INSERT INTO t VALUES {', '.join(values * many)}")
+        found = rows(
+            connection, "SELECT n::varchar, s, at::varchar, u::varchar, count(*) FROM t GROUP BY ALL ORDER BY s"
+        )
+        assert found == [
+            ("1000", "1", "infinity", id_, many),
+            ("1234567890123456789012.5", "2.50", "-infinity", id_, many),
+        ]
+        connection.execute(f"INSERT INTO t (n) VALUES {', '.join(['(1e3)', '(1234567890123456789012.5)'] * many)}")
+        found = rows(connection, "SELECT n::varchar, count(*) FROM t WHERE s IS NULL GROUP BY ALL ORDER BY 1")
+        assert found == [("1000", many), ("1234567890123456789012.5", many)]
+
+
 def test_a_table_that_is_altered_meanwhile(server: Server) -> None:
     with server.connect() as connection, ThreadPoolExecutor(CLIENTS) as pool:
         connection.execute("CREATE TABLE t (k int)")
@@ -107,11 +126,12 @@ def test_a_table_that_is_altered_meanwhile(server: Server) -> None:
 def test_a_group_is_stored_at_once(is_wrong: bool) -> None:
     """Those that came while rows were stored are stored together, unless some are wrong: then one by one."""
     commits, target = GroupCommit(), Relation(1, "dev", "public", "t", "table", (), (), "", True)
-    stored, is_full = [], threading.Event()
+    stored, is_led, is_full = [], threading.Event(), threading.Event()
+    queue = commits._queues[target.lake_table]
 
     def store(tables: Sequence[pa.Table]) -> None:
-        if not stored:
-            assert is_full.wait(10)
+        is_led.set()
+        assert is_full.wait(30)
         keys = [key for table in tables for key in table["k"].to_pylist()]
         if None in keys:
             raise Error("a NULL", errors.NOT_NULL_VIOLATION)
@@ -127,9 +147,9 @@ def test_a_group_is_stored_at_once(is_wrong: bool) -> None:
     keys = [0, 1, None if is_wrong else 2, 3]
     with ThreadPoolExecutor(len(keys)) as pool:
         futures = []
-        for key in keys:
+        for number, key in enumerate(keys):
             futures.append(pool.submit(insert, key))
-            time.sleep(0.1)
+            assert wait_until(lambda queued=number: is_led.is_set() and len(queue.waiting) == queued)
         is_full.set()
         assert [future.result(10) for future in futures] == ["a NULL" if key is None else "stored" for key in keys]
     assert stored == ([[0], [1], [3]] if is_wrong else [[0], [1, 2, 3]])
