@@ -46,21 +46,20 @@ def _compare(connection: psycopg.Connection[Any], plain: PlainSpark, view: View,
         options = f"backfill_strategy = '{'snapshot' if strategy == SERVERLESS else strategy}'"
         if strategy == SERVERLESS:
             options += ", cloud.serverless_backfill_enabled = true"
-        connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS {view.name}")
         connection.execute(f"CREATE MATERIALIZED VIEW {view.name} WITH ({options}) AS {view.query}")
 
-    times = in_turn(
-        runs + 1,
-        {
-            **{strategy: partial(create, strategy) for strategy in view.aims},
-            "plain": partial(plain.run, view.query),
-        },
-    )
+    def clear() -> None:
+        connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS {view.name}")
+        plain.clear()
+
+    creating = {strategy: partial(create, strategy) for strategy in view.aims}
+    times = in_turn(runs + 1, {**creating, "plain": partial(plain.run, view.query)}, clear)
     found = {name: values[1:] for name, values in times.items()}
+    plain_rows = plain.rows()
     # Its Spark application is a new one each time, so there is nothing to warm up.
-    found[SERVERLESS] = [seconds(create, SERVERLESS) for _ in range(max(runs - 1, 1))]
+    found |= in_turn(max(runs - 1, 1), {SERVERLESS: partial(create, SERVERLESS)}, clear)
     rows = scalar(connection, f"SELECT count(*) FROM {view.name}")
-    assert rows == plain.rows(), f"{view.name} has {rows} rows, plain Spark's result {plain.rows()}"
+    assert rows == plain_rows, f"{view.name} has {rows} rows, plain Spark's result {plain_rows}"
     return found
 
 

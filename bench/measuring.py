@@ -32,11 +32,17 @@ def seconds(run: Callable[..., object], *arguments: object) -> float:
     return time.perf_counter() - start
 
 
-def in_turn(runs: int, what: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """Seconds of each of so many calls of everything, one after the other, so that a busy moment meets them all."""
+def in_turn(
+    runs: int, what: Mapping[str, Callable[[], object]], before: Callable[[], object] = lambda: None
+) -> dict[str, list[float]]:
+    """Seconds of each of so many calls of everything, one after the other, so that a busy moment meets them all.
+
+    `before` is called before each of them, and does not count.
+    """
     found: dict[str, list[float]] = {name: [] for name in what}
     for _ in range(runs):
         for name, run in what.items():
+            before()
             found[name].append(seconds(run))
     return found
 

@@ -24,8 +24,11 @@ class PlainSpark:
         for table, files in self._files.items():
             if re.search(rf"\b{table}\b", query):
                 self._session.read.parquet(*(f"file://{file}" for file in files)).createOrReplaceTempView(table)
-        shutil.rmtree(self._target, ignore_errors=True)
         self._session.sql(to_spark(query)).write.parquet(f"file://{self._target}")
+
+    def clear(self) -> None:
+        """Remove what the last job has written."""
+        shutil.rmtree(self._target, ignore_errors=True)
 
     def rows(self) -> int:
         """How many rows the last job has written."""

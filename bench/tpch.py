@@ -73,7 +73,7 @@ def _query(
         "plain Spark": lambda: plain.run(query),
         "DuckDB": lambda: duck.execute(f"CREATE TABLE {name} AS {query}"),
     }
-    times = {system: found[0] for system, found in in_turn(1, what).items()}
+    times = {system: found[0] for system, found in in_turn(1, what, plain.clear).items()}
     ours = scalar(connection, f"SELECT count(*) FROM {name}")
     counts = {plain.rows(), duck.table(name).count("*").fetchall()[0][0]}
     differences = [] if counts == {ours} else [f"{ours} rows, others {counts}"]

@@ -6,6 +6,7 @@ What writes takes the cursor of an open lake transaction, as the methods of `cat
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 from catalog import errors
 from catalog.errors import Error
@@ -54,7 +55,8 @@ def put_columns(cursor: Cursor, relation_id: int, columns: Sequence[Column]) -> 
         for position, column in enumerate(columns, start=1)
     ]
     if rows:
-        cursor.executemany(f"INSERT INTO {_TABLE} ({_STORED}) VALUES ({', '.join('?' * len(rows[0]))})", rows)
+        values = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
+        cursor.execute(f"INSERT INTO {_TABLE} ({_STORED}) VALUES {values}", list(chain.from_iterable(rows)))
 
 
 def replace_columns(cursor: Cursor, relation: Relation) -> None:

@@ -356,32 +356,26 @@ class Store:
 
     def drop_tables(self, cursor: Cursor, relation: Relation) -> None:
         """Drop what a relation and its job store rows in."""
-        for (state,) in cursor.execute(
-            f"SELECT name FROM {system_table('states')} WHERE job_id = ?", [relation.id]
-        ).fetchall():
+        states = f"SELECT name FROM {system_table('states')} WHERE job_id = ?"
+        for (state,) in cursor.execute(states, [relation.id]).fetchall() if relation.is_streaming else ():
             cursor.execute(f"DROP TABLE IF EXISTS {replace(relation.lake_table, name=state).sql}")
         cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
 
     def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
         """Remove a relation, its job and everything they store."""
         self.drop_tables(cursor, relation)
-        for table, column in (
-            ("relations", "id"),
-            ("columns", "relation_id"),
-            ("jobs", "id"),
-            ("states", "job_id"),
-            ("slices", "job_id"),
-            ("finished_slices", "job_id"),
-            ("positions", "job_id"),
-            ("grants", "object_id"),
-            ("comments", "object_id"),
-            ("subscriptions", "relation_id"),
-            ("sources", "relation_id"),
-            ("source_splits", "relation_id"),
-            ("source_failures", "relation_id"),
+        for tables, column, may_have in (
+            (("relations",), "id", True),
+            (("columns",), "relation_id", True),
+            (("grants",), "object_id", True),
+            (("jobs",), "id", relation.is_streaming),
+            (("states", "slices", "finished_slices", "positions"), "job_id", relation.is_streaming),
+            (("subscriptions",), "relation_id", relation.is_subscription),
+            (("sources", "source_splits", "source_failures"), "relation_id", relation.is_table),
         ):
-            cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
-        forget_comments(cursor, (relation.key_index_id,))
+            for table in tables if may_have else ():
+                cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
+        forget_comments(cursor, (relation.id, relation.key_index_id))
 
     def add_job(self, cursor: Cursor, job: Job) -> None:
         cursor.execute(
