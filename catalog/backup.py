@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from catalog.lake import METADATA, Cursor, DuckDBError, load_extension, metadata_has, without_lake
+from catalog.lake import METADATA, Cursor, DuckDBError, inlined_deletes, load_extension, without_lake
 from catalog.model import CREATING
 from catalog.names import literal, quote, system_table
 
@@ -64,9 +64,9 @@ def copy_postgres_catalog(cursor: Cursor, name: str) -> None:
         columns = ", ".join(_restored(column, kind, types.get(column, kind)) for column, kind, *_ in stored)
         cursor.execute(f"CREATE TABLE {name}.{quote(table)} AS SELECT {columns} FROM {METADATA}.{quote(table)}")
     for (table_id,) in cursor.execute(f"SELECT DISTINCT table_id FROM {name}.ducklake_table").fetchall():
-        table = f"ducklake_inlined_delete_{table_id}"
-        if metadata_has(cursor, table):
-            cursor.execute(f"CREATE TABLE {name}.{table} AS FROM {METADATA}.{table}")
+        deletes = inlined_deletes(cursor, table_id)
+        if deletes is not None:
+            cursor.execute(f"CREATE TABLE {name}.{deletes} AS FROM {METADATA}.{deletes}")
 
 
 def _tables(cursor: Cursor, name: str) -> list[str]:

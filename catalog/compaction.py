@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, Lake, metadata_has
+from catalog.lake import METADATA, Cursor, Lake, inlined_deletes
 from catalog.names import LakeTable, literal, quote
 from catalog.row_ids import ROW_ID_COLUMN
 
@@ -67,8 +67,11 @@ def tables_to_compact(cursor: Cursor, data_path: str) -> list[Table]:
     counts = dict(with_files)
     found = []
     for id_, schema, name, directory in names:
-        files = _files(cursor, id_, directory) if counts.get(id_) else []
-        held = inlined.get(id_, 0) + (_inlined_deletes(cursor, id_) if files else 0)
+        held, files = inlined.get(id_, 0), []
+        if counts.get(id_):
+            deletes = inlined_deletes(cursor, id_)
+            held += _rows(cursor, deletes) if deletes else 0
+            files = _files(cursor, id_, directory, deletes)
         table = _plan(LakeTable(schema, name), held, files)
         if table.flush or table.drop or table.rewrite or table.merge:
             found.append(table)
@@ -142,23 +145,19 @@ def _inlined_rows(cursor: Cursor) -> dict[int, int]:
     tables = cursor.execute(f"SELECT table_id, table_name FROM {METADATA}.ducklake_inlined_data_tables").fetchall()
     counted: dict[int, int] = {}
     for id_, name in tables:
-        row = cursor.execute(f"SELECT count(*) FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL").fetchone()
-        counted[id_] = counted.get(id_, 0) + (row[0] if row else 0)
+        counted[id_] = counted.get(id_, 0) + _rows(cursor, f"{quote(name)} WHERE end_snapshot IS NULL")
     return counted
 
 
-def _inlined_deletes(cursor: Cursor, table_id: int) -> int:
-    """The number of deleted rows of a table's files that the catalog lists."""
-    table = f"ducklake_inlined_delete_{table_id}"
-    if not metadata_has(cursor, table):
-        return 0
+def _rows(cursor: Cursor, table: str) -> int:
+    """The number of rows of a table of the lake's catalog."""
     [(count,)] = cursor.execute(f"SELECT count(*) FROM {METADATA}.{table}").fetchall()
     return count
 
 
-def _files(cursor: Cursor, table_id: int, directory: str) -> list[File]:
-    inlined = f"ducklake_inlined_delete_{table_id}"
-    own = f" UNION ALL SELECT file_id, 1 FROM {METADATA}.{inlined}" if metadata_has(cursor, inlined) else ""
+def _files(cursor: Cursor, table_id: int, directory: str, deletes: str | None) -> list[File]:
+    """A table's files, with how many of their rows are deleted; `deletes` is of `inlined_deletes`."""
+    own = f" UNION ALL SELECT file_id, 1 FROM {METADATA}.{deletes}" if deletes else ""
     rows = cursor.execute(
         f"WITH deleted AS (SELECT data_file_id, delete_count FROM {METADATA}.ducklake_delete_file "
         f"WHERE table_id = {table_id} AND end_snapshot IS NULL{own}) "

@@ -443,16 +443,17 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
     ]
 
 
-def metadata_has(cursor: Cursor, table: str) -> bool:
-    """Whether the lake's catalog has a table, of those that come and go."""
+def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
+    """The table of the lake's catalog that lists deleted rows of a table's files; None where there is none yet."""
+    name = f"ducklake_inlined_delete_{table_id}"
     # DuckDB's own catalog functions do not list the metadata database.
     try:
-        cursor.execute(f"SELECT 1 FROM {METADATA}.{table} LIMIT 0")
+        cursor.execute(f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
     except duckdb.Error as error:
         if "does not exist" not in str(error):
             raise
-        return False
-    return True
+        return None
+    return name
 
 
 def rollback(cursor: Cursor) -> None:
@@ -566,8 +567,8 @@ def translate(error: duckdb.Error) -> Error:
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", _first_line(error))
     hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
     column = re.search(
-        r'column (?:named )?"?(?P<name>[^"]+?)"? (?:was )?not found|does not have a column named "(?P<of>[^"]+)"|'
-        r'Column "(?P<alias>[^"]+)" referenced that exists in the SELECT clause',
+        r'column (?:named )?"?([^"]+?)"? (?:was )?not found|does not have a column named "([^"]+)"|'
+        r'Column "([^"]+)" referenced that exists in the SELECT clause',
         message,
     )
     if column:

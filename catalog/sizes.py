@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from catalog.lake import METADATA, Cursor, metadata_has
+from catalog.lake import METADATA, Cursor, inlined_deletes
 from catalog.names import quote, system_table
 
 # What the macros and views over the variable are called in the text of a query (catalog/system/functions.sql).
@@ -76,8 +76,8 @@ def _inlined(cursor: Cursor) -> list[str]:
         f"SELECT DISTINCT table_id FROM {METADATA}.ducklake_data_file WHERE end_snapshot IS NULL"
     ).fetchall()
     for (id_,) in with_files:
-        deletes = f"ducklake_inlined_delete_{id_}"
-        if metadata_has(cursor, deletes):
+        deletes = inlined_deletes(cursor, id_)
+        if deletes is not None:
             found.append(
                 f"SELECT {id_} AS id, -count(*) AS n FROM {METADATA}.{deletes} WHERE file_id IN "
                 f"(SELECT data_file_id FROM {METADATA}.ducklake_data_file WHERE end_snapshot IS NULL)"

@@ -20,7 +20,7 @@ from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.function_store import load_functions
 from catalog.kinds import dump_details, load_details
-from catalog.lake import Cursor, Lake, first_row, is_kept
+from catalog.lake import Cursor, Lake, first_row, is_kept, rollback
 from catalog.model import (
     CREATED,
     CREATING,
@@ -123,24 +123,27 @@ class Store:
                 self.reload()
 
     def _load(self, changed: Collection[str]) -> None:
-        """Read what the changed system tables hold."""
+        """Read what the changed system tables hold, in one transaction: each begins with the newest snapshot."""
         found: dict[str, Any] = {}
-        for tables, load in (
-            ({"relations", "columns"}, self._load_relations),
-            ({"schemas", "databases"}, self._load_databases),
-            ({"parameters"}, self._load_parameters),
-            ({"users", "memberships"}, self._load_users),
-            ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
-            ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
-            ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
-            ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
-            ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
-        ):
-            if not tables.isdisjoint(changed):
-                found |= load()
+        self._cursor.execute("BEGIN")
+        try:
+            for tables, load in (
+                ({"relations", "columns"}, self._load_relations),
+                ({"schemas", "databases"}, self._load_databases),
+                ({"parameters"}, self._load_parameters),
+                ({"users", "memberships"}, self._load_users),
+                ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
+                ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
+                ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
+                ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
+                ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
+                ({"jobs"}, lambda: {"jobs": self._load_jobs()}),
+            ):
+                if not tables.isdisjoint(changed):
+                    found |= load()
+        finally:
+            rollback(self._cursor)
         self.version += not _PROGRESS.issuperset(changed)
-        if "jobs" in changed:
-            found["jobs"] = self._load_jobs()
         self.catalog = replace(self.catalog, **found)
 
     def _load_relations(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
-from catalog.lake import Cursor, register_files
+from catalog.lake import Cursor, first_row, register_files
 from catalog.metrics import EngineName
 from catalog.model import Relation
 from catalog.names import LakeTable, quote
@@ -188,9 +188,16 @@ class Fill:
 
 def count_rows(cursor: Cursor, relations: Sequence[str]) -> tuple[int, ...]:
     """The rows of some relations of the cursor, in one query."""
-    row = cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)).fetchone()
+    row = first_row(cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)))
     assert row is not None
     return row
+
+
+def make_table(cursor: Cursor, name: str, query: str) -> int:
+    """Leave the rows of a query in the cursor, as a temporary table. Returns how many there are."""
+    row = first_row(cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}"))
+    assert row is not None
+    return row[0]
 
 
 def computed(cursor: Cursor, view: View, targets: tuple[Application, ...], changes: str) -> Advance:
@@ -257,13 +264,13 @@ def bind_changes(
         query = rows_changed(scan, version, feeds.feed(version.relation, version.old, version.new))
         if query is None:
             continue
-        row = cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {scan.input}_changes AS {query}").fetchone()
-        if row and row[0]:
+        count = make_table(cursor, f"{scan.input}_changes", query)
+        if count:
             changed.add(scan.input)
-            total += row[0]
+            total += count
             if version.pending is not None or feeds.has_deletes(version.relation, version.old, version.new):
                 losing.append(f"EXISTS (FROM {scan.input}_changes WHERE _weight < 0)")
-    retracts = bool(losing) and cursor.execute(f"SELECT {' OR '.join(losing)}").fetchone() == (True,)
+    retracts = bool(losing) and first_row(cursor.execute(f"SELECT {' OR '.join(losing)}")) == (True,)
     return Changes(frozenset(changed), total, retracts, times)
 
 

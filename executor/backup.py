@@ -136,11 +136,6 @@ def _moved(file: str, root: Place, other: Place) -> Place:
     return other / file.removeprefix(f"{root}/")
 
 
-def back_up_directory(directory: Path, target: Path) -> Backup:
-    """Write a backup of a data directory that no server holds. Raises Error as `back_up_storage` does."""
-    return back_up_storage(Storage(directory), target)
-
-
 def back_up_storage(storage: Storage, target: Path) -> Backup:
     """Write a backup of a lake that no server writes. Raises Error as `back_up` and `unserved` do."""
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from catalog.lake import Cursor
+from catalog.lake import Cursor, first_row
 from catalog.metrics import EngineName
 from catalog.row_ids import NONE, RowIds
 from executor.advance import (
@@ -17,6 +17,7 @@ from executor.advance import (
     View,
     applications,
     filled,
+    make_table,
     program,
     set_times,
 )
@@ -39,12 +40,12 @@ class DuckDBEngine:
         if view.plan.reads_now:
             set_times(cursor, changes.times)
         for name, query in steps:
-            _make(cursor, left if name == VIEW_CHANGES else name, _within(query, bound))
+            make_table(cursor, left if name == VIEW_CHANGES else name, _within(query, bound))
         *states, own = applications(view, changes)
         counts = [
             (
-                _make(cursor, item.removed, _within(removed, bound)),
-                _make(cursor, item.added.rows, _within(added, bound)),
+                make_table(cursor, item.removed, _within(removed, bound)),
+                make_table(cursor, item.added.rows, _within(added, bound)),
             )
             for item, (removed, added) in zip(states, outputs[:-1], strict=True)
         ]
@@ -52,7 +53,7 @@ class DuckDBEngine:
         removed, added = (f"({_within(query, bound)})" for query in outputs[-1])
         own = replace(own, removed=removed, added=replace(own.added, rows=added))
         signs = f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {left}"
-        row = cursor.execute(signs).fetchone()
+        row = first_row(cursor.execute(signs))
         assert row is not None
         return Advance(view, (*states, own), left, (*counts, row))
 
@@ -68,7 +69,7 @@ class DuckDBEngine:
         additions = []
         for number, item in enumerate(queries):
             name = f"fill_{number}"
-            _make(cursor, name, to_sql(item.query, DUCKDB))
+            make_table(cursor, name, to_sql(item.query, DUCKDB))
             if item.target:
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.target}_state AS FROM {name}")
             additions.append(Addition(view.table_of(item.target), name, item.columns))
@@ -100,10 +101,3 @@ def _within(query: str, bound: Mapping[str, str]) -> str:
     """The query with what it reads in front of it: a view of the lake would be one more statement that looks there."""
     read = [f"{name} AS NOT MATERIALIZED ({rows})" for name, rows in bound.items() if f'"{name}"' in query]
     return f"WITH {', '.join(read)} FROM ({query})" if read else query
-
-
-def _make(cursor: Cursor, name: str, query: str) -> int:
-    """Leave the rows of a query in the cursor. Returns how many there are."""
-    row = cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchone()
-    assert row is not None
-    return row[0]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, metadata_has
+from catalog.lake import METADATA, Cursor, inlined_deletes
 from catalog.model import ROW_ID, Column, Relation
 from catalog.names import literal, quote
 from catalog.places import Place
@@ -134,10 +134,10 @@ def _deletes(cursor: Cursor, table_id: int, directory: str, live: str, snapshot:
         if files:
             read = f"read_parquet([{', '.join(map(literal, files))}])"
             parts.append(f"SELECT parse_filename(file_path) AS file_name, pos FROM {read} {condition}")
-    inline_table = f"ducklake_inlined_delete_{table_id}"
-    if metadata_has(cursor, inline_table):
+    inlined = inlined_deletes(cursor, table_id)
+    if inlined is not None:
         parts.append(
-            f"SELECT parse_filename(path) AS file_name, d.row_id AS pos FROM {METADATA}.{inline_table} d "
+            f"SELECT parse_filename(path) AS file_name, d.row_id AS pos FROM {METADATA}.{inlined} d "
             f"JOIN (FROM {METADATA}.ducklake_data_file WHERE table_id = {table_id} AND {live}) f "
             f"ON f.data_file_id = d.file_id WHERE d.begin_snapshot <= {snapshot}"
         )

@@ -30,8 +30,9 @@ from test_retention import AT_ONCE, forget, opened, run
 
 from catalog.errors import Error
 from catalog.secrets import KEY_FILE
+from catalog.storage import Storage
 from executor import backup as executor_backup
-from executor.backup import back_up_directory, restore
+from executor.backup import back_up_storage, restore
 from executor.check import check_directory
 from executor.retention import Retention
 from server.backup import ask_for_backup
@@ -289,12 +290,12 @@ def test_the_commands(tmp_path: Path) -> None:
             ask_for_backup(("127.0.0.1", server.port), "root", tmp_path / "asked")
         assert (caught.value.sqlstate, caught.value.message) == ("58P02", f'"{tmp_path}/asked" exists already')
         with pytest.raises(Error, match="is in use by another server"):
-            back_up_directory(server.data, tmp_path / "held")
+            back_up_storage(Storage(server.data), tmp_path / "held")
     finally:
         server.kill()
     with pytest.raises(Error, match="refused"):
         ask_for_backup(("127.0.0.1", server.port), "root", tmp_path / "none")
-    back_up_directory(server.data, tmp_path / "stopped")
+    back_up_storage(Storage(server.data), tmp_path / "stopped")
     made = sparkwave("restore", tmp_path / "asked", "--data", tmp_path / "restored")
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout == f"restored: sparkwave serve --data {tmp_path / 'restored'}\n"

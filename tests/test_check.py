@@ -15,7 +15,7 @@ from catalog import compaction
 from catalog.lake import Lake
 from catalog.names import system_table
 from catalog.storage import Storage
-from executor.backup import back_up_directory
+from executor.backup import back_up_storage
 from executor.check import Report, check_directory
 from executor.compaction import compact_once
 
@@ -132,7 +132,7 @@ def test_files_of_a_job_that_was_given_up(data: Path, tmp_path: Path) -> None:
     assert only_finding(check_directory(data, views=False)) == f"dev.public.given_up: file {file} is missing"
     write(data, 'DROP TABLE lake."dev.public".given_up')
     assert not check_directory(data, views=False).findings
-    back_up_directory(data, tmp_path / "backup")
+    back_up_storage(Storage(data), tmp_path / "backup")
     assert not check_directory(tmp_path / "backup", views=False).findings
 
 
