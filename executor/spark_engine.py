@@ -74,7 +74,7 @@ class SparkEngine:
         self.check()
         remove_tree(target)
         with self._freeing(target):
-            return self.files.write(self._query(query), target, texts)
+            return self.files.write(self.query(query), target, texts)
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
         """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
@@ -190,12 +190,12 @@ class SparkEngine:
             self.set_times(changes.times)
         for name, query in steps:
             if name in lookups:
-                self._bind(name, self._query(query))
+                self._bind(name, self.query(query))
                 continue
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
             directory = self._new_directory()
             with self._freeing(directory):
-                self._bind(name, self.files.write_and_read(self._query(query), directory))
+                self._bind(name, self.files.write_and_read(self.query(query), directory))
         targets = applications(view, changes)
         applied = []
         for target, item in zip(targets, compiled.applies, strict=True):
@@ -266,7 +266,7 @@ class SparkEngine:
         """Make the rows of a Spark query a temporary table of the cursor."""
         target = self._new_directory()
         with self._freeing(target):
-            written = self.files.write(self._query(query), target)
+            written = self.files.write(self.query(query), target)
         files = f"read_parquet([{', '.join(map(literal, written))}])"
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS FROM {files}")
 
@@ -299,7 +299,7 @@ class SparkEngine:
     def _bind(self, name: str, frame: DataFrame) -> None:
         frame.createOrReplaceTempView(name)
 
-    def _query(self, query: str) -> DataFrame:
+    def query(self, query: str) -> DataFrame:
         """The rows of a query, which Spark reads when it is to compute them: `session.sql` is a call before that."""
         from pyspark.sql.connect import dataframe  # not at the server's start: it takes long
         from pyspark.sql.connect.plan import SQL, SubqueryAlias

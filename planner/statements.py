@@ -285,7 +285,7 @@ class Upsert:
 class Insert:
     """`columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
 
-    `alias` is what RETURNING may call the table. Of many constant `rows` the source has only the first.
+    `alias` is what RETURNING may call the table. Of constant `rows` the source has one like the first.
     """
 
     table: Name

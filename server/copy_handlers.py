@@ -18,7 +18,7 @@ from server.copy import binary_copy, csv_copy, text_copy
 from server.parameters import decode_parameter
 from server.result import CopyOptions, Result, ResultColumn
 from server.session import Session
-from server.staging import compute_generated, create_staging, fill_staging, target_columns
+from server.staging import compute_defaults, compute_generated, create_staging, fill_staging, target_columns
 from server.writing import store_staged
 
 
@@ -71,7 +71,7 @@ class _TableSink:
         self.cursor.register("copied_rows", renamed)
         try:
             rows = f"SELECT {values} FROM copied_rows"
-            self.cursor.execute(fill_staging(self.session.environment, self.target, self.targets, rows))
+            self.cursor.execute(fill_staging(self.targets, rows))
         except DuckDBError as error:
             raise self._name_column(translate(error), renamed) from error
         finally:
@@ -100,7 +100,9 @@ class _TableSink:
 
     def finish(self) -> int:
         with self.session.running(self.cursor):
-            compute_generated(self.session.environment, self.cursor, self.target)
+            environment = self.session.environment
+            compute_defaults(environment, self.cursor, self.target, self.targets)
+            compute_generated(environment, self.cursor, self.target)
             return store_staged(self.session, self.cursor, self.target)
 
     def abort(self) -> None:

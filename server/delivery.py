@@ -15,6 +15,7 @@ from planner.batch.write import INSERTED
 from planner.bind import scope_of
 from server.staging import (
     check_not_null,
+    compute_defaults,
     compute_generated,
     create_staging,
     fill_staging,
@@ -31,7 +32,9 @@ def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequen
     environment = _environment(catalog, target)
     create_staging(cursor, target)
     for part in parts:
-        cursor.execute(fill_staging(environment, target, target_columns(target, part.columns), part.added))
+        columns, first = target_columns(target, part.columns), scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+        cursor.execute(fill_staging(columns, part.added))
+        compute_defaults(environment, cursor, target, columns, first)
     compute_generated(environment, cursor, target)
     gone = " UNION ".join(part.removed for part in parts if part.removed is not None)
     if gone:
@@ -52,8 +55,7 @@ class Delivery:
     def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
         """Keep the rows of a query, with the target's columns but generated ones. Raises Error 23502 for a NULL."""
         create_staging(cursor, target)
-        names = ", ".join(quote(column.name) for column in given_columns(target))
-        cursor.execute(f"INSERT INTO {INSERTED} ({names}) {rows}")
+        cursor.execute(fill_staging(given_columns(target), rows))
         compute_generated(_environment(self._catalog(), target), cursor, target)
         check_not_null(cursor, target, INSERTED, target.primary_key if target.fills_up else None)
         return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")

@@ -37,6 +37,7 @@ from server.result import Result, ResultColumn
 from server.session import Session
 from server.staging import (
     check_not_null,
+    compute_defaults,
     compute_generated,
     create_staging,
     fill_staging,
@@ -47,9 +48,11 @@ from server.staging import (
 from server.stores import Store
 from server.time_travel import environment_at
 from server.upsert import upsert
-from server.writing import store_staged, writing
+from server.writing import may_share, store_shared, store_staged, writing
 
 _RETURNED = "returned_rows"
+# Rows of which the text has more characters go by themselves: a transaction is little of what they cost.
+LONGEST_SHARED = 1_000_000
 
 
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
@@ -113,12 +116,15 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
     columns = target_columns(target, statement.columns)
     constants = statement.rows
-    if constants is not None and not constants.fit(columns):
-        whole = parse_all(constants.sql)
-        assert isinstance(whole, Insert)
-        return insert(session, whole, oids, values)
-    # Plans are kept: one of all rows would take much memory.
-    planned = _plan_insert(session, replace(statement, rows=None) if constants else statement, oids)
+    if constants is not None:
+        # One plan for all INSERTs of a form; one of all rows would take much memory too.
+        fits = constants.fit(columns)
+        parsed = parse_all(constants.form if fits else constants.sql)
+        assert isinstance(parsed, Insert)
+        if not fits:
+            return insert(session, parsed, oids, values)
+        statement = parsed
+    planned = _plan_insert(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()
     with session.running(cursor):
@@ -134,8 +140,13 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         columns = columns[:width]
         query = constants.query if constants else batch.sql
         rows = aligned(query, planned.types, tuple(column.type for column in columns))
+        fill = fill_staging(columns, rows)
+        is_plain = batch.is_constant and statement.upsert is None and not statement.returning
+        if is_plain and len(fill) <= LONGEST_SHARED and may_share(session, target, columns):
+            return Result(f"INSERT 0 {store_shared(session, target, fill, given)}")
         create_staging(cursor, target)
-        cursor.execute(fill_staging(session.environment, target, columns, rows), given)
+        cursor.execute(fill, given)
+        compute_defaults(session.environment, cursor, target, columns)
         compute_generated(session.environment, cursor, target)
         if statement.upsert is not None:
             with writing(session, cursor, target) as (store,):

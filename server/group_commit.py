@@ -10,32 +10,66 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from catalog.errors import Error
+from catalog.lake import DuckDBError
 from catalog.model import Relation
 from catalog.names import LakeTable
 
 # For how long the first of a group waits for others: less than what a transaction takes.
 PATIENCE_SECONDS = 0.01
 
-# Stores some statements' rows in one transaction.
-Store = Callable[[Sequence[pa.Table]], None]
+
+@dataclass(frozen=True)
+class Fill:
+    """The INSERT of a statement's rows, of constants and parameters, into the staged ones; with the time zone that its
+    days are in."""
+
+    sql: str
+    values: dict[str, object] | None
+    time_zone: str
+
+
+# Stores some statements' rows in one transaction; returns how many each has. Raises Refused.
+Store = Callable[[Sequence[Fill]], Sequence[int]]
+
+
+class Refused(Exception):
+    """Somebody's rows are wrong, for the reason `error`; nothing is stored."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What goes wrong meanwhile has to do with the rows."""
+    try:
+        yield
+    except (Error, DuckDBError) as error:
+        raise Refused(error) from error
 
 
 @dataclass(eq=False)
 class _Insert:
-    """A statement's rows, and how it ended. `alone` once a group with it has failed."""
+    """A statement's rows, and how it ended. `alone` once a group with it was refused."""
 
     target: Relation
-    rows: pa.Table
+    fill: Fill
     woken: threading.Event = field(default_factory=threading.Event)
     alone: bool = False
     ended: bool = False
+    count: int = 0
     error: Exception | None = None
+
+    def may_join(self, leader: _Insert) -> bool:
+        """Whether its rows may be staged by another one."""
+        is_like = self.target == leader.target and self.fill.time_zone == leader.fill.time_zone
+        return is_like and not self.alone
 
 
 @dataclass
@@ -54,9 +88,12 @@ class GroupCommit:
         self._queues: defaultdict[LakeTable, _Queue] = defaultdict(_Queue)
         self._changed = threading.Condition()
 
-    def store(self, target: Relation, rows: pa.Table, store: Store) -> None:
-        """Have rows stored that have the target's columns. Raises what `store` does, which may be another session's."""
-        own = _Insert(target, rows)
+    def store(self, target: Relation, fill: Fill, store: Store) -> int:
+        """Have a statement's rows stored. Returns how many it has.
+
+        Raises why they are refused, and what else `store` does, which may be another session's.
+        """
+        own = _Insert(target, fill)
         if not self._may_lead(own):
             own.woken.wait()
         if not own.ended:
@@ -66,6 +103,7 @@ class GroupCommit:
                 self._pass_on(target.lake_table)
         if own.error is not None:
             raise own.error
+        return own.count
 
     def _may_lead(self, own: _Insert) -> bool:
         """Whether nobody stores rows in the table; else it waits."""
@@ -92,12 +130,16 @@ class GroupCommit:
     def _lead(self, own: _Insert, store: Store) -> None:
         group = self._group(own)
         try:
-            store([insert.rows for insert in group])
-        except Exception as error:
-            if len(group) > 1 and isinstance(error, Error) and error.sqlstate.startswith("23"):
-                self._part(group)  # somebody's rows are wrong, which was found before anything was stored
+            counts = store([insert.fill for insert in group])
+            for insert, count in zip(group, counts, strict=True):
+                insert.count = count
+        except Refused as refused:
+            if len(group) > 1:
+                self._part(group)
                 self._lead(own, store)
                 return
+            own.error = refused.error
+        except Exception as error:
             for insert in group:
                 insert.error = error
         for insert in group:
@@ -111,7 +153,7 @@ class GroupCommit:
         with self._changed:
             queue = self._queues[own.target.lake_table]
             self._changed.wait_for(lambda: len(queue.waiting) >= queue.last - 1, PATIENCE_SECONDS)
-            others = [insert for insert in queue.waiting if not insert.alone and insert.target == own.target]
+            others = [insert for insert in queue.waiting if insert.may_join(own)]
             queue.waiting = [insert for insert in queue.waiting if insert not in others]
             queue.last = 1 + len(others)
         return [own, *others]

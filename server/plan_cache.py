@@ -119,18 +119,18 @@ class PlanCache:
 
 def split(sql: str) -> tuple[tuple[str, int], ...]:
     """The statements of a text, each with its offset. Raises Error 42601."""
-    if len(sql) > LONGEST_TEXT and constant_rows(sql) is not None:
+    if constant_rows(sql) is not None:
         return ((sql, 0),)
     return _split(sql) if len(sql) <= LONGEST_TEXT else _split.__wrapped__(sql)
 
 
 def parse(sql: str) -> Statement:
     """The statement that a text is. Nobody may change it: others get the same one. Raises Error."""
-    found = constant_rows(sql) if len(sql) > LONGEST_TEXT else None
-    if found is not None:
-        insert = parse_all(found[0])
-        return replace(insert, rows=found[1]) if isinstance(insert, Insert) else insert
-    return _parse(sql) if len(sql) <= LONGEST_TEXT else parse_all(sql)
+    found = constant_rows(sql)
+    if found is None:
+        return parse_all(sql)
+    insert = parse_all(found.form)
+    return replace(insert, rows=found) if isinstance(insert, Insert) else insert
 
 
 @functools.lru_cache(maxsize=MOST_PLANS)
@@ -141,7 +141,9 @@ def _split(sql: str) -> tuple[tuple[str, int], ...]:
 
 def parse_all(sql: str) -> Statement:
     """As `parse`, but every row of an INSERT is in the tree."""
+    return _parse(sql) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql)
+
+
+@functools.lru_cache(maxsize=MOST_PLANS)
+def _parse(sql: str) -> Statement:
     return parse_statement(prepare_text(sql))
-
-
-_parse = functools.lru_cache(maxsize=MOST_PLANS)(parse_all)

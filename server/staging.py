@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
@@ -10,6 +12,7 @@ from catalog.names import quote
 from planner.batch.query import Environment
 from planner.batch.values import default_text, generated_columns, generated_value, given_columns, null_message
 from planner.batch.write import INSERTED
+from planner.parse.constant_rows import has_constant_default
 from server.conflicts import drop_late, resolve
 from server.stores import Store
 
@@ -26,19 +29,30 @@ def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ..
 
 
 def create_staging(cursor: Cursor, target: Relation) -> None:
-    """An empty temporary table with the target's columns; the cursor's own."""
-    columns = ", ".join(f"{quote(column.name)} {column.type.duckdb()}" for column in target.visible)
+    """An empty temporary table with the target's columns, and their defaults that are constants; the cursor's own."""
+
+    def definition(column: Column) -> str:
+        default = f" DEFAULT {column.default}" if has_constant_default(column) else ""
+        return f"{quote(column.name)} {column.type.duckdb()}{default}"
+
+    columns = ", ".join(map(definition, target.visible))
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({columns})")
 
 
-def fill_staging(environment: Environment, target: Relation, columns: tuple[Column, ...], rows: str) -> str:
-    """The INSERT of a query's rows into the staged ones; the other columns have their defaults."""
-    others = [column for column in target.visible if column.default is not None and column not in columns]
-    names = ", ".join(quote(column.name) for column in (*columns, *others))
-    if others:
-        defaults = ", ".join(default_text(column, environment) for column in others)
-        rows = f"SELECT *, {defaults} FROM ({rows}) AS given"
-    return f"INSERT INTO {INSERTED} ({names}) {rows}"
+def fill_staging(columns: Sequence[Column], rows: str) -> str:
+    """The INSERT of a query's rows into some columns of the staged ones. Of VALUES each takes its column's type."""
+    return f"INSERT INTO {INSERTED} ({', '.join(quote(column.name) for column in columns)}) {rows}"
+
+
+def compute_defaults(
+    environment: Environment, cursor: Cursor, target: Relation, given: Collection[Column], first: int = 0
+) -> None:
+    """Give the columns of staged rows that are not given the defaults that are no constants; from the first such row
+    on, counted from 0."""
+    columns = [c for c in target.visible if c.default is not None and c not in given and not has_constant_default(c)]
+    if columns:
+        values = ", ".join(f"{quote(c.name)} = {default_text(c, environment)}" for c in columns)
+        cursor.execute(f"UPDATE {INSERTED} SET {values} WHERE rowid >= {first}")
 
 
 def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
@@ -73,11 +87,17 @@ def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
 
 def check_not_null(cursor: Cursor, target: Relation, rows: str, columns: tuple[str, ...] | None = None) -> None:
     """Raise Error 23502 for a NULL in some rows; `columns` are those to look at, None all."""
-    for column in target.visible:
-        if columns is not None and column.name not in columns:
-            continue
-        required = column.not_null or column.name in target.primary_key
-        if required and scalar(cursor, f"SELECT count(*) FROM {rows} WHERE {quote(column.name)} IS NULL"):
+    required = [
+        column
+        for column in target.visible
+        if (column.not_null or column.name in target.primary_key) and (columns is None or column.name in columns)
+    ]
+    if not required:
+        return
+    tests = ", ".join(f"bool_or({quote(column.name)} IS NULL)" for column in required)
+    [found] = cursor.execute(f"SELECT {tests} FROM {rows}").fetchall()
+    for column, has_null in zip(required, found, strict=True):
+        if has_null:
             raise Error(null_message(column, target), errors.NOT_NULL_VIOLATION)
 
 

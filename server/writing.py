@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-
-import pyarrow as pa
+from collections.abc import Collection, Iterator, Sequence
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
-from catalog.model import Relation
+from catalog.model import Column, Relation
 from planner.batch.query import Batch
 from planner.batch.write import INSERTED
+from planner.parse.constant_rows import has_constant_default
 from server.context import Context
+from server.group_commit import Fill, refusing
 from server.session import Session
 from server.staging import create_staging, scalar, take_in
 from server.stores import Store, Stored
-
-# More rows than these go by themselves: a transaction of their own is little of what they cost.
-MOST_SHARED = 10_000
 
 
 @contextlib.contextmanager
@@ -52,40 +49,45 @@ def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tu
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
-    """Write the staged rows in one transaction, which few of them share with other sessions' (`server.group_commit`).
-
-    Returns how many were staged. Raises Error 23502 for a NULL.
-    """
+    """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-    if count <= MOST_SHARED and _may_share(session, target):
-        _store_shared(session, target, cursor.execute(f"FROM {INSERTED}").to_arrow_table())
-    else:
-        with writing(session, cursor, target) as (store,):
-            take_in(session.environment, cursor, store)
+    with writing(session, cursor, target) as (store,):
+        take_in(session.environment, cursor, store)
     return count
 
 
-def _may_share(session: Session, target: Relation) -> bool:
-    """Whether a table's rows may be stored with those of other sessions: what it fills up is computed by the settings
-    of the session, each row may raise its watermark for the next, and Arrow has no room for every interval."""
-    has_interval = any("interval" in str(column.type) for column in target.visible)
-    return session.block is None and not (has_interval or target.fills_up or target.watermark is not None)
+def may_share(session: Session, target: Relation, given: Collection[Column]) -> bool:
+    """Whether constants for some columns may be stored with the rows of other sessions.
+
+    What the session's settings may have a part in is computed in the session: generated columns and defaults. And each
+    row may raise a watermark for the next.
+    """
+    is_known = all(
+        column.generated is None and (column in given or column.default is None or has_constant_default(column))
+        for column in target.visible
+    )
+    return is_known and session.block is None and target.watermark is None
 
 
-def _store_shared(session: Session, target: Relation, rows: pa.Table) -> None:
+def store_shared(session: Session, target: Relation, fill: str, values: dict[str, object] | None) -> int:
+    """Write constants in a transaction that other sessions' may share (`server.group_commit`).
+
+    Returns how many rows there are. Raises Error 23502 for a NULL.
+    """
     context, environment = session.context, session.environment
 
-    def store_all(tables: Sequence[pa.Table]) -> None:
-        with contextlib.closing(context.lake.cursor()) as cursor:  # which no cancel of one of them reaches
-            create_staging(cursor, target)
-            # A session's time zone is in its schema.
-            cursor.register("given_rows", pa.concat_tables([table.cast(rows.schema) for table in tables]))
-            cursor.execute(f"INSERT INTO {INSERTED} FROM given_rows")
-            with _stored(context, cursor, target) as (store,):
+    def store_all(fills: Sequence[Fill]) -> list[int]:
+        with contextlib.closing(session.cursor()) as cursor:  # which no cancel of one of them reaches
+            with refusing():
+                create_staging(cursor, target)
+                counts = [scalar(cursor, fill.sql, fill.values) for fill in fills]
+            with _stored(context, cursor, target) as (store,), refusing():
                 take_in(environment, cursor, store)
+            return counts
 
-    context.group_commit.store(target, rows, store_all)
+    count = context.group_commit.store(target, Fill(fill, values, session.get("timezone")), store_all)
     session.committed()
+    return count
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:

@@ -1,4 +1,4 @@
-"""INSERTs of many rows of constants store what those of one row each do."""
+"""INSERTs of constants that are known by their form store what those that are parsed do."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def connection(module_server: Server) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
+def parsed(values: str) -> str:
+    """A row of a text that is not of the form."""
+    return f"(/* */ {values})"
+
+
 def many(values: str) -> str:
     """So many rows that the text is a long one."""
     return ",\n".join([f"({values})"] * (2 + LONGEST_TEXT // len(values)))
@@ -57,10 +62,10 @@ def many(values: str) -> str:
 def test_every_type(connection: psycopg.Connection[Any], zone: str) -> None:
     connection.execute(f"SET timezone = '{zone}'")
     for values in ROWS:
-        sql = f"INSERT INTO many VALUES {many(values)};"
-        assert constant_rows(sql) is not None
-        connection.execute(sql)
-        connection.execute(f"INSERT INTO one VALUES ({values})")
+        for sql in (f"INSERT INTO many VALUES {many(values)};", f"INSERT INTO many VALUES ({values})"):
+            assert constant_rows(sql) is not None
+            connection.execute(sql)
+        connection.execute(f"INSERT INTO one VALUES {parsed(values)}")
     connection.execute("SET timezone = 'UTC'")
     assert rows(connection, "SELECT DISTINCT * FROM many ORDER BY s") == rows(
         connection, "SELECT * FROM one ORDER BY s"
@@ -72,7 +77,7 @@ def test_every_type(connection: psycopg.Connection[Any], zone: str) -> None:
 def test_what_needs_more(connection: psycopg.Connection[Any], name: str) -> None:
     columns, values = UNLIKE[name]
     connection.execute(f"INSERT INTO many ({columns}) VALUES {many(values)}")
-    connection.execute(f"INSERT INTO one ({columns}) VALUES ({values})")
+    connection.execute(f"INSERT INTO one ({columns}) VALUES {parsed(values)}")
     assert rows(connection, "SELECT DISTINCT * FROM many") == rows(connection, "SELECT * FROM one")
 
 
@@ -139,7 +144,9 @@ def test_other_forms(sql: str) -> None:
 
 
 def test_its_parts() -> None:
-    found = constant_rows("insert into a.\"B\" (\"x\", y) values (1, ')'), (NULL, '') ; ")
+    found = constant_rows("insert into a.\"B\" (\"x\", y) values (-2.5, ')'), (NULL, '') ; ")
     assert found is not None
-    assert found[0] == 'insert into a."B" ("x", y) values (1, \')\')'
-    assert found[1].constants == ("1", "')'", "NULL", "''") and found[1].width == 2
+    assert found.form == 'insert into a."B" ("x", y) values (1, \'\')'
+    assert found.constants == ["-2.5", "')'", "NULL", "''"] and found.width == 2
+    found = constant_rows("INSERT INTO t VALUES ('2024-02-29'::date, TRUE)")
+    assert found is not None and found.form == "INSERT INTO t VALUES ('2000-01-01'::date, true)"

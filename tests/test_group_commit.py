@@ -9,14 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 import pytest
 from servers import Server, refused, rows, wait_until
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Relation
-from server.group_commit import GroupCommit
+from server.group_commit import Fill, GroupCommit, refusing
 
 CLIENTS, EACH = 8, 25
 
@@ -32,15 +31,16 @@ def test_nothing_is_lost(server: Server, key: str) -> None:
         expected = [(client * EACH + i, "none") for client in range(CLIENTS) for i in range(EACH)]
         assert rows(connection, "SELECT k, s FROM t ORDER BY k") == expected
         assert rows(connection, "SELECT s, n, d FROM v") == [("none", len(expected), len(expected) * 1.5)]
-        assert rows(connection, "SELECT DISTINCT at = '2024-01-01 00:00:00+00' FROM t") == [(True,)]
+        hours = f"extract(hour FROM at AT TIME ZONE 'UTC') = k / {2 * EACH}"
+        assert rows(connection, f"SELECT DISTINCT {hours} FROM t") == [(True,)]
 
 
 def _insert(server: Server, client: int) -> None:
     with server.connect() as own:
-        own.execute(f"SET timezone = 'Etc/GMT+{client}'")
+        own.execute(f"SET timezone = 'Etc/GMT+{client // 2}'")
         for number in range(EACH):
             tag = own.execute(
-                "INSERT INTO t (k, at, d) VALUES (%s, '2024-01-01 00:00:00+00', 1.5)", (client * EACH + number,)
+                "INSERT INTO t (k, at, d) VALUES (%s, '2024-01-01 00:00:00', 1.5)", (client * EACH + number,)
             ).statusmessage
             assert tag == "INSERT 0 1"
 
@@ -84,10 +84,11 @@ def test_of_one_key_the_last_counts(server: Server) -> None:
 
 
 @pytest.mark.parametrize("many", [1, 200])
-def test_each_value_takes_its_columns_type(server: Server, many: int) -> None:
+@pytest.mark.parametrize("default", ["", " DEFAULT 'none'", " DEFAULT upper('none')"])
+def test_each_value_takes_its_columns_type(server: Server, default: str, many: int) -> None:
     """Not one type that all rows of a statement have in common, which may be less exact."""
     with server.connect() as connection:
-        connection.execute("CREATE TABLE t (n numeric, s varchar, at timestamp, u uuid)")
+        connection.execute(f"CREATE TABLE t (n numeric, s varchar, at timestamp, u uuid, d varchar{default})")
         id_ = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
         values = [f"(1e3, 1, 'infinity', '{id_}')", f"(1234567890123456789012.5, 2.50, '-infinity', '{id_}')"]
         connection.execute(f"INSERT INTO t VALUES {', '.join(values * many)}")
@@ -101,6 +102,8 @@ def test_each_value_takes_its_columns_type(server: Server, many: int) -> None:
         connection.execute(f"INSERT INTO t (n) VALUES {', '.join(['(1e3)', '(1234567890123456789012.5)'] * many)}")
         found = rows(connection, "SELECT n::varchar, count(*) FROM t WHERE s IS NULL GROUP BY ALL ORDER BY 1")
         assert found == [("1000", many), ("1234567890123456789012.5", many)]
+        found = rows(connection, "SELECT DISTINCT lower(d) FROM t")
+        assert found == [("none" if default else None,)]
 
 
 def test_a_table_that_is_altered_meanwhile(server: Server) -> None:
@@ -124,32 +127,36 @@ def test_a_table_that_is_altered_meanwhile(server: Server) -> None:
 
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_a_group_is_stored_at_once(is_wrong: bool) -> None:
-    """Those that came while rows were stored are stored together, unless some are wrong: then one by one."""
+    """Those that came while rows were stored are stored together, unless some are refused: then one by one."""
     commits, target = GroupCommit(), Relation(1, "dev", "public", "t", "table", (), (), "", True)
     stored, is_led, is_full = [], threading.Event(), threading.Event()
     queue = commits._queues[target.lake_table]
 
-    def store(tables: Sequence[pa.Table]) -> None:
+    def store(fills: Sequence[Fill]) -> list[int]:
         is_led.set()
         assert is_full.wait(30)
-        keys = [key for table in tables for key in table["k"].to_pylist()]
-        if None in keys:
-            raise Error("a NULL", errors.NOT_NULL_VIOLATION)
+        keys = [fill.sql for fill in fills]
+        with refusing():
+            if "wrong" in keys:
+                raise Error("a NULL", errors.NOT_NULL_VIOLATION)
         stored.append(keys)
+        return [len(key) for key in keys]
 
-    def insert(key: int | None) -> str:
+    def insert(key: str, zone: str) -> int | str:
         try:
-            commits.store(target, pa.table({"k": pa.array([key], pa.int64())}), store)
+            return commits.store(target, Fill(key, None, zone), store)
         except Error as error:
             return error.message
-        return "stored"
 
-    keys = [0, 1, None if is_wrong else 2, 3]
-    with ThreadPoolExecutor(len(keys)) as pool:
+    inserts = {"a": "UTC", "bb": "UTC", "wrong" if is_wrong else "ccc": "UTC", "dddd": "Asia/Tokyo", "eeeee": "UTC"}
+    with ThreadPoolExecutor(len(inserts)) as pool:
         futures = []
-        for number, key in enumerate(keys):
-            futures.append(pool.submit(insert, key))
+        for number, (key, zone) in enumerate(inserts.items()):
+            futures.append(pool.submit(insert, key, zone))
             assert wait_until(lambda queued=number: is_led.is_set() and len(queue.waiting) == queued)
         is_full.set()
-        assert [future.result(10) for future in futures] == ["a NULL" if key is None else "stored" for key in keys]
-    assert stored == ([[0], [1], [3]] if is_wrong else [[0], [1, 2, 3]])
+        assert [future.result(10) for future in futures] == [1, 2, "a NULL" if is_wrong else 3, 4, 5]
+    if is_wrong:
+        assert stored == [["a"], ["bb"], ["eeeee"], ["dddd"]]
+    else:
+        assert stored == [["a"], ["bb", "ccc", "eeeee"], ["dddd"]]

@@ -252,7 +252,7 @@ def test_exchanges(on_spark: tuple[Context, Client]) -> None:
         exchange = Exchange(3, by_key)
         with spark_engine(context.groups.get(), context.lake, "test", None, exchange) as engine:
             engine.bind_slice(cursor, scan, context.lake.snapshot(cursor), RowIds(((0, 200_000),)))
-            frame = engine.session.sql(to_sql(query.query, SPARK))
+            frame = engine.query(to_sql(query.query, SPARK))
             physical[by_key] = frame._explain_string().split("== Physical Plan ==")[1]
             assert frame.select(F.spark_partition_id()).distinct().count() <= 3
             assert frame.count() == 140_000

@@ -137,9 +137,17 @@ def plan_insert(
                 value.replace(exp.Cast(this=exp.Literal.string(engine_text(value.name, name)), to=to.copy()))
             elif is_row(value):
                 value.replace(exp.cast(value.copy(), data_type(column.type)))
+    is_constant = all(isinstance(node, _CONSTANT) for node in source.walk())
     source = with_row_types(source, environment.catalog, environment.scope)
     parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
-    return Batch(finish(resolve_tables(source, environment), environment, parameters), parameters)
+    text = finish(resolve_tables(source, environment), environment, parameters)
+    return Batch(text, parameters, is_constant=is_constant)
+
+
+_CONSTANT = (
+    exp.Values, exp.Tuple, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren, exp.Parameter, exp.Cast,
+    exp.DataType, exp.DataTypeParam,
+)  # fmt: skip
 
 
 @lru_cache

@@ -1,6 +1,8 @@
-"""INSERTs of many rows of constants: these need no trees, which take longer to make than all else such an INSERT does.
+"""INSERTs of constants: of one form, with a text each, for which no tree need be made.
 
-They are known by the form of their text. What is not of that form, or is wrong, is left to the parser.
+Making the tree of many rows takes longer than all else such an INSERT does; and of two that differ in their constants
+alone the second is planned as the first. They are known by the form of their text: what is not of that form, or is
+wrong, is left to the parser.
 """
 
 from __future__ import annotations
@@ -32,41 +34,65 @@ _DAY = re.compile(
 _DAY_TYPES = ("date", "timestamp without time zone", "timestamp with time zone")
 
 
+_FIRST_ROW = re.compile(r"\([^()']*+(?:'[^']*+'[^()']*+)*+\)")
+
+
 @dataclass(frozen=True)
 class ConstantRows:
-    """The rows of such a statement: SQL that the engines read as PostgreSQL does, if `fit`. `sql` is all of it."""
+    """The rows of such a statement: SQL that the engines read as PostgreSQL does, if `fit`. `sql` is all of it.
+
+    `form` is the same statement with one row, of constants that stand for any of their kind.
+    """
 
     sql: str
+    form: str
     values: str
-    constants: tuple[str, ...]
     width: int
 
     @property
     def query(self) -> str:
         return f"VALUES {self.values}"
 
+    @property
+    def constants(self) -> list[str]:
+        return _CONSTANT.findall(self.values)
+
     def fit(self, columns: Sequence[Column]) -> bool:
         """Whether the constants are of a kind that these columns take as they are."""
+        constants = self.constants
         return all(
-            _fits(column.type, self.constants[place :: self.width])
-            for place, column in enumerate(columns[: self.width])
+            _fits(column.type, constants[place :: self.width]) for place, column in enumerate(columns[: self.width])
         )
 
 
-def constant_rows(sql: str) -> tuple[str, ConstantRows] | None:
-    """The same INSERT with only its first row, and all rows; None for any other statement."""
+def constant_rows(sql: str) -> ConstantRows | None:
+    """The constants of an INSERT that has nothing else; None for any other statement."""
     head = _HEAD.match(sql)
     if head is None:
         return None
     values = sql[head.end() :].rstrip().removesuffix(";").rstrip()
-    first = re.compile(r"\([^()']*+(?:'[^']*+'[^()']*+)*+\)").match(values)
+    first = _FIRST_ROW.match(values)
     if first is None:
         return None
-    width = len(_CONSTANT.findall(first[0]))
-    row = _ROW % max(width - 1, 0)
+    constants = _CONSTANT.findall(first[0])
+    row = _ROW % max(len(constants) - 1, 0)
     if re.fullmatch(rf"{row}(?:\s*+,\s*+{row})*+", values, re.IGNORECASE) is None:
         return None
-    return head[0] + first[0], ConstantRows(sql, values, tuple(_CONSTANT.findall(values)), width)
+    form = f"{head[0]}({', '.join(map(_typical, constants))})"
+    return ConstantRows(sql, form, values, len(constants))
+
+
+def has_constant_default(column: Column) -> bool:
+    """Whether a column's default is such a constant, and fits."""
+    default = column.default or ""
+    return _CONSTANT.fullmatch(default) is not None and _fits(column.type, [default])
+
+
+def _typical(constant: str) -> str:
+    """A constant that is planned in the same way."""
+    if constant[0] == "'":
+        return "''" if constant[-1] == "'" else f"'2000-01-01'{constant[constant.rindex(':') - 1 :]}"
+    return constant.lower() if constant[0].isalpha() else "1"
 
 
 def _fits(type_: Type, constants: Sequence[str]) -> bool:
