@@ -75,7 +75,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     parser.add_argument("--rows", type=int, help="rows of the table of orders (default 10,000,000)")
     parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 0.5, and 0.1 for refresh)")
     parser.add_argument("--events", type=int, help="Nexmark's events (default 500,000)")
-    parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 2)")
+    parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 4)")
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 30)")
     parser.add_argument("--memory-mib", type=int, default=2048, help="memory of Spark (default 2048)")
     given = parser.parse_args()
@@ -86,7 +86,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
         scale=given.sf or (0.01 if quick else 0.5),
         refresh_scale=given.sf or (0.01 if quick else 0.1),
         events=given.events or (20_000 if quick else 500_000),
-        runs=given.runs or (1 if quick else 2),
+        runs=given.runs or (1 if quick else 4),
         samples=given.samples or (5 if quick else 30),
         memory_mib=given.memory_mib,
     )

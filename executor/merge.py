@@ -37,9 +37,9 @@ def run(work: Work) -> None:
     work.planning(lambda: plan(work))
     work.started.set()
     throttle = Throttle()
-    while not _is_finished(*(state := work.store.positions(work.lake.cursor(), work.id))):
+    step, positions = work.store.positions(work.lake.cursor(), work.id)
+    while not _is_finished(step, positions):
         work.check()
-        step, positions = state
         controls = work.controls
         limit = work.job.rate_limit
         rows = throttle.grant(limit, work.settings.slice_rows())
@@ -48,14 +48,14 @@ def run(work: Work) -> None:
             if rows:
                 target = _target(work, positions, rows)
                 work.retrying(lambda: _read_on(work, positions, target, step), controls)  # noqa: B023
-                positions = target
+                step, positions = step + 1, target
             elif limit is not None:
                 work.pause(throttle.wait_s(limit), controls)
             # The first step fills what is empty: a change taken up before it would be there twice.
-            if work.job.strategy != SNAPSHOT and (step or rows):
+            if work.job.strategy != SNAPSHOT and step:
                 work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
-        except ControlsChanged:
-            continue
+        except ControlsChanged:  # after the step's commit, maybe
+            step, positions = work.store.positions(work.lake.cursor(), work.id)
 
 
 def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
