@@ -28,6 +28,7 @@ from planner.batch.write import (
     resolve_target,
     written_columns,
 )
+from planner.parse.constant_rows import ConstantRows
 from planner.statements import Delete, Insert, Merge, Truncate, Update
 from server.batches import bindings
 from server.columns import result_columns
@@ -58,7 +59,7 @@ LONGEST_SHARED = 1_000_000
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
     """DuckDB's text of a write: of an INSERT, the query of its rows."""
     if isinstance(statement, Insert):
-        return _plan_insert(session, statement, oids).batch
+        return _plan_insert(session, _planned(session, statement)[0], oids).batch
     return _plan_change(session, statement, oids)[1].batch
 
 
@@ -73,6 +74,19 @@ def returned_columns(
         statement.table, _PRIVILEGES[type(statement)], session.environment, written_columns(statement)
     )
     return session.describe_batch(plan_returning(statement, target, session.environment, parameters, is_staged=False))
+
+
+def _planned(session: Session, statement: Insert) -> tuple[Insert, ConstantRows | None]:
+    """What of a statement is planned, and its constants if that is their form: one plan for all INSERTs of it, and one
+    of all rows would take much memory too."""
+    constants = statement.rows
+    if constants is None:
+        return statement, None
+    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
+    fits = constants.fit(target_columns(target, statement.columns))
+    parsed = parse_all(constants.form if fits else constants.sql)
+    assert isinstance(parsed, Insert)
+    return parsed, constants if fits else None
 
 
 def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> Plan:
@@ -113,17 +127,9 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     RETURNING gives the rows as they came. With PostgreSQL's ON CONFLICT the statement says what becomes of them, and
     RETURNING gives them as they are stored.
     """
+    statement, constants = _planned(session, statement)
     target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
     columns = target_columns(target, statement.columns)
-    constants = statement.rows
-    if constants is not None:
-        # One plan for all INSERTs of a form; one of all rows would take much memory too.
-        fits = constants.fit(columns)
-        parsed = parse_all(constants.form if fits else constants.sql)
-        assert isinstance(parsed, Insert)
-        if not fits:
-            return insert(session, parsed, oids, values)
-        statement = parsed
     planned = _plan_insert(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()

@@ -76,6 +76,7 @@ def test_every_type(connection: psycopg.Connection[Any], zone: str) -> None:
 @pytest.mark.parametrize("name", UNLIKE)
 def test_what_needs_more(connection: psycopg.Connection[Any], name: str) -> None:
     columns, values = UNLIKE[name]
+    connection.execute(f"INSERT INTO many ({columns}) VALUES ({values})", prepare=True)
     connection.execute(f"INSERT INTO many ({columns}) VALUES {many(values)}")
     connection.execute(f"INSERT INTO one ({columns}) VALUES {parsed(values)}")
     assert rows(connection, "SELECT DISTINCT * FROM many") == rows(connection, "SELECT * FROM one")
