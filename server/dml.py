@@ -7,7 +7,7 @@ from dataclasses import replace
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
-from catalog.model import Relation
+from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.types import duckdb_type
 from planner.batch.merge import plan_merge, resolve_merged
@@ -59,7 +59,8 @@ LONGEST_SHARED = 1_000_000
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
     """DuckDB's text of a write: of an INSERT, the query of its rows."""
     if isinstance(statement, Insert):
-        return _plan_insert(session, _planned(session, statement)[0], oids).batch
+        planned, _ = _planned(statement, _into(session, statement)[1])
+        return _plan_insert(session, planned, oids).batch
     return _plan_change(session, statement, oids)[1].batch
 
 
@@ -76,14 +77,19 @@ def returned_columns(
     return session.describe_batch(plan_returning(statement, target, session.environment, parameters, is_staged=False))
 
 
-def _planned(session: Session, statement: Insert) -> tuple[Insert, ConstantRows | None]:
+def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, ...]]:
+    """The table of an INSERT, and the columns that it fills."""
+    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
+    return target, target_columns(target, statement.columns)
+
+
+def _planned(statement: Insert, columns: tuple[Column, ...]) -> tuple[Insert, ConstantRows | None]:
     """What of a statement is planned, and its constants if that is their form: one plan for all INSERTs of it, and one
     of all rows would take much memory too."""
     constants = statement.rows
     if constants is None:
         return statement, None
-    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
-    fits = constants.fit(target_columns(target, statement.columns))
+    fits = constants.fit(columns)
     parsed = parse_all(constants.form if fits else constants.sql)
     assert isinstance(parsed, Insert)
     return parsed, constants if fits else None
@@ -127,9 +133,8 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     RETURNING gives the rows as they came. With PostgreSQL's ON CONFLICT the statement says what becomes of them, and
     RETURNING gives them as they are stored.
     """
-    statement, constants = _planned(session, statement)
-    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
-    columns = target_columns(target, statement.columns)
+    target, columns = _into(session, statement)
+    statement, constants = _planned(statement, columns)
     planned = _plan_insert(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()

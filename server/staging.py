@@ -44,12 +44,16 @@ def fill_staging(columns: Sequence[Column], rows: str) -> str:
     return f"INSERT INTO {INSERTED} ({', '.join(quote(column.name) for column in columns)}) {rows}"
 
 
+def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
+    """The columns that are not given and whose defaults are no constants: `create_staging` has no room for them."""
+    return [c for c in target.visible if c.default is not None and c not in given and not has_constant_default(c)]
+
+
 def compute_defaults(
     environment: Environment, cursor: Cursor, target: Relation, given: Collection[Column], first: int = 0
 ) -> None:
-    """Give the columns of staged rows that are not given the defaults that are no constants; from the first such row
-    on, counted from 0."""
-    columns = [c for c in target.visible if c.default is not None and c not in given and not has_constant_default(c)]
+    """Give the `late_defaults` of staged rows their values; from the first such row on, counted from 0."""
+    columns = late_defaults(target, given)
     if columns:
         values = ", ".join(f"{quote(c.name)} = {default_text(c, environment)}" for c in columns)
         cursor.execute(f"UPDATE {INSERTED} SET {values} WHERE rowid >= {first}")

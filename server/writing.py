@@ -10,12 +10,12 @@ from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from planner.batch.query import Batch
+from planner.batch.values import generated_columns
 from planner.batch.write import INSERTED
-from planner.parse.constant_rows import has_constant_default
 from server.context import Context
 from server.group_commit import Fill, refusing
 from server.session import Session
-from server.staging import create_staging, scalar, take_in
+from server.staging import create_staging, late_defaults, scalar, take_in
 from server.stores import Store, Stored
 
 
@@ -62,10 +62,7 @@ def may_share(session: Session, target: Relation, given: Collection[Column]) -> 
     What the session's settings may have a part in is computed in the session: generated columns and defaults. And each
     row may raise a watermark for the next.
     """
-    is_known = all(
-        column.generated is None and (column in given or column.default is None or has_constant_default(column))
-        for column in target.visible
-    )
+    is_known = not generated_columns(target) and not late_defaults(target, given)
     return is_known and session.block is None and target.watermark is None
 
 

@@ -62,10 +62,10 @@ class Batch:
 
     `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
     gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive; of an INSERT that
-    its rows are constants and parameters. `sets` are the
-    settings and values of its calls of `set_config`, and whether they are local. `constants` are the numbers of the
-    parameters that have to be constants: a batch that is run has been planned with their values. `indexed` is the same
-    query over indexes, if some serve it, and `served` over copies of what it reads, if that is relations as they are.
+    its rows are constants and parameters. `sets` are the settings and values of its calls of `set_config`, and whether
+    they are local. `constants` are the numbers of the parameters that have to be constants: a batch that is run has
+    been planned with their values. `indexed` is the same query over indexes, if some serve it, and `served` over copies
+    of what it reads, if that is relations as they are.
     """
 
     sql: str
