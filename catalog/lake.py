@@ -27,10 +27,14 @@ from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
 from catalog.places import BucketPath, Place
 from catalog.storage import Lease, Storage, lock_directory
-from catalog.vacuum import vacuum
+from catalog.vacuum import BLOCK_BYTES, vacuum
 from catalog.wording import in_postgres_words
 
 METADATA = "__ducklake_metadata_lake"
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "default_block_size": str(BLOCK_BYTES),
+}
 FILE_SIZE = "64MB"
 Cursor = duckdb.DuckDBPyConnection
 
@@ -85,7 +89,7 @@ class Lake:
         return int(float(number) * _UNITS[unit])
 
     def _open(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
-        config: dict[str, str | bool | int | float | list[str]] = {"autoinstall_known_extensions": "false"}
+        config = dict(_CONFIG)
         # Queries larger than memory spill here; what a crash left is of no use.
         shutil.rmtree(self.spill_path, ignore_errors=True)
         config["temp_directory"] = str(self.spill_path)
@@ -384,7 +388,7 @@ def version_of(cursor: Cursor) -> int:
 
 def without_lake() -> Cursor:
     """A connection of DuckDB with nothing attached."""
-    return duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    return duckdb.connect(config=dict(_CONFIG))
 
 
 # (lake schema, table) to whether rows were also deleted or updated, not only inserted.

@@ -9,7 +9,7 @@ import duckdb
 
 from catalog.lake import Lake, without_lake
 from catalog.storage import Storage
-from catalog.vacuum import MOST_EMPTY_GROUPS, vacuum
+from catalog.vacuum import BLOCK_BYTES, MOST_EMPTY_GROUPS, vacuum
 
 GROUP = 122_880
 
@@ -52,14 +52,56 @@ def test_a_worn_catalog_is_written_anew(tmp_path: Path) -> None:
     lake.close()
     catalog = storage.catalog_file
     connection = without_lake()
-    assert vacuum(connection, catalog) == []
+    assert not vacuum(connection, catalog)
     make_worn(catalog, MOST_EMPTY_GROUPS + 2)
     worn, before = groups(catalog), contents(catalog)
     assert worn > MOST_EMPTY_GROUPS
-    assert vacuum(connection, catalog) == ["ducklake_snapshot"]
+    assert vacuum(connection, catalog)
     assert groups(catalog) == 1
     assert contents(catalog) == before
-    assert vacuum(connection, catalog) == []
+    assert not vacuum(connection, catalog)
+
+
+def block_bytes(catalog: Path) -> int:
+    with closing(duckdb.connect(str(catalog))) as connection:
+        [(found,)] = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
+    return int(found)
+
+
+def with_large_blocks(catalog: Path) -> None:
+    """Make the catalog one of DuckDB's own block size, as earlier versions did."""
+    large = catalog.with_name("large")
+    with closing(duckdb.connect()) as connection:
+        connection.execute(f"ATTACH '{catalog}' AS small; ATTACH '{large}' AS large; COPY FROM DATABASE small TO large")
+    large.replace(catalog)
+
+
+def test_a_catalog_has_small_blocks(tmp_path: Path) -> None:
+    storage = Storage(tmp_path / "data")
+    Lake(storage).close()
+    assert block_bytes(storage.catalog_file) == BLOCK_BYTES
+    before = contents(storage.catalog_file)
+    with_large_blocks(storage.catalog_file)
+    assert block_bytes(storage.catalog_file) > BLOCK_BYTES
+    assert vacuum(without_lake(), storage.catalog_file)
+    assert block_bytes(storage.catalog_file) == BLOCK_BYTES
+    assert contents(storage.catalog_file) == before
+    assert [path.name for path in storage.directory.glob("catalog*")] == [storage.catalog_file.name]
+
+
+def test_a_failure_leaves_the_catalog_as_it_is(tmp_path: Path) -> None:
+    storage = Storage(tmp_path / "data")
+    Lake(storage).close()
+    with_large_blocks(storage.catalog_file)
+    before = contents(storage.catalog_file)
+    storage.catalog_file.with_name(f"{storage.catalog_file.name}.new.wal").mkdir()  # where the copy's log would be
+    connection = without_lake()
+    assert not vacuum(connection, storage.catalog_file)
+    assert connection.execute("SELECT database_name FROM duckdb_databases() WHERE NOT internal").fetchall() == [
+        ("memory",)
+    ]
+    assert contents(storage.catalog_file) == before
+    assert not storage.catalog_file.with_name(f"{storage.catalog_file.name}.new").exists()
 
 
 def test_opening_a_lake_does_it(tmp_path: Path) -> None:

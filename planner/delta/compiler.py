@@ -139,7 +139,7 @@ class Compiler:
         below = self.changes(node.input)
         parts = []
         if below is not None:
-            parts.append(sql.over(below, node.fields, WEIGHT).where(at_time(node.predicate, "new")))
+            parts.append(sql.over(below, node.fields, WEIGHT).where(at_time(node.predicate, "new"), copy=False))
         if NOW in self.changed and reads_now(node.predicate):
             parts.append(flips(node, self.full(node.input, "old")))
         return sql.union(parts) if parts else None
@@ -176,13 +176,15 @@ class Compiler:
             before, after = (_with_row(node.condition or exp.true(), names, table) for table in ("o", "n"))
             weight = exp.Case().when(after, exp.Literal.number(1)).else_(exp.Literal.number(-1))
             flipped = exp.select(*(column(f.name, "s") for f in node.fields), exp.alias_(weight, WEIGHT))
-            flipped = flipped.from_(self.full(node.left, "old").subquery("s"))
+            flipped = flipped.from_(self.full(node.left, "old").subquery("s", copy=False))
             # The step is empty when the row is what it was: then the left side need not be read.
-            moved = exp.select(exp.Literal.number(1)).distinct().from_(right.subquery("c"))
-            flipped = flipped.join(moved.subquery("m"), join_type="cross")
+            moved = exp.select(exp.Literal.number(1)).distinct().from_(right.subquery("c", copy=False))
+            flipped = flipped.join(moved.subquery("m", copy=False), join_type="cross", copy=False)
             for table, version in (("o", "old"), ("n", "new")):
-                flipped = flipped.join(self.full(node.right, version).subquery(table), join_type="cross")
-            terms.append(flipped.where(exp.NEQ(this=before.copy(), expression=after.copy())))
+                flipped = flipped.join(
+                    self.full(node.right, version).subquery(table, copy=False), join_type="cross", copy=False
+                )
+            terms.append(flipped.where(exp.NEQ(this=before.copy(), expression=after.copy()), copy=False))
         return sql.union(terms)
 
     def _preserved(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
@@ -196,14 +198,14 @@ class Compiler:
             other = Keys(own.step, tuple((other, safe) for _, other, safe in node.pairs))
             kept = self.full(node.left, "old", own)
             for version, weight in (("old", -1), ("new", 1)):
-                joined = sql.join(node, kept.copy(), self.full(node.right, version, other))
+                joined = sql.join(node, kept, self.full(node.right, version, other))
                 terms.append(sql.weighted(joined, node.fields, weight))
         return terms
 
     def _touched(self, changes: exp.Select, pairs: tuple[tuple[exp.Expr, exp.Expr, bool], ...]) -> Keys:
         """A step with the join keys in some changes, as a restriction of the other side."""
         items = [exp.alias_(one.copy(), f"k{number}") for number, (one, _, _) in enumerate(pairs)]
-        step = self.add(self._fresh("touched_"), exp.select(*items).distinct().from_(changes.subquery("c")))
+        step = self.add(self._fresh("touched_"), exp.select(*items).distinct().from_(changes.subquery("c", copy=False)))
         return Keys(step, tuple((other, safe) for _, other, safe in pairs))
 
     def _unmatched_right(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
@@ -212,7 +214,9 @@ class Compiler:
         rows = []
         for term in self._preserved(unmatched, right, left):
             names = [column(f.name) for f in node.right.fields]
-            rows.append(exp.select(*(n.copy() for n in nulls), *names, column(WEIGHT)).from_(term.subquery("s")))
+            rows.append(
+                exp.select(*(n.copy() for n in nulls), *names, column(WEIGHT)).from_(term.subquery("s", copy=False))
+            )
         return rows
 
     def _settled(self, node: Node) -> exp.Select | None:
@@ -246,7 +250,7 @@ class Compiler:
 
     def _partitions(self, node: OverWindow | TopN, below: exp.Select) -> exp.Select:
         listed = sql.key_items(node.partition) or [exp.alias_(exp.Literal.number(1), "k0")]
-        step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c")))
+        step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c", copy=False)))
         keys = Keys.of(step, node.input, node.partition)
         old, new = (Rows.over_rows(node, self.full(node.input, version, keys)) for version in ("old", "new"))
         return _replaced(old, new, node.fields)

@@ -96,7 +96,7 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
     if computed:
         # Outside of the join an expression is computed once, over columns whose types are known.
         items = (exp.alias_(expression.copy(), name, quoted=True) for name, expression in computed.items())
-        below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s"))
+        below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s", copy=False))
     matches = []
     for number, (expression, safe, name) in enumerate(keys.compared):
         own = f"_key{number}" if f"_key{number}" in computed else expression.name
@@ -104,7 +104,7 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
     # With EXISTS instead, DuckDB compares null-safely and reads all row groups.
     condition = exp.and_(*matches, copy=False) if matches else exp.true()
     step = exp.alias_(exp.to_table(keys.step), "k")
-    return sql.over(below, fields).join(step, on=condition, join_type="semi")
+    return sql.over(below, fields).join(step, on=condition, join_type="semi", copy=False)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Rows:
                 return restricted(sql.values(node), node.fields, keys)
             case Filter():
                 below = self.of(node.input, keys)
-                return sql.over(below, node.fields).where(at_time(node.predicate, self.version))
+                return sql.over(below, node.fields).where(at_time(node.predicate, self.version), copy=False)
             case Project():
                 inner = {item.name: item.expression for item in node.items}
                 below_keys = keys.mapped(_through(inner, e) for e, _ in keys.parts) if keys is not None else None
@@ -182,7 +182,7 @@ class Rows:
             names = node.keys if isinstance(node, Aggregate) else node.partition
             found = Keys.of(f"{state.name}_touched", node, names).found()
             fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
-            rows = sql.union([rows.where(exp.Not(this=found)), sql.over(fresh, node.fields)])
+            rows = sql.union([rows.where(exp.Not(this=found), copy=False), sql.over(fresh, node.fields)])
         if isinstance(node, TopN) and node.offset:
             assert node.limit is not None
             return sql.top_n(node, rows, node.offset, node.offset + node.limit)

@@ -27,8 +27,10 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
     delta = f"{state.name}_delta"
     outputs = [exp.alias_(_delta_of(call), call.name, quoted=True) for call in node.calls if call.expression is None]
     lost = exp.LT(this=exp.Min(this=column(WEIGHT)), expression=exp.Literal.number(0))
-    query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(below.subquery("c"))
-    compiler.add(delta, query.group_by(*map(column, node.keys)) if node.keys else query)
+    query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(
+        below.subquery("c", copy=False)
+    )
+    compiler.add(delta, query.group_by(*map(column, node.keys), copy=False) if node.keys else query)
     keys = sql.key_items(node.keys)
     compiler.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
     _look_up(compiler, node, state, node.keys)
@@ -144,12 +146,14 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
             _stored(node, state),
         )
         lost = restricted(gone, fields, was_first)
-        compiler.add(f"{state.name}_lost", exp.select(*(k.copy() for k in keys)).distinct().from_(lost.subquery("l")))
+        compiler.add(
+            f"{state.name}_lost", exp.select(*(k.copy() for k in keys)).distinct().from_(lost.subquery("l", copy=False))
+        )
         # A partition that lost a row of its state is read from the input alone.
         is_lost = Keys.of(f"{state.name}_lost", node, names).found()
-        kept = sql.over(candidates, fields).where(exp.Not(this=is_lost))
+        kept = sql.over(candidates, fields).where(exp.Not(this=is_lost), copy=False)
         again = compiler.full(node.input, "new", Keys.of(f"{state.name}_lost", node.input, names))
-        again = sql.over(again, fields).where(is_lost.copy())
+        again = sql.over(again, fields).where(is_lost.copy(), copy=False)
         candidates = sql.union([kept, again])
     merged = sql.top_n(node, candidates, 0, node.offset + node.limit)
     compiler.add(f"{state.name}_merged", merged)

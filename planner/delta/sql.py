@@ -1,4 +1,8 @@
-"""The SQL of each operator over given rows of its inputs, in terms that can be printed for both engines."""
+"""The SQL of each operator over given rows of its inputs, in terms that can be printed for both engines.
+
+Rows are put into a query as they are, not as a copy, which would be most of the work: what is made here is never
+changed afterwards, and a part may be in several queries.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +59,7 @@ def values(node: Values) -> exp.Select:
 
 def over(below: exp.Select, fields: Iterable[Field], *extra: str) -> exp.Select:
     """The fields of some rows."""
-    return exp.select(*(column(f.name) for f in fields), *map(column, extra)).from_(below.subquery("s"))
+    return exp.select(*(column(f.name) for f in fields), *map(column, extra)).from_(below.subquery("s", copy=False))
 
 
 def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
@@ -63,7 +67,7 @@ def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
     for item in node.items:
         typed = item.expression if item.source else exp.cast(item.expression, data_type(item.type))
         items.append(exp.alias_(typed, item.name, quoted=True))
-    return exp.select(*items, *map(column, extra)).from_(below.subquery("s"))
+    return exp.select(*items, *map(column, extra)).from_(below.subquery("s", copy=False))
 
 
 def unnest(node: Unnest, below: exp.Select, *extra: str) -> exp.Select:
@@ -73,23 +77,26 @@ def unnest(node: Unnest, below: exp.Select, *extra: str) -> exp.Select:
         exp.alias_(exp.Explode(this=node.array.copy()), node.element.name, quoted=True),
         exp.alias_(position, node.position, quoted=True),
         *map(column, extra),
-    ).from_(below.subquery("s"))
+    ).from_(below.subquery("s", copy=False))
 
 
 def join(node: Join, left: exp.Select, right: exp.Select, *extra: str) -> exp.Select:
-    query = exp.select(*(column(f.name) for f in node.fields), *map(column, extra)).from_(left.subquery("l"))
+    query = exp.select(*(column(f.name) for f in node.fields), *map(column, extra)).from_(
+        left.subquery("l", copy=False)
+    )
     kind = _JOINS.get(node.kind)
     if node.condition is None:
-        return query.join(right.subquery("r"), join_type="cross")
+        return query.join(right.subquery("r", copy=False), join_type="cross", copy=False)
     if node.kind == DYNAMIC:
-        return query.join(right.subquery("r"), join_type="cross").where(node.condition)
-    return query.join(right.subquery("r"), on=node.condition, join_type=kind or "inner")
+        query.join(right.subquery("r", copy=False), join_type="cross", copy=False)
+        return query.where(node.condition.copy(), copy=False)
+    return query.join(right.subquery("r", copy=False), on=node.condition.copy(), join_type=kind or "inner", copy=False)
 
 
 def aggregate(node: Aggregate, below: exp.Select, calls: Iterable[Call] | None = None) -> exp.Select:
     outputs = [exp.alias_(_computed(call), call.name, quoted=True) for call in calls or node.calls]
-    query = exp.select(*map(column, node.keys), *outputs).from_(below.subquery("s"))
-    return query.group_by(*map(column, node.keys)) if node.keys else query
+    query = exp.select(*map(column, node.keys), *outputs).from_(below.subquery("s", copy=False))
+    return query.group_by(*map(column, node.keys), copy=False) if node.keys else query
 
 
 def _computed(call: Call) -> exp.Expr:
@@ -116,18 +123,22 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
     """The rows at places `first < place <= last` of each partition; `last` None is the end."""
     names = [column(f.name) for f in node.fields]
     if not node.partition:
-        query = exp.select(*names).from_(below.subquery("s")).order_by(*map(ordered, node.full_order))
-        query = query.limit(last - first) if last is not None else query
-        return query.offset(first) if first else query
+        query = (
+            exp.select(*names)
+            .from_(below.subquery("s", copy=False))
+            .order_by(*map(ordered, node.full_order), copy=False)
+        )
+        query = query.limit(last - first, copy=False) if last is not None else query
+        return query.offset(first, copy=False) if first else query
     ranked = exp.select(
         *names,
         exp.alias_(_window(exp.RowNumber(), node.partition, node.full_order, None), RANK, quoted=True),
-    ).from_(below.subquery("s"))
-    query = exp.select(*(name.copy() for name in names)).from_(ranked.subquery("t"))
+    ).from_(below.subquery("s", copy=False))
+    query = exp.select(*(name.copy() for name in names)).from_(ranked.subquery("t", copy=False))
     if first:
-        query = query.where(exp.GT(this=column(RANK), expression=exp.Literal.number(first)))
+        query = query.where(exp.GT(this=column(RANK), expression=exp.Literal.number(first)), copy=False)
     if last is not None:
-        query = query.where(exp.LTE(this=column(RANK), expression=exp.Literal.number(last)))
+        query = query.where(exp.LTE(this=column(RANK), expression=exp.Literal.number(last)), copy=False)
     return query
 
 
@@ -137,7 +148,7 @@ def over_window(node: OverWindow, below: exp.Select, *extra: str) -> exp.Select:
         window = _window(call.expression.copy(), node.partition, _sorts(node, call), call.frame)
         calls.append(exp.alias_(exp.cast(window, data_type(call.type)), call.name, quoted=True))
     own = (column(f.name) for f in node.input.fields)
-    return exp.select(*own, *calls, *map(column, extra)).from_(below.subquery("s"))
+    return exp.select(*own, *calls, *map(column, extra)).from_(below.subquery("s", copy=False))
 
 
 def _sorts(node: OverWindow, call: WindowCall) -> tuple[Order, ...]:
@@ -173,22 +184,24 @@ def union(queries: list[exp.Select]) -> exp.Select:
     for query in queries[1:]:
         combined = exp.union(combined, query, distinct=False, copy=False)
     assert isinstance(combined, exp.Query)
-    return exp.select(*map(column, names)).from_(combined.subquery("u"))
+    return exp.select(*map(column, names)).from_(combined.subquery("u", copy=False))
 
 
 def consolidated(below: exp.Select, fields: Iterable[Field]) -> exp.Select:
     """Changes with the weights of equal rows summed, and without those that cancel out."""
     names = [f.name for f in fields]
     weight = exp.Sum(this=column(WEIGHT))
-    query = exp.select(*map(column, names), exp.alias_(exp.cast(weight, "bigint"), WEIGHT)).from_(below.subquery("c"))
-    query = query.group_by(*map(column, names)) if names else query
-    return query.having(exp.NEQ(this=weight.copy(), expression=exp.Literal.number(0)))
+    query = exp.select(*map(column, names), exp.alias_(exp.cast(weight, "bigint"), WEIGHT)).from_(
+        below.subquery("c", copy=False)
+    )
+    query = query.group_by(*map(column, names), copy=False) if names else query
+    return query.having(exp.NEQ(this=weight.copy(), expression=exp.Literal.number(0)), copy=False)
 
 
 def weighted(below: exp.Select, fields: Iterable[Field], weight: int) -> exp.Select:
     """Rows as changes of one weight."""
-    query = exp.select(*(column(f.name) for f in fields)).from_(below.subquery("s"))
-    return query.select(exp.alias_(exp.Literal.number(weight), WEIGHT))
+    query = exp.select(*(column(f.name) for f in fields)).from_(below.subquery("s", copy=False))
+    return query.select(exp.alias_(exp.Literal.number(weight), WEIGHT), copy=False)
 
 
 def same(left: exp.Expr, right: exp.Expr, null_safe: bool = True) -> exp.Expr:
