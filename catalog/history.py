@@ -66,7 +66,7 @@ def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> 
     visible = ", ".join(f"{quote(c.name)}::{c.type.duckdb()} AS {quote(c.name)}" for c in columns)
     grouped = f"{_SNAPSHOT}, {f'{_ROW}, ' if is_row_id else ''}{names}"
     changes = changes_between(
-        relation.lake_table, after, upto, has_deletes, f"snapshot_id AS {_SNAPSHOT}, rowid AS {_ROW}"
+        relation.lake_table, after, upto, has_deletes, f"snapshot_id AS {_SNAPSHOT}, rowid AS {_ROW}, *"
     )
     shape = f"SELECT NULL::BIGINT AS {_SNAPSHOT}, NULL::BIGINT AS {_ROW}, {empty}, NULL::INTEGER AS _weight WHERE false"
     return (

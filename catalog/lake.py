@@ -466,20 +466,23 @@ def rollback(cursor: Cursor) -> None:
         cursor.execute("ROLLBACK")
 
 
-def table_changes(schema: str, table: str, after: int, upto: int, has_deletes: bool = True) -> str:
+def table_changes(
+    schema: str, table: str, after: int, upto: int, has_deletes: bool = True, listed: str = "rowid, *"
+) -> str:
     """SQL of the rows changed in snapshots `after < s <= upto`: `rowid`, the table's columns and `_weight` ±1.
 
     An update is a row of each kind. DuckLake finds deleted rows by reading the files that hold them, so they are read
-    once, and only if there are any; `ducklake_table_changes` reads them twice to tell updates from the rest.
+    once, and only if there are any; `ducklake_table_changes` reads them twice to tell updates from the rest. Of those
+    files only the columns `listed` are read.
     """
-    return changes_between(LakeTable(schema, table), after, upto, has_deletes, "rowid")
+    return changes_between(LakeTable(schema, table), after, upto, has_deletes, listed)
 
 
-def changes_between(table: LakeTable, after: int, upto: int, has_deletes: bool, virtual: str) -> str:
-    """As `table_changes`, with these of DuckLake's virtual columns, and matched by the names of columns."""
+def changes_between(table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str) -> str:
+    """As `table_changes`, with DuckLake's virtual columns if they are listed, and matched by the names of columns."""
     arguments = f"'lake', {literal(table.schema)}, {literal(table.name)}, {after + 1}, {upto}"
-    inserted = f"SELECT {virtual}, *, 1 AS _weight FROM ducklake_table_insertions({arguments})"
-    deleted = f"SELECT {virtual}, *, -1 AS _weight FROM ducklake_table_deletions({arguments})"
+    inserted = f"SELECT {listed}, 1 AS _weight FROM ducklake_table_insertions({arguments})"
+    deleted = f"SELECT {listed}, -1 AS _weight FROM ducklake_table_deletions({arguments})"
     return f"{inserted} UNION ALL BY NAME {deleted}" if has_deletes else inserted
 
 

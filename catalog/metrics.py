@@ -52,6 +52,11 @@ EPOCH_ROWS = _histogram(
 ADVANCE_SECONDS = _histogram(
     "sparkwave_epoch_advance_duration_seconds", "Time to compute a view's change in an epoch", _SECONDS, "engine"
 )
+REFRESHES = _counter(
+    "sparkwave_view_refreshes_total",
+    "Times that DuckDB brought a view up to date in an epoch, by `mode`: `incremental` or `full`",
+    "mode",
+)
 STEP_RETRIES = _counter(
     "sparkwave_backfill_step_retries_total", "Slices and other steps of backfills that failed and are tried again"
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Protocol
 
 from catalog.lake import Cursor, first_row, register_files
@@ -18,11 +17,10 @@ from catalog.names import LakeTable, quote
 from catalog.places import Place, delete_unused
 from catalog.row_ids import RowIds
 from executor.feeds import Feeds
+from executor.program import Program
 from executor.versions import Version, rows_changed
 from planner.backfill import FillQuery
-from planner.delta.compiler import compile_delta
 from planner.delta.now import NOW
-from planner.delta.program import DeltaProgram
 from planner.stream import State, StreamPlan
 
 
@@ -261,7 +259,7 @@ def bind_changes(
         if scan.input in view.plan.looked_up:
             continue
         version = versions[scan.input]
-        query = rows_changed(scan, version, feeds.feed(version.relation, version.old, version.new))
+        query = rows_changed(scan, version, feeds.feed(scan, version.old, version.new))
         if query is None:
             continue
         count = make_table(cursor, f"{scan.input}_changes", query)
@@ -280,18 +278,20 @@ def set_times(cursor: Cursor, times: tuple[int, int]) -> None:
         cursor.execute(f"SET VARIABLE now_{version} = make_timestamptz({time_us})")
 
 
-@lru_cache(maxsize=1024)
-def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> DeltaProgram:
-    """The delta program, compiled once for each set of inputs that changed."""
-    return compile_delta(plan, changed, retracts)
-
-
-def applications(view: View, changes: Changes) -> tuple[Application, ...]:
+def applications(view: View, made: Program) -> tuple[Application, ...]:
     """The applications of a program, with the names their relations will have in the cursor."""
     found = []
-    for number, apply in enumerate(program(view.plan, changes.inputs, changes.retracts).applies):
+    for number, apply in enumerate(made.applies):
         prefix = f"j{view.relation.id}_{number}"
-        columns = tuple(select.alias_or_name for select in apply.added.selects)
-        added = Addition(view.table_of(apply.state), f"{prefix}_added", columns)
+        added = Addition(view.table_of(apply.state), f"{prefix}_added", apply.columns)
         found.append(Application(apply.key, apply.present, f"{prefix}_removed", added))
     return tuple(found)
+
+
+def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
+    """The changes that take a row away, and those that bring one."""
+    row = first_row(
+        cursor.execute(f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}")
+    )
+    assert row is not None
+    return row[0], row[1]

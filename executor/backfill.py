@@ -143,7 +143,7 @@ class BackfillJob:
             old, new = work.job.epoch, work.now(cursor)
             versions = {s.input: Version(s.relation, old.snapshot, new.snapshot) for s in work.view.plan.scans}
             times = (old.time_us, max(old.time_us, new.time_us))
-            with closing(Feeds(work.lake, cursor)) as feeds:
+            with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)
                 if changes.rows <= MAX_HANDOVER_ROWS:
                     return

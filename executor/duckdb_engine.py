@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
-from catalog.lake import Cursor, first_row
+from catalog.lake import Cursor
 from catalog.metrics import EngineName
+from catalog.names import LakeTable, quote
 from catalog.row_ids import NONE, RowIds
 from executor.advance import (
     Addition,
     Advance,
+    Application,
     Changes,
     Fill,
     View,
     applications,
+    count_signs,
     filled,
     make_table,
-    program,
     set_times,
 )
+from executor.program import program, whole
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
 from planner.backfill import FillQuery
 from planner.delta.compiler import VIEW_CHANGES
 from planner.functions.emit import DUCKDB, to_sql
-from planner.stream import StreamPlan
 
 
 class DuckDBEngine:
@@ -34,28 +35,45 @@ class DuckDBEngine:
     name: EngineName = "duckdb"
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        steps, outputs = _sql(view.plan, changes.inputs, changes.retracts)
+        """As `executor.advance.Engine`."""
+        made = program(view.plan, changes.inputs, changes.retracts, DUCKDB)
         left = f"j{view.relation.id}_changes"
         bound = _bound(view, versions) | {VIEW_CHANGES: f"FROM {left}"}
         if view.plan.reads_now:
             set_times(cursor, changes.times)
-        for name, query in steps:
-            make_table(cursor, left if name == VIEW_CHANGES else name, _within(query, bound))
-        *states, own = applications(view, changes)
+        for step in made.steps:
+            make_table(cursor, left if step.name == VIEW_CHANGES else step.name, _within(step.query, bound))
+        *states, own = applications(view, made)
         counts = [
             (
-                make_table(cursor, item.removed, _within(removed, bound)),
-                make_table(cursor, item.added.rows, _within(added, bound)),
+                make_table(cursor, item.removed, _within(apply.removed, bound)),
+                make_table(cursor, item.added.rows, _within(apply.added, bound)),
             )
-            for item, (removed, added) in zip(states, outputs[:-1], strict=True)
+            for item, apply in zip(states, made.applies[:-1], strict=True)
         ]
         # What becomes of the view itself is in its changes already.
-        removed, added = (f"({_within(query, bound)})" for query in outputs[-1])
+        removed, added = (f"({_within(query, bound)})" for query in (made.applies[-1].removed, made.applies[-1].added))
         own = replace(own, removed=removed, added=replace(own.added, rows=added))
-        signs = f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {left}"
-        row = first_row(cursor.execute(signs))
-        assert row is not None
-        return Advance(view, (*states, own), left, (*counts, row))
+        return Advance(view, (*states, own), left, (*counts, count_signs(cursor, left)))
+
+    def recompute(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
+        """The same change from the view and its states computed in full, and compared with what is stored."""
+        bound = {f"{scan.input}_new": rows_new(scan, versions[scan.input]) for scan in view.plan.scans}
+        set_times(cursor, changes.times)
+        items, counts = [], []
+        for number, item in enumerate(whole(view.plan, DUCKDB)):
+            name = f"j{view.relation.id}_{number}"
+            make_table(cursor, f"{name}_whole", _within(item.query, bound))
+            left, table = f"j{view.relation.id}_changes", view.table_of(item.state)
+            if item.state is not None:
+                left = f"{name}_changes"
+                bound[f"{item.state}_state"] = f"FROM {name}_whole"
+            make_table(cursor, left, _difference(table, f"{name}_whole", item.columns))
+            removed = f"(SELECT {_listed(item.key or ('_weight',))} FROM {left} WHERE _weight < 0)"
+            added = Addition(table, f"(SELECT {_listed(item.columns)} FROM {left} WHERE _weight > 0)", item.columns)
+            items.append(Application(item.key, item.present, removed, added))
+            counts.append(count_signs(cursor, left))
+        return Advance(view, tuple(items), left, tuple(counts))
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
@@ -76,16 +94,6 @@ class DuckDBEngine:
         return filled(cursor, additions)
 
 
-@lru_cache(maxsize=1024)
-def _sql(
-    plan: StreamPlan, changed: frozenset[str], retracts: bool
-) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """The SQL of the steps and of what they apply."""
-    compiled = program(plan, changed, retracts)
-    steps = tuple((step.name, to_sql(step.query, DUCKDB)) for step in compiled.steps)
-    return steps, tuple((to_sql(a.removed, DUCKDB), to_sql(a.added, DUCKDB)) for a in compiled.applies)
-
-
 def _bound(view: View, versions: Mapping[str, Version]) -> dict[str, str]:
     """The SQL of what steps read besides each other and the changes that are tables of the cursor."""
     bound = {f"{state.name}_state": f"FROM {view.state_table(state).sql}" for state in view.plan.states}
@@ -101,3 +109,14 @@ def _within(query: str, bound: Mapping[str, str]) -> str:
     """The query with what it reads in front of it: a view of the lake would be one more statement that looks there."""
     read = [f"{name} AS NOT MATERIALIZED ({rows})" for name, rows in bound.items() if f'"{name}"' in query]
     return f"WITH {', '.join(read)} FROM ({query})" if read else query
+
+
+def _difference(table: LakeTable, computed: str, columns: Sequence[str]) -> str:
+    """SQL of the rows, and their weights, by which stored ones become those that are computed."""
+    listed = _listed(columns)
+    both = f"SELECT {listed}, 1 AS _weight FROM {computed} UNION ALL SELECT {listed}, -1 FROM {table.sql}"
+    return f"SELECT {listed}, sum(_weight)::BIGINT AS _weight FROM ({both}) GROUP BY ALL HAVING sum(_weight) <> 0"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(quote, columns))

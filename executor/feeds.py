@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from catalog.lake import ChangedTables, Cursor, Lake, table_changes
 from catalog.model import Relation
+from catalog.names import quote
+from executor.versions import stored_columns
+from planner.nodes import Scan
 
 
 class Feeds:
-    """Temporary tables of one cursor: `rowid`, all columns and `_weight` of a relation's changes between snapshots."""
+    """Temporary tables of one cursor: `rowid`, columns and `_weight` of a relation's changes between snapshots.
 
-    def __init__(self, lake: Lake, cursor: Cursor) -> None:
+    The columns are those that some scans read, `scans` being all that may be of the epoch: to find a deleted row its
+    file is read, where other columns cost as much.
+    """
+
+    def __init__(self, lake: Lake, cursor: Cursor, scans: Callable[[], Iterable[Scan]]) -> None:
         self._lake = lake
         self._cursor = cursor
+        self._scans = scans
         self._changed: dict[tuple[int, int], ChangedTables] = {}
-        self._made: dict[tuple[int, int, int], str] = {}
+        self._made: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
 
     def has_changes(self, relation: Relation, old: int, new: int) -> bool:
         """Whether a relation changed in snapshots `old < s <= new`."""
@@ -23,22 +33,26 @@ class Feeds:
         """Whether any of the changes takes a row away."""
         return self._changes(old, new).get(self._key(relation), False)
 
-    def feed(self, relation: Relation, old: int, new: int) -> str | None:
-        """The name of the temporary table with a relation's changes; None when it did not change."""
+    def feed(self, scan: Scan, old: int, new: int) -> str | None:
+        """The name of the temporary table with the changes of what a scan reads; None when that did not change."""
+        relation = scan.relation
         has_deletes = self._changes(old, new).get(self._key(relation))
         if has_deletes is None:
             return None
         key = (relation.id, old, new)
-        if key not in self._made:
-            name = f"feed_{relation.id}_{old}"
-            changes = table_changes(*self._key(relation), old, new, has_deletes)
+        name, columns = self._made.get(key, (f"feed_{relation.id}_{old}", frozenset()))
+        if key not in self._made or not columns.issuperset(stored_columns(scan)):
+            alike = (other for other in self._scans() if other.relation.id == relation.id)
+            columns = columns.union(stored_columns(scan), *map(stored_columns, alike))
+            listed = ", ".join(["rowid", *map(quote, sorted(columns))])
+            changes = table_changes(*self._key(relation), old, new, has_deletes, listed)
             self._cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {changes}")
-            self._made[key] = name
-        return self._made[key]
+            self._made[key] = name, columns
+        return name
 
     def close(self) -> None:
         """Drop the temporary tables."""
-        for name in self._made.values():
+        for name, _ in self._made.values():
             self._cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
     def _changes(self, old: int, new: int) -> ChangedTables:

@@ -172,7 +172,7 @@ def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
     old, new = work.job.epoch, work.now(cursor)
     epoch = Epoch(new.snapshot, max(old.time_us, new.time_us))
     versions = _versions(work, (old.snapshot, new.snapshot), positions, positions)
-    with closing(Feeds(work.lake, cursor)) as feeds:
+    with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
         changed = any(feeds.has_changes(v.relation, v.old, v.new) for v in versions.values())
         if changed or work.view.plan.reads_now:
             changes = bind_changes(cursor, work.view, versions, feeds, (old.time_us, epoch.time_us))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from catalog.model import Catalog, Relation
 from executor.advance import View
+from planner.nodes import Scan
 from planner.stream import StreamPlan, plan_definition
 
 
@@ -23,6 +24,11 @@ class Plans:
             if relation.id not in self._plans:
                 self._plans[relation.id] = plan_definition(relation, catalog)
             return View(relation, self._plans[relation.id])
+
+    def scans(self) -> list[Scan]:
+        """Of all views that have been planned, and not forgotten."""
+        with self._lock:
+            return [scan for plan in self._plans.values() for scan in plan.scans]
 
     def put(self, plans: Mapping[int, StreamPlan]) -> None:
         """Plans, by relation, to be used instead of those there are."""

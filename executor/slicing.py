@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.lake import Cursor
+from catalog.lake import Cursor, first_row
 from catalog.model import Relation
 from catalog.store import Slice
 from planner.backfill import Fragment, fragments
@@ -56,7 +56,7 @@ def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int
 
 def row_count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
     """Rows of a relation at a snapshot."""
-    row = cursor.execute(f"SELECT count(*) FROM {relation.lake_name} AT (VERSION => {snapshot})").fetchone()
+    row = first_row(cursor.execute(f"SELECT count(*) FROM {relation.lake_name} AT (VERSION => {snapshot})"))
     return row[0] if row else 0
 
 

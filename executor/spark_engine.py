@@ -21,9 +21,10 @@ from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal, quote
 from catalog.places import Place, remove_tree
 from catalog.row_ids import ALL, NONE, ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
-from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled, program
+from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled
 from executor.groups import Group
 from executor.lake_files import DataFile, TableFiles, table_files
+from executor.program import Program, program
 from executor.spark_files import FILE, POSITION, SparkFiles, spark_files
 from executor.versions import Version, rows_at, rows_new
 from planner.backfill import FillQuery
@@ -177,30 +178,27 @@ class SparkEngine:
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
-        compiled = program(view.plan, changes.inputs, changes.retracts)
-        steps = [(step.name, to_sql(step.query, SPARK)) for step in compiled.steps]
-        lookups = {step.name for step in compiled.steps if step.is_lookup}
+        made = program(view.plan, changes.inputs, changes.retracts, SPARK)
         for scan in view.plan.scans:
-            self._bind_versions(cursor, scan, versions[scan.input], steps)
+            self._bind_versions(cursor, scan, versions[scan.input], made)
             if scan.input in changes.inputs:
                 self._bind_changes(cursor, scan, versions[scan.input])
         for state in view.plan.states:
             self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state).sql}")
         if view.plan.reads_now:
             self.set_times(changes.times)
-        for name, query in steps:
-            if name in lookups:
-                self._bind(name, self.query(query))
+        for step in made.steps:
+            if step.is_lookup:
+                self._bind(step.name, self.query(step.query))
                 continue
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
             directory = self._new_directory()
             with self._freeing(directory):
-                self._bind(name, self.files.write_and_read(self.query(query), directory))
-        targets = applications(view, changes)
+                self._bind(step.name, self.files.write_and_read(self.query(step.query), directory))
         applied = []
-        for target, item in zip(targets, compiled.applies, strict=True):
-            self._leave(cursor, target.removed, to_sql(item.removed, SPARK))
-            applied.append(replace(target, added=self._add(cursor, view, target.added, to_sql(item.added, SPARK))))
+        for target, item in zip(applications(view, made), made.applies, strict=True):
+            self._leave(cursor, target.removed, item.removed)
+            applied.append(replace(target, added=self._add(cursor, view, target.added, item.added)))
         left = f"j{view.relation.id}_changes"
         if view.relation.created or view.relation.is_sink:  # of others nobody reads it before
             self._leave(cursor, left, "SELECT * FROM view_changes")
@@ -231,12 +229,12 @@ class SparkEngine:
         for version, time_us in zip(("old", "new"), times, strict=True):
             self.session.sql(f"DECLARE OR REPLACE VARIABLE now_{version} TIMESTAMP DEFAULT timestamp_micros({time_us})")
 
-    def _bind_versions(self, cursor: Cursor, scan: Scan, version: Version, steps: list[tuple[str, str]]) -> None:
+    def _bind_versions(self, cursor: Cursor, scan: Scan, version: Version, made: Program) -> None:
         """Make `<input>_old` and `<input>_new`, if a step reads them."""
         old, new = (f"{scan.input}_{which}" for which in ("old", "new"))
-        if any(old in query for _, query in steps):
+        if any(old in step.query for step in made.steps):
             self._bind(old, self.read(cursor, scan, version.old, version.old_rows))
-        if any(new in query for _, query in steps):
+        if any(new in step.query for step in made.steps):
             if version.pending is None:
                 self._bind(new, self.read(cursor, scan, version.new, version.new_rows))
             else:

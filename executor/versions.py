@@ -76,14 +76,28 @@ def rows_added(scan: Scan, version: Version) -> str:
     return f"SELECT *, 1 AS _weight FROM ({rows_at(scan, version.new, version.added_rows)})"
 
 
+def stored_columns(scan: Scan) -> frozenset[str]:
+    """The scanned columns under the names that the lake knows, without the lake's row id."""
+    relation = scan.relation
+    return frozenset(_stored(relation, name) for name in scan.columns if not _is_lake_row_id(relation, name))
+
+
 def _columns(scan: Scan) -> str:
     """The scanned columns, under the names that the view knows; a table's `_row_id` is the lake's row id."""
     return ", ".join(_column(scan.relation, name) for name in scan.columns)
 
 
 def _column(relation: Relation, name: str) -> str:
-    if relation.is_table and name == ROW_ID:
+    if _is_lake_row_id(relation, name):
         return f"rowid AS {quote(ROW_ID)}"
-    column = relation.column(name)
-    stored = column.lake_name if column is not None else name
+    stored = _stored(relation, name)
     return quote(name) if stored == name else f"{quote(stored)} AS {quote(name)}"
+
+
+def _stored(relation: Relation, name: str) -> str:
+    column = relation.column(name)
+    return column.lake_name if column is not None else name
+
+
+def _is_lake_row_id(relation: Relation, name: str) -> bool:
+    return relation.is_table and name == ROW_ID

@@ -15,9 +15,9 @@ from catalog.names import quote
 from catalog.store import Store
 from executor.advance import View, set_times
 from executor.plans import Plans
+from executor.program import whole
 from executor.versions import rows_at
-from planner.backfill import first_rows
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import DUCKDB
 
 # Sums of floating-point numbers depend on the order of the rows, so they may differ by so large a part.
 _CLOSE = 1e-9
@@ -46,13 +46,13 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     floats = {c.name for c in relation.stored if c.type.duckdb() in _FLOATS}
     floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.duckdb() in _FLOATS}
     findings = []
-    for number, item in enumerate(first_rows(view.plan)):
+    for number, item in enumerate(whole(view.plan, DUCKDB)):
         rows = f"check_{number}"
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {rows} AS {to_sql(item.query, DUCKDB)}")
-        if item.target:
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.target}_state AS FROM {rows}")
-        what = f"{name}: state {item.target}" if item.target else name
-        difference = _difference(cursor, view.table_of(item.target).sql, rows, item.columns, floats)
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {rows} AS {item.query}")
+        if item.state:
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.state}_state AS FROM {rows}")
+        what = f"{name}: state {item.state}" if item.state else name
+        difference = _difference(cursor, view.table_of(item.state).sql, rows, item.columns, floats)
         findings += [f"{what}: {difference}"] if difference else []
     return ViewCheck(name, tuple(findings))
 

@@ -171,6 +171,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         interval_ms=lambda: int(parameter("barrier_interval_ms")),
         engine=lambda: parameter("streaming_engine"),
         duckdb_max_rows=lambda: int(parameter("streaming_duckdb_max_rows")),
+        refresh_mode=lambda: parameter("refresh_mode"),
         sinks=Sinks(lambda cursor, target, rows: write_rows(store.catalog, cursor, target, rows)),
     )
 

@@ -194,6 +194,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("serverless_backfill_linger", "0", integer(0, 86400), "Seconds a group stays without a job"),
         Variable("streaming_engine", "auto", one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
         Variable("streaming_duckdb_max_rows", "2000000", integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
+        Variable("refresh_mode", "auto", one_of("auto", "incremental", "full"), "auto: views in full where faster"),
         Variable("backfill_engine", "spark", one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
         Variable("source_rows_per_epoch", "1000000", integer(1, 2**62), "Rows a source may be ahead of the views"),
         Variable("serving_cache_mib", "256", integer(0, 2**31), "Memory for copies of relations read often; 0: none"),

@@ -6,7 +6,7 @@ Random views over random tables. On DuckDB the views are filled and maintained i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,8 @@ VIEWS, EPOCHS, CHANGES = 5, 6, 4
 @contextmanager
 def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client]]:
     config = Config(data=directory, spark_start="on_demand", spark_cores=2, spark_memory_mib=1024)
-    context = open_context(config, {"barrier_interval_ms": "3600000", **parameters})
+    given = {"barrier_interval_ms": "3600000", "refresh_mode": "incremental", **parameters}
+    context = open_context(config, given)
     try:
         yield context, Client(context, {"user": "root"})
     finally:
@@ -82,12 +83,14 @@ def script(seed: int, views: int, epochs: int) -> Iterator[str]:
     yield from (f"DROP TABLE {table}" for table in TABLES)
 
 
-def replay(context: Context, client: Client, statements: Iterable[str], title: str) -> None:
-    """Run a script and hold the law after each epoch."""
+def replay(context: Context, client: Client, statements: Iterable[str], title: str, modes: Sequence[str] = ()) -> None:
+    """Run a script and hold the law after each epoch; with modes of refreshing in turn, if any are given."""
     made: dict[str, str] = {}
     epoch = 0
     for statement in statements:
         if statement == "FLUSH":
+            if modes:
+                run(client, f"ALTER SYSTEM SET refresh_mode = {modes[epoch % len(modes)]}")
             context.coordinator.flush(lambda: False)
             check(client, made, f"{title}, epoch {epoch}")
             epoch += 1
@@ -105,22 +108,24 @@ REGRESSIONS = Path(__file__).parent / "regressions"
 COMBINED = Path(__file__).parent / "queries" / "combined.sql"
 
 
-def obey(context: Context, client: Client, seed: int, views: int = VIEWS, epochs: int = EPOCHS) -> None:
+def obey(
+    context: Context, client: Client, seed: int, views: int = VIEWS, epochs: int = EPOCHS, modes: Sequence[str] = ()
+) -> None:
     """One random case. A case that fails is kept in `tests/regressions`, to be committed with the fix."""
     statements = list(script(seed, views, epochs))
     try:
-        replay(context, client, statements, f"seed {seed}")
+        replay(context, client, statements, f"seed {seed}", modes)
     except Exception:
         REGRESSIONS.mkdir(exist_ok=True)
         (REGRESSIONS / f"seed_{seed}.sql").write_text(";\n".join(statements) + ";\n")
         raise
 
 
-def obey_many(directory: Path, seeds: range) -> None:
+def obey_many(directory: Path, seeds: range, modes: Sequence[str] = ()) -> None:
     """Many cases in one server: views are filled and maintained in process."""
     with opened(directory, streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         for seed in seeds:
-            obey(context, client, seed)
+            obey(context, client, seed, modes=modes)
 
 
 @pytest.mark.parametrize("case", sorted(REGRESSIONS.glob("*.sql")), ids=lambda path: path.stem)
@@ -145,6 +150,20 @@ def test_combined_operators(tmp_path: Path) -> None:
 
 def test_law_on_duckdb(tmp_path: Path) -> None:
     obey_many(tmp_path / "lake", range(1))
+
+
+# So that each way finds what the other has left.
+MODES = ("full", "incremental", "full")
+
+
+def test_law_with_full_refreshes(tmp_path: Path) -> None:
+    obey_many(tmp_path / "lake", range(1), MODES)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_law_with_full_refreshes_at_length(tmp_path: Path) -> None:
+    obey_many(tmp_path / "lake", range(2000, 2020), MODES)
 
 
 @pytest.mark.long

@@ -150,13 +150,15 @@ def maintain(
             check(client, views, f"epoch {number}")
 
 
-def test_on_duckdb(tmp_path: Path) -> None:
-    obey(tmp_path / "lake", tuple(OPERATORS), streaming_engine="duckdb", backfill_engine="auto")
+@pytest.mark.parametrize("mode", ["incremental", "full"])
+def test_on_duckdb(tmp_path: Path, mode: str) -> None:
+    obey(tmp_path / "lake", tuple(OPERATORS), streaming_engine="duckdb", backfill_engine="auto", refresh_mode=mode)
 
 
 @pytest.mark.long
-def test_rows_on_duckdb(tmp_path: Path) -> None:
-    parameters = {"streaming_engine": "duckdb", "backfill_engine": "auto"}
+@pytest.mark.parametrize("mode", ["incremental", "full"])
+def test_rows_on_duckdb(tmp_path: Path, mode: str) -> None:
+    parameters = {"streaming_engine": "duckdb", "backfill_engine": "auto", "refresh_mode": mode}
     maintain(tmp_path / "lake", (*STRUCT_TABLES, *STRUCT_FIRST), STRUCTS, STRUCT_EPOCHS, **parameters)
 
 

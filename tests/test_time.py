@@ -16,9 +16,10 @@ from server.dispatch import Client
 HOUR_US = 3_600_000_000
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[tuple[Context, Client]]:
-    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+@pytest.fixture(params=["incremental", "full"])
+def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Context, Client]]:
+    parameters = {"streaming_engine": "duckdb", "backfill_engine": "auto", "refresh_mode": request.param}
+    with opened(tmp_path / "lake", **parameters) as (context, client):
         yield context, client
 
 

@@ -1,0 +1,102 @@
+"""Delta programs, and the queries that compute a view in full, as the SQL of an engine.
+
+Trees are large, so that only the text is kept, and as long as the plan that it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from planner.backfill import first_rows
+from planner.delta.compiler import compile_delta
+from planner.delta.nullability import never_null
+from planner.functions.emit import to_sql
+from planner.stream import StreamPlan
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Step:
+    """As `planner.delta.program.Step`."""
+
+    name: str
+    query: str
+    is_lookup: bool
+
+
+@dataclass(frozen=True)
+class Apply:
+    """As `planner.delta.program.Apply`; `columns` are those of `added`."""
+
+    state: str | None
+    key: tuple[str, ...]
+    present: frozenset[str]
+    columns: tuple[str, ...]
+    removed: str
+    added: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """As `planner.delta.program.DeltaProgram`."""
+
+    steps: tuple[Step, ...]
+    applies: tuple[Apply, ...]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All rows of a state, or of the view for None, and the key by which one is found in its table."""
+
+    state: str | None
+    key: tuple[str, ...]
+    present: frozenset[str]
+    columns: tuple[str, ...]
+    query: str
+
+
+def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate[StreamPlan, P], T]:
+    """Make it once for a plan and the other arguments."""
+    by_plan: WeakKeyDictionary[StreamPlan, dict[object, T]] = WeakKeyDictionary()
+
+    @wraps(made)
+    def kept(plan: StreamPlan, *rest: P.args, **_: P.kwargs) -> T:
+        of_plan = by_plan.setdefault(plan, {})
+        if rest not in of_plan:
+            of_plan[rest] = made(plan, *rest)  # type: ignore[call-arg]
+        return of_plan[rest]
+
+    return kept
+
+
+@_kept
+def program(plan: StreamPlan, changed: frozenset[str], retracts: bool, engine: str) -> Program:
+    """The delta program for the inputs that changed."""
+    compiled = compile_delta(plan, changed, retracts)
+    steps = (Step(step.name, to_sql(step.query, engine), step.is_lookup) for step in compiled.steps)
+    applies = (
+        Apply(
+            item.state, item.key, item.present, tuple(select.alias_or_name for select in item.added.selects),
+            to_sql(item.removed, engine), to_sql(item.added, engine),
+        )
+        for item in compiled.applies
+    )  # fmt: skip
+    return Program(tuple(steps), tuple(applies))
+
+
+@_kept
+def whole(plan: StreamPlan, engine: str) -> tuple[Whole, ...]:
+    """The queries of a view's states and then of the view, over its inputs as they are."""
+    nodes = {state.name: state.node for state in plan.states}
+    found = []
+    for item in first_rows(plan):
+        node = nodes.get(item.target or "")
+        key, present = (node.key, never_null(node)) if node is not None else (plan.key, plan.present)
+        found.append(Whole(item.target, tuple(dict.fromkeys(key)), present, item.columns, to_sql(item.query, engine)))
+    return tuple(found)

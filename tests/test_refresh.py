@@ -1,0 +1,138 @@
+"""Which way an epoch takes a view: incrementally, or in full where that has been faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_golden import CATALOG, plan
+from test_law import check, opened, run
+
+from catalog.metrics import REFRESHES
+from executor import refresh
+from executor.advance import View
+from executor.refresh import AUTO, FULL, INCREMENTAL, Refresh
+from server.context import Context
+from server.dispatch import Client
+
+FLIGHTS = "CREATE MATERIALIZED VIEW v AS SELECT carrier, {} AS x FROM flights GROUP BY carrier"
+ROWS = 100_000
+
+
+def view(call: str = "count(*)") -> View:
+    return View(CATALOG.by_id[3], plan(FLIGHTS.format(call)))
+
+
+def refresh_in(mode: str) -> Refresh:
+    return Refresh(lambda: mode)
+
+
+def no_rows() -> int:
+    raise AssertionError("nobody has to know")
+
+
+def test_what_has_not_been_timed_is_incremental() -> None:
+    assert not refresh_in(AUTO).is_full(view(), 10, no_rows)
+
+
+def test_what_takes_milliseconds_is_incremental() -> None:
+    chosen, made = refresh_in(AUTO), view()
+    chosen.took(made, 10, False, 0.01)
+    assert not chosen.is_full(made, 10, no_rows)
+
+
+def test_a_slow_change_is_computed_in_full_if_there_is_little_to_read() -> None:
+    chosen, made = refresh_in(AUTO), view()
+    chosen.took(made, 10, False, 0.5)
+    assert chosen.is_full(made, 10, lambda: ROWS)
+    assert not chosen.is_full(view(), 10, no_rows)  # another view
+    other = refresh_in(AUTO)
+    other.took(made, 10, False, 0.5)
+    assert not other.is_full(made, 10, lambda: 100 * ROWS)
+
+
+def test_a_small_change_is_not_judged_by_a_large_one() -> None:
+    chosen, made = refresh_in(AUTO), view()
+    chosen.took(made, 100_000, False, 0.5)
+    assert not chosen.is_full(made, 10, lambda: ROWS)
+    assert chosen.is_full(made, 1_000_000, lambda: ROWS)
+
+
+def test_the_faster_way_is_kept_and_the_other_one_tried_again() -> None:
+    chosen, made = refresh_in(AUTO), view()
+    chosen.took(made, 10, False, 0.2)
+    assert chosen.is_full(made, 10, lambda: ROWS)
+    chosen.took(made, 10, True, 0.3)  # it was not
+    assert not chosen.is_full(made, 10, no_rows)
+    ways = []
+    for _ in range(60):
+        is_full = chosen.is_full(made, 10, no_rows)
+        ways.append(is_full)
+        chosen.took(made, 10, is_full, 0.3 if is_full else 0.2)
+    assert 1 <= sum(ways) <= 10
+    # What was slow once, on a busy machine, is not given up for ever.
+    chosen.took(made, 10, False, 3.0)
+    ways = []
+    for _ in range(400):
+        is_full = chosen.is_full(made, 10, no_rows)
+        ways.append(is_full)
+        chosen.took(made, 10, is_full, 0.3 if is_full else 0.2)
+    assert ways[0] and sum(ways[-20:]) <= 3
+
+
+def test_sums_of_floats_are_not_added_up_in_another_order() -> None:
+    chosen = refresh_in(AUTO)
+    for call, is_full in (("sum(delay)", False), ("max(delay)", True), ("sum(distance)", True)):
+        made = view(call)
+        chosen.took(made, 10, False, 0.5)
+        assert chosen.is_full(made, 10, lambda: ROWS) == is_full, call
+
+
+@pytest.mark.parametrize("mode", [INCREMENTAL, FULL])
+def test_the_parameter_decides(mode: str) -> None:
+    chosen, made = refresh_in(mode), view("sum(delay)")
+    assert chosen.is_full(made, 10, no_rows) == (mode == FULL)
+    chosen.took(made, 10, mode == FULL, 1.0)
+    assert chosen.is_full(made, 10, no_rows) == (mode == FULL)
+
+
+def test_what_cannot_be_computed_again_is_incremental() -> None:
+    joined = plan(
+        "CREATE MATERIALIZED VIEW v AS SELECT c.carrier, a.name FROM clicks c "
+        "JOIN airlines FOR SYSTEM_TIME AS OF PROCTIME() a ON a.carrier = c.carrier"
+    )
+    assert not refresh_in(FULL).is_full(View(CATALOG.by_id[3], joined), 10, no_rows)
+
+
+def refreshes() -> dict[str, float]:
+    [metric] = REFRESHES.collect()
+    return {sample.labels["mode"]: sample.value for sample in metric.samples}
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Context, Client]]:
+    monkeypatch.setattr(refresh, "WORTH_S", 0)
+    monkeypatch.setattr(refresh, "FIXED_S", 0)
+    monkeypatch.setattr(refresh, "ROWS_A_SECOND", 1e12)
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto", refresh_mode=AUTO) as found:
+        yield found
+
+
+def test_a_server_does_both(session: tuple[Context, Client]) -> None:
+    context, client = session
+    run(client, "CREATE TABLE t (k int PRIMARY KEY, g int, x numeric)")
+    run(client, "INSERT INTO t SELECT i, i % 3, i FROM generate_series(1, 20) AS g(i)")
+    views = {"v": "SELECT g, count(*) AS n, sum(x) AS x FROM t GROUP BY g", "w": "SELECT max(n) AS n FROM v"}
+    for name, query in views.items():
+        run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    before = refreshes()
+    for number in range(3):
+        run(client, f"UPDATE t SET x = x + 1, g = g + 1 WHERE k % 3 = {number}")
+        context.coordinator.flush(lambda: False)
+        check(client, views, f"epoch {number}")
+    after = refreshes()
+    assert after["incremental"] > before.get("incremental", 0)
+    assert after["full"] > before.get("full", 0)
+    run(client, "UPDATE t SET x = x WHERE k = 1")
+    assert not context.coordinator.barrier(), "what is equal is not stored again"
