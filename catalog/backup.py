@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from catalog.lake import METADATA, Cursor, DuckDBError, inlined_deletes, load_extension, without_lake
+from catalog.lake import METADATA, Cursor, inlined_deletes, load_extension, without_lake
 from catalog.model import CREATING
 from catalog.names import literal, quote, system_table
+from catalog.translation import DuckDBError
 
 _WITH_PATHS = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
 

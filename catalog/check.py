@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, DuckDBError, Lake, version_of
+from catalog.lake import METADATA, Cursor, Lake, version_of
 from catalog.migrations import MIGRATIONS
 from catalog.model import CREATING
 from catalog.names import literal, system_table
 from catalog.places import sizes_below
 from catalog.store import Store
+from catalog.translation import DuckDBError
 
 _FILES_AT_ONCE = 500
 

@@ -10,9 +10,10 @@ from itertools import chain
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import METADATA, Cursor, DuckDBError
+from catalog.lake import METADATA, Cursor
 from catalog.model import Column, Relation
 from catalog.names import literal, quote, system_table
+from catalog.translation import DuckDBError
 from catalog.types import Type, parse_type
 
 _TABLE = system_table("columns")

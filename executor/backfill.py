@@ -15,11 +15,11 @@ from contextlib import closing, suppress
 
 from catalog import errors
 from catalog.errors import Error, canceled
-from catalog.lake import DuckDBError
 from catalog.log_context import logged
 from catalog.model import Job
 from catalog.places import remove_tree
 from catalog.store import Store
+from catalog.translation import DuckDBError
 from executor import merge, snapshot
 from executor.advance import bind_changes
 from executor.coordinator import Coordinator, error_of, message_of

@@ -27,10 +27,11 @@ from catalog.backup import (
 )
 from catalog.check import KnownFile, known_files
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, Lake, rollback, translate, without_lake
+from catalog.lake import Cursor, Lake, rollback, without_lake
 from catalog.places import BucketPath, Place, below, listed, remove_tree, sizes_below
 from catalog.secrets import KEY_FILE
 from catalog.storage import LOCK_FILE, Storage, lock_directory
+from catalog.translation import DuckDBError, translate
 from executor.check import unserved
 from executor.work import partial_results
 

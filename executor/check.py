@@ -11,10 +11,11 @@ from pathlib import Path
 from catalog import errors, system_views
 from catalog.check import check_files, check_references, is_current, known_files
 from catalog.errors import Error
-from catalog.lake import DuckDBError, Lake, translate
+from catalog.lake import Lake
 from catalog.secrets import KEY_FILE
 from catalog.storage import Lease, Storage
 from catalog.store import Store
+from catalog.translation import DuckDBError, translate
 from executor.plans import Plans
 from executor.view_check import ViewCheck, check_view
 

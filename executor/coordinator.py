@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from catalog import errors
 from catalog.errors import Error, canceled
-from catalog.lake import DISK_FULL, Cursor, DuckDBError, Lake, disk_full, rollback, translate
+from catalog.lake import Cursor, Lake, rollback
 from catalog.log_context import logged, note
 from catalog.metrics import (
     ADVANCE_SECONDS,
@@ -27,6 +27,7 @@ from catalog.metrics import (
 )
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
+from catalog.translation import DISK_FULL, DuckDBError, disk_full, translate
 from executor.advance import Advance, Changes, Engine, View, bind_changes
 from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds

@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 from catalog import applications, errors
 from catalog.applications import DESTROYED, DRAINING, PROVISIONING, READY, ApplicationRow
 from catalog.errors import Error, canceled, not_found
-from catalog.lake import Cursor, DuckDBError
+from catalog.lake import Cursor
 from catalog.model import DEFAULT_GROUP
 from catalog.store import Store
+from catalog.translation import DuckDBError
 from executor.applications import Application, Size
 from executor.endpoint import Ended, Endpoint, free_port
 from executor.keeper import BACKGROUND, NORMAL, end_orphan

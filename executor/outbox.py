@@ -17,10 +17,11 @@ from typing import Protocol
 from catalog import secrets
 from catalog.errors import Error
 from catalog.kinds import S3
-from catalog.lake import Cursor, DuckDBError
+from catalog.lake import Cursor
 from catalog.model import Relation, Secret
 from catalog.names import quote
 from catalog.store import Store
+from catalog.translation import DuckDBError
 from executor.coordinator import error_of
 from executor.kafka_sink import KafkaSink
 from executor.sinks import EPOCH, copy_changes, file_name, log_of

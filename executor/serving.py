@@ -22,12 +22,13 @@ from queue import SimpleQueue
 
 import pyarrow as pa
 
-from catalog.lake import ROW_CHANGES, Change, Cursor, DuckDBError, changes_made, is_kept, rollback
+from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, is_kept, rollback
 from catalog.metrics import SERVING_HITS, SERVING_MISSES
 from catalog.model import Relation
 from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
 from catalog.row_history import ROW, last_entries, row_history, table_number
 from catalog.store import Store
+from catalog.translation import DuckDBError
 from executor.slicing import row_count
 from executor.sorted_rows import SortedRows, Value
 

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from catalog.lake import DuckDBError
 from catalog.log_context import logged
 from catalog.metrics import SLOW_SPARK_CALLS
 from catalog.store import Store
+from catalog.translation import DuckDBError
 
 logger = logging.getLogger(__name__)
 

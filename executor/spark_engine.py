@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import DISK_FULL, Cursor, Lake, disk_full
+from catalog.lake import Cursor, Lake
 from catalog.metrics import EngineName
 from catalog.model import ROW_ID, Relation, row_id_column
 from catalog.names import literal, quote
 from catalog.places import Place, remove_tree
 from catalog.row_ids import ALL, NONE, ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
+from catalog.translation import DISK_FULL, disk_full
 from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled
 from executor.groups import Group
 from executor.lake_files import DataFile, TableFiles, table_files

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from catalog.errors import canceled
-from catalog.lake import Cursor, DuckDBError, Lake
+from catalog.lake import Cursor, Lake
 from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.places import Place
 from catalog.store import AlreadyDone, Store
+from catalog.translation import DuckDBError
 from executor.advance import Changes, Engine, View
 from executor.applications import Size
 from executor.coordinator import message_of

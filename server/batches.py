@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.lake import Cursor, DuckDBError, is_passing, restored, translate
+from catalog.lake import Cursor
+from catalog.translation import DuckDBError, is_passing, restored, translate
 from planner.batch.query import Batch
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, Lake, is_conflict, table_changes
+from catalog.lake import Cursor, Lake, table_changes
 from catalog.model import Catalog, Relation
 from catalog.names import MEMORY, LakeTable, quote
+from catalog.translation import DuckDBError, is_conflict
 from planner.batch.query import overlay_name
 from planner.batch.write import ROW
 from server.portal import Portal

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from catalog.errors import FEATURE_NOT_SUPPORTED, INVALID_COLUMN_REFERENCE, INVALID_TEXT_REPRESENTATION, Error
-from catalog.lake import Cursor, DuckDBError, translate
+from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from catalog.names import quote
+from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner.batch.query import find_relation, plan_query, select_columns
 from planner.batch.write import resolve_target

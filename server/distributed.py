@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import DuckDBError, translate
 from catalog.names import literal, quote
 from catalog.places import Place, remove_tree
+from catalog.translation import DuckDBError, translate
 from executor.batch_query import query_engine, rows_on_spark
 from planner.batch.distributed import Distributed, plan_distributed, reads_stored
 from planner.batch.query import Environment

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from catalog.errors import Error
-from catalog.lake import DuckDBError
 from catalog.model import Relation
 from catalog.names import LakeTable
+from catalog.translation import DuckDBError
 
 # For how long the first of a group waits for others: less than what a transaction takes.
 PATIENCE_SECONDS = 0.01

@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import DuckDBError, translate
+from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import statements
 from planner.batch.query import plan_arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.errors import Error
-from catalog.lake import DuckDBError, translate
+from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR
 from planner.batch.query import Batch, check_reads, plan_query
 from planner.batch.time_travel import points

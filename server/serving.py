@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.lake import DuckDBError
+from catalog.translation import DuckDBError
 from server.columns import result_columns
 from server.plan_cache import Plan
 from server.result import Result

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from catalog import errors, history
 from catalog.errors import Error, not_found
-from catalog.lake import Cursor, DuckDBError, translate
+from catalog.lake import Cursor
 from catalog.model import Column, Relation, Subscription
 from catalog.subscription_store import first_kept
+from catalog.translation import DuckDBError, translate
 from catalog.types import BIGINT, VARCHAR
 from planner.batch.query import failed_job
 from planner.privileges import check_relation

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 
 from catalog import errors, history
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, at_version, translate
+from catalog.lake import Cursor, at_version
 from catalog.model import Catalog
 from catalog.names import LakeTable, system_table
+from catalog.translation import DuckDBError, translate
 from planner.batch.query import Environment
 from planner.batch.time_travel import Point
 from server.session import Session

@@ -14,7 +14,7 @@ LAYERS = ("catalog", "planner", "executor", "server")  # each may import itself 
 # Library to the modules that may import it: a folder, or a file without its suffix.
 PLACES = {
     "buenavista": {"server/wire"},
-    "duckdb": {"catalog/lake", "catalog/vacuum"},
+    "duckdb": {"catalog/lake", "catalog/translation", "catalog/vacuum"},
     "cryptography": {"catalog/secrets"},
     "confluent_kafka": {"executor/kafka_client"},
     "prometheus_client": {"catalog/metrics", "server/metrics", "server/metrics_server"},

@@ -17,10 +17,11 @@ from pyspark import cloudpickle
 from catalog import compaction
 from catalog.check import check_files, known_files
 from catalog.errors import Error
-from catalog.lake import DuckDBError, Lake, register_files, table_changes, translate
+from catalog.lake import Lake, register_files, table_changes
 from catalog.names import LakeTable
 from catalog.places import S3, BucketPath, check_url, keep_list, listed, remove_tree
 from catalog.storage import Storage
+from catalog.translation import DuckDBError, translate
 from executor import object_tasks
 from executor.compaction import compact_once
 from executor.spark_files import BucketFiles

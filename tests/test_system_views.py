@@ -11,9 +11,10 @@ import sqlglot
 from recorded import recorded
 
 from catalog import system_views
-from catalog.lake import Cursor, DuckDBError, Lake
+from catalog.lake import Cursor, Lake
 from catalog.sizes import reads_sizes, set_sizes
 from catalog.storage import Storage
+from catalog.translation import DuckDBError
 from planner.batch import pg_compat
 from planner.batch.pg_names import FUNCTIONS, SCHEMAS
 from planner.functions.duckdb_spelling import for_duckdb

@@ -23,11 +23,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from catalog.compaction import tables_to_compact
-from catalog.lake import METADATA, Cursor, DuckDBError, changes_made, register_files
+from catalog.lake import METADATA, Cursor, changes_made, register_files
 from catalog.model import Epoch, Relation
 from catalog.names import literal
 from catalog.row_ids import RowIds
 from catalog.store import Slice
+from catalog.translation import DuckDBError
 from executor.lake_files import TableFiles, table_files
 from executor.slicing import row_count, row_ids
 from server.config import Config

@@ -19,9 +19,10 @@ from pyarrow import parquet
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError
+from catalog.lake import Cursor
 from catalog.model import Column
 from catalog.names import literal, quote
+from catalog.translation import DuckDBError
 from catalog.types import Type
 from executor.sources.connector import READ
 from executor.sources.records import first_record, line_at, read_records

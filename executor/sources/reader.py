@@ -17,12 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from catalog.errors import Error
-from catalog.lake import Cursor, DuckDBError, is_conflict
+from catalog.lake import Cursor
 from catalog.model import Column, Relation, Secret
 from catalog.secrets import named, opened
 from catalog.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
 from catalog.sources import Source, Split
 from catalog.store import Store
+from catalog.translation import DuckDBError, is_conflict
 from executor.coordinator import error_of
 from executor.sources.connector import READ, Batch, Connector, SplitError
 from executor.sources.datagen import datagen

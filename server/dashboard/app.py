@@ -24,8 +24,8 @@ from starlette.types import ASGIApp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import DuckDBError, translate
 from catalog.names import DEFAULT_DATABASE
+from catalog.translation import DuckDBError, translate
 from server.authentication import is_this_machine
 from server.context import Context
 from server.conversation import as_error
