@@ -288,6 +288,23 @@ def applications(view: View, made: Program) -> tuple[Application, ...]:
     return tuple(found)
 
 
+def by_changes(
+    table: LakeTable, key: Sequence[str], present: frozenset[str], columns: Sequence[str], changes: str
+) -> Application:
+    """What becomes of a table's rows by their changes, which a relation of the cursor has, with `_weight`."""
+    removed, added = (
+        f"(SELECT {', '.join(map(quote, listed))} FROM {changes} WHERE _weight {sign} 0)"
+        for listed, sign in ((key or ["_weight"], "<"), (columns, ">"))
+    )
+    return Application(tuple(key), present, removed, Addition(table, added, tuple(columns)))
+
+
+def own_application(view: View, changes: str) -> Application:
+    """What becomes of a view's rows by their changes."""
+    plan = view.plan
+    return by_changes(view.relation.lake_table, plan.key, plan.present, [c.name for c in plan.columns], changes)
+
+
 def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
     """The changes that take a row away, and those that bring one."""
     row = first_row(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from catalog.lake import Cursor
 from catalog.metrics import EngineName
@@ -12,14 +11,15 @@ from catalog.row_ids import NONE, RowIds
 from executor.advance import (
     Addition,
     Advance,
-    Application,
     Changes,
     Fill,
     View,
     applications,
+    by_changes,
     count_signs,
     filled,
     make_table,
+    own_application,
     set_times,
 )
 from executor.program import program, whole
@@ -38,12 +38,12 @@ class DuckDBEngine:
         """As `executor.advance.Engine`."""
         made = program(view.plan, changes.inputs, changes.retracts, DUCKDB)
         left = f"j{view.relation.id}_changes"
-        bound = _bound(view, versions) | {VIEW_CHANGES: f"FROM {left}"}
+        bound = _bound(view, versions)
         if view.plan.reads_now:
             set_times(cursor, changes.times)
         for step in made.steps:
             make_table(cursor, left if step.name == VIEW_CHANGES else step.name, _within(step.query, bound))
-        *states, own = applications(view, made)
+        *states, _ = applications(view, made)
         counts = [
             (
                 make_table(cursor, item.removed, _within(apply.removed, bound)),
@@ -51,9 +51,7 @@ class DuckDBEngine:
             )
             for item, apply in zip(states, made.applies[:-1], strict=True)
         ]
-        # What becomes of the view itself is in its changes already.
-        removed, added = (f"({_within(query, bound)})" for query in (made.applies[-1].removed, made.applies[-1].added))
-        own = replace(own, removed=removed, added=replace(own.added, rows=added))
+        own = own_application(view, left)
         return Advance(view, (*states, own), left, (*counts, count_signs(cursor, left)))
 
     def recompute(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
@@ -69,9 +67,7 @@ class DuckDBEngine:
                 left = f"{name}_changes"
                 bound[f"{item.state}_state"] = f"FROM {name}_whole"
             make_table(cursor, left, _difference(table, f"{name}_whole", item.columns))
-            removed = f"(SELECT {_listed(item.key or ('_weight',))} FROM {left} WHERE _weight < 0)"
-            added = Addition(table, f"(SELECT {_listed(item.columns)} FROM {left} WHERE _weight > 0)", item.columns)
-            items.append(Application(item.key, item.present, removed, added))
+            items.append(by_changes(table, item.key, item.present, item.columns, left))
             counts.append(count_signs(cursor, left))
         return Advance(view, tuple(items), left, tuple(counts))
 
@@ -113,10 +109,6 @@ def _within(query: str, bound: Mapping[str, str]) -> str:
 
 def _difference(table: LakeTable, computed: str, columns: Sequence[str]) -> str:
     """SQL of the rows, and their weights, by which stored ones become those that are computed."""
-    listed = _listed(columns)
+    listed = ", ".join(map(quote, columns))
     both = f"SELECT {listed}, 1 AS _weight FROM {computed} UNION ALL SELECT {listed}, -1 FROM {table.sql}"
     return f"SELECT {listed}, sum(_weight)::BIGINT AS _weight FROM ({both}) GROUP BY ALL HAVING sum(_weight) <> 0"
-
-
-def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(map(quote, columns))

@@ -5,6 +5,7 @@ Trees are large, so that only the text is kept, and as long as the plan that it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -48,6 +49,14 @@ class Program:
 
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
+
+    def reads_often(self, name: str) -> bool:
+        """Whether a step's rows are read more than once."""
+        queries = [
+            *(step.query for step in self.steps),
+            *(q for item in self.applies for q in (item.removed, item.added)),
+        ]
+        return sum(len(re.findall(rf"\b{name}\b", query)) for query in queries) > 1
 
 
 @dataclass(frozen=True)

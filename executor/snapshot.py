@@ -145,7 +145,7 @@ def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
 def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor) -> None:
     for state in work.view.plan.states:
         if not state.in_view:
-            engine.bind_query(cursor, f"{state.name}_state", f"FROM {work.view.state_table(state).sql}")
+            engine.bind_state(cursor, work.view, state)
 
 
 def _commit_slice(

@@ -22,15 +22,28 @@ from catalog.names import literal, quote
 from catalog.places import Place, remove_tree
 from catalog.row_ids import ALL, NONE, ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
 from catalog.translation import DISK_FULL, disk_full
-from executor.advance import Addition, Advance, Changes, Fill, View, applications, computed, filled
+from executor.advance import (
+    Addition,
+    Advance,
+    Application,
+    Changes,
+    Fill,
+    View,
+    applications,
+    computed,
+    filled,
+    own_application,
+)
 from executor.groups import Group
 from executor.lake_files import DataFile, TableFiles, table_files
-from executor.program import Program, program
+from executor.program import Apply, Program, program
 from executor.spark_files import FILE, POSITION, SparkFiles, spark_files
 from executor.versions import Version, rows_at, rows_new
 from planner.backfill import FillQuery
+from planner.delta.compiler import VIEW_CHANGES
 from planner.functions.emit import SPARK, to_sql
 from planner.nodes import Scan
+from planner.stream import State
 
 SparkError = (PySparkException, grpc.RpcError)
 
@@ -94,16 +107,24 @@ class SparkEngine:
         """Make a relation of Parquet files."""
         self._bind(name, self.files.read(list(files)))
 
-    def bind_query(self, cursor: Cursor, name: str, query: str) -> None:
-        """Make a relation of the rows of a DuckDB query, written as one Parquet file."""
-        self._bind(name, self.files.read([self._export(cursor, query)]))
+    def bind_query(self, cursor: Cursor, name: str, query: str, schema: str | None = None) -> None:
+        """Make a relation of the rows of a DuckDB query, written as one Parquet file.
+
+        Told the schema, Spark need not run a job to find it.
+        """
+        self._bind(name, self.files.read([self._export(cursor, query)], schema))
+
+    def bind_state(self, cursor: Cursor, view: View, state: State) -> None:
+        """Make `<state>_state` the stored rows of an operator."""
+        held = view.relation.stored if state.in_view else state.node.fields
+        schema = ", ".join(f"`{column.name}` {column.type.spark()}" for column in held)
+        self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state).sql}", schema)
 
     def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> DataFrame:
         """The scanned columns of some rows of a relation at a snapshot."""
         row = cursor.execute(f"SELECT count(*) FROM {scan.relation.lake_name} AT (VERSION => {snapshot})").fetchone()
         if row and row[0] <= SMALL_INPUT_ROWS:
             exported = self._export(cursor, rows_at(scan, snapshot, rows))
-            # Told the schema, Spark need not run a job to find it.
             return self.files.read([exported], _schema(scan.relation, scan.columns))
         return self._read_files(cursor, scan, snapshot, rows)
 
@@ -185,25 +206,31 @@ class SparkEngine:
             if scan.input in changes.inputs:
                 self._bind_changes(cursor, scan, versions[scan.input])
         for state in view.plan.states:
-            self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state).sql}")
+            self.bind_state(cursor, view, state)
         if view.plan.reads_now:
             self.set_times(changes.times)
+        is_left = self.data is None  # the changes are all that is written of the view's own
         for step in made.steps:
-            if step.is_lookup:
+            if step.is_lookup or not made.reads_often(step.name) or (is_left and step.name == VIEW_CHANGES):
                 self._bind(step.name, self.query(step.query))
                 continue
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
             directory = self._new_directory()
             with self._freeing(directory):
                 self._bind(step.name, self.files.write_and_read(self.query(step.query), directory))
-        applied = []
-        for target, item in zip(applications(view, made), made.applies, strict=True):
-            self._leave(cursor, target.removed, item.removed)
-            applied.append(replace(target, added=self._add(cursor, view, target.added, item.added)))
+        *states, own = zip(applications(view, made), made.applies, strict=True)
+        applied = [self._apply(cursor, view, *item) for item in (states if is_left else (*states, own))]
         left = f"j{view.relation.id}_changes"
-        if view.relation.created or view.relation.is_sink:  # of others nobody reads it before
-            self._leave(cursor, left, "SELECT * FROM view_changes")
+        if is_left or view.relation.is_sink:  # of what is being created nobody reads it before
+            self._leave(cursor, left, f"SELECT * FROM {VIEW_CHANGES}")
+        if is_left:
+            applied.append(own_application(view, left))
         return computed(cursor, view, tuple(applied), left)
+
+    def _apply(self, cursor: Cursor, view: View, target: Application, item: Apply) -> Application:
+        """Leave what an application removes and adds."""
+        self._leave(cursor, target.removed, item.removed)
+        return replace(target, added=self._add(cursor, view, target.added, item.added))
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
@@ -239,7 +266,7 @@ class SparkEngine:
             if version.pending is None:
                 self._bind(new, self.read(cursor, scan, version.new, version.new_rows))
             else:
-                self.bind_query(cursor, new, rows_new(scan, version))
+                self.bind_query(cursor, new, rows_new(scan, version), _schema(scan.relation, scan.columns))
 
     def _bind_changes(self, cursor: Cursor, scan: Scan, version: Version) -> None:
         """Make `<input>_changes`: the rows that are read on, or what the cursor has under that name."""
@@ -247,7 +274,8 @@ class SparkEngine:
         if version.added_rows != NONE:
             self._bind(name, self.read(cursor, scan, version.new, version.added_rows).withColumn("_weight", F.lit(1)))
         else:
-            self.bind_query(cursor, name, f"FROM {name}")
+            schema = f"{_schema(scan.relation, scan.columns)}, _weight BIGINT"
+            self.bind_query(cursor, name, f"SELECT * REPLACE (_weight::BIGINT AS _weight) FROM {name}", schema)
 
     def _add(self, cursor: Cursor, view: View, addition: Addition, query: str) -> Addition:
         """Leave the rows of a Spark query as an addition, with files where they may become the lake's."""

@@ -76,8 +76,9 @@ class DirectoryFiles:
         return sorted(str(file) for file in target.glob("*.parquet"))
 
     def write_and_read(self, frame: DataFrame, target: Place) -> DataFrame:
+        schema = frame.schema  # to find it in the files is a job
         frame.write.parquet(f"file://{target}")
-        return self.read([str(target)])
+        return self.session.read.schema(schema).parquet(f"file://{target}")
 
 
 def _writer_options(texts: Iterable[str]) -> dict[str, str | int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache, lru_cache
 
 from sqlglot import exp
 
@@ -15,6 +16,11 @@ _UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
 
 def data_type(type_: Type) -> exp.DataType:
     """sqlglot's form of one of our types."""
+    return _data_type(type_).copy()
+
+
+@lru_cache(maxsize=1000)
+def _data_type(type_: Type) -> exp.DataType:
     return exp.DataType.build(type_.duckdb(), dialect="duckdb")
 
 
@@ -34,6 +40,16 @@ def sql_type(kind: exp.DataType | None) -> Type | None:
         return VARCHAR
     if kind.this in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB):
         return Type("jsonb")
+    is_plain = not kind.expressions and kind.this != exp.DataType.Type.USERDEFINED
+    return _plain_type(kind.this) if is_plain else _parsed_type(kind)
+
+
+@cache
+def _plain_type(name: exp.DType) -> Type | None:
+    return _parsed_type(exp.DataType(this=name))
+
+
+def _parsed_type(kind: exp.DataType) -> Type | None:
     try:
         found = parse_type(kind.sql(dialect="duckdb"))
     except Error:
