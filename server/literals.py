@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from catalog.errors import Error
 from catalog.types import Type
@@ -31,6 +32,7 @@ class ByLiteral:
     value: int | str
 
 
+@lru_cache(maxsize=64)  # who splits a text asks, and then who prepares it
 def by_literal(sql: str) -> ByLiteral | None:
     """What a text is if it is one statement that may be a lookup by its last literal."""
     match = _LAST_LITERAL.fullmatch(sql) if len(sql) <= LONGEST_TEXT else None
