@@ -39,6 +39,7 @@ from executor.sinks import Delivery, Sinks, logs, targets
 from executor.slicing import row_count
 from executor.spark_engine import SparkError, spark_engine, spark_error
 from executor.versions import Version
+from planner.nodes import Scan
 
 logger = logging.getLogger(__name__)
 
@@ -227,7 +228,7 @@ class Coordinator:
                 handovers, self._handovers = self._handovers, []
             try:
                 handovers, replacements = self._replacements(handovers)
-                with closing(Feeds(self._lake, self._cursor, self._plans.scans)) as feeds:
+                with closing(Feeds(self._lake, self._cursor, self._scans)) as feeds:
                     return self._advance_all(feeds, handovers, replacements)
             except _OfView as failure:
                 # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
@@ -243,6 +244,9 @@ class Coordinator:
             finally:
                 for handover in handovers:
                     handover.done.set()
+
+    def _scans(self) -> list[Scan]:
+        return self._plans.scans(self._store.catalog)
 
     def _replacements(self, handovers: list[Handover]) -> tuple[list[Handover], dict[int, Replacement]]:
         """The jobs that may finish, and what those of them that replace a view, by its id, do to it."""

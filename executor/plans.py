@@ -25,9 +25,10 @@ class Plans:
                 self._plans[relation.id] = plan_definition(relation, catalog)
             return View(relation, self._plans[relation.id])
 
-    def scans(self) -> list[Scan]:
-        """Of all views that have been planned, and not forgotten."""
+    def scans(self, catalog: Catalog) -> list[Scan]:
+        """Of all views that there are and that have been planned."""
         with self._lock:
+            self._plans = {id_: plan for id_, plan in self._plans.items() if id_ in catalog.by_id}
             return [scan for plan in self._plans.values() for scan in plan.scans]
 
     def put(self, plans: Mapping[int, StreamPlan]) -> None:

@@ -435,3 +435,18 @@ def test_spark_reads_files_of_every_age(tmp_path: Path, monkeypatch: pytest.Monk
         context.coordinator.flush(lambda: False)
         queries["everything"] = "SELECT k, b, s, f, c, n, d, a, at, ts, raw, empty FROM t"
         check(client, queries, "an epoch")
+
+
+def test_what_a_cancelled_view_has_read_may_go(session: Connection) -> None:
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, a int, b int)")
+    session.execute("INSERT INTO t SELECT i, i % 3, i FROM generate_series(1, 9) AS g(i)")
+    query = "SELECT a, count(*) AS n FROM t GROUP BY a"
+    session.execute(f"CREATE MATERIALIZED VIEW kept AS {query}")
+    session.execute("SET background_ddl = true; SET backfill_rate_limit = 0")
+    session.execute("CREATE MATERIALIZED VIEW gone AS SELECT b FROM t")
+    [[job, *_]] = rows(session, "SHOW JOBS")
+    session.execute(f"CANCEL JOBS {job}")
+    session.execute("ALTER TABLE t DROP COLUMN b")
+    session.execute("INSERT INTO t VALUES (10, 1)")
+    session.execute("FLUSH")
+    assert differences(session, "kept", query) == []
