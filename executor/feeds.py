@@ -14,8 +14,8 @@ from planner.nodes import Scan
 class Feeds:
     """Temporary tables of one cursor: `rowid`, columns and `_weight` of a relation's changes between snapshots.
 
-    The columns are those that some scans read, `scans` being all that may be of the epoch: to find a deleted row its
-    file is read, where other columns cost as much.
+    The columns are those that views read, `scans` being of all that may be of the epoch: to find a deleted row its file
+    is read, where other columns cost as much. What else a view reads is read again.
     """
 
     def __init__(self, lake: Lake, cursor: Cursor, scans: Callable[[], Iterable[Scan]]) -> None:

@@ -26,10 +26,10 @@ class Plans:
             return View(relation, self._plans[relation.id])
 
     def scans(self, catalog: Catalog) -> list[Scan]:
-        """Of all views that there are and that have been planned."""
+        """Of the created views that have been planned. Forgets the plans of what is no more."""
         with self._lock:
             self._plans = {id_: plan for id_, plan in self._plans.items() if id_ in catalog.by_id}
-            return [scan for plan in self._plans.values() for scan in plan.scans]
+            return [s for id_, plan in self._plans.items() if catalog.by_id[id_].created for s in plan.scans]
 
     def put(self, plans: Mapping[int, StreamPlan]) -> None:
         """Plans, by relation, to be used instead of those there are."""
