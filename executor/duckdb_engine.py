@@ -42,7 +42,13 @@ class DuckDBEngine:
         if view.plan.reads_now:
             set_times(cursor, changes.times)
         for step in made.steps:
-            make_table(cursor, left if step.name == VIEW_CHANGES else step.name, _within(step.query, bound))
+            query = _within(step.query, bound)
+            if step.name == VIEW_CHANGES:
+                make_table(cursor, left, query)
+            elif step.name in made.shared:
+                make_table(cursor, step.name, query)
+            else:  # a part of the only one that reads it
+                bound[step.name] = query
         *states, _ = applications(view, made)
         counts = [
             (

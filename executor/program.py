@@ -6,6 +6,7 @@ Trees are large, so that only the text is kept, and as long as the plan that it 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -45,18 +46,11 @@ class Apply:
 
 @dataclass(frozen=True)
 class Program:
-    """As `planner.delta.program.DeltaProgram`."""
+    """As `planner.delta.program.DeltaProgram`. The rows of the steps in `shared` are read more than once."""
 
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
-
-    def reads_often(self, name: str) -> bool:
-        """Whether a step's rows are read more than once."""
-        queries = [
-            *(step.query for step in self.steps),
-            *(q for item in self.applies for q in (item.removed, item.added)),
-        ]
-        return sum(len(re.findall(rf"\b{name}\b", query)) for query in queries) > 1
+    shared: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -88,15 +82,17 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
 def program(plan: StreamPlan, changed: frozenset[str], retracts: bool, engine: str) -> Program:
     """The delta program for the inputs that changed."""
     compiled = compile_delta(plan, changed, retracts)
-    steps = (Step(step.name, to_sql(step.query, engine), step.is_lookup) for step in compiled.steps)
-    applies = (
+    steps = tuple(Step(step.name, to_sql(step.query, engine), step.is_lookup) for step in compiled.steps)
+    applies = tuple(
         Apply(
             item.state, item.key, item.present, tuple(select.alias_or_name for select in item.added.selects),
             to_sql(item.removed, engine), to_sql(item.added, engine),
         )
         for item in compiled.applies
     )  # fmt: skip
-    return Program(tuple(steps), tuple(applies))
+    queries = [step.query for step in steps] + [query for item in applies for query in (item.removed, item.added)]
+    read = Counter(word for query in queries for word in re.findall(r"\w+", query))
+    return Program(steps, applies, frozenset(step.name for step in steps if read[step.name] > 1))
 
 
 @_kept

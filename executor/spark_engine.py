@@ -211,7 +211,7 @@ class SparkEngine:
             self.set_times(changes.times)
         is_left = self.data is None  # the changes are all that is written of the view's own
         for step in made.steps:
-            if step.is_lookup or not made.reads_often(step.name) or (is_left and step.name == VIEW_CHANGES):
+            if step.is_lookup or step.name not in made.shared or (is_left and step.name == VIEW_CHANGES):
                 self._bind(step.name, self.query(step.query))
                 continue
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
