@@ -466,6 +466,16 @@ def rollback(cursor: Cursor) -> None:
         cursor.execute("ROLLBACK")
 
 
+@contextlib.contextmanager
+def at_one_moment(cursor: Cursor) -> Iterator[None]:
+    """While entered, all that the cursor reads is of one moment; else tables of the lake's catalog come and go."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+    finally:
+        rollback(cursor)
+
+
 def table_changes(
     schema: str, table: str, after: int, upto: int, has_deletes: bool = True, listed: str = "rowid, *"
 ) -> str:

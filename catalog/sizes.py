@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from catalog.lake import METADATA, Cursor, inlined_deletes
+from catalog.lake import METADATA, Cursor, at_one_moment, first_row, inlined_deletes
 from catalog.names import quote, system_table
 
 # What the macros and views over the variable are called in the text of a query (catalog/system/functions.sql).
@@ -24,12 +24,14 @@ def reads_sizes(sql: str) -> bool:
 
 def set_sizes(cursor: Cursor) -> None:
     """Give a connection the sizes of all relations, in a variable."""
-    cursor.execute(f"SET VARIABLE relation_sizes = ({_sizes(cursor)})")
+    with at_one_moment(cursor):
+        cursor.execute(f"SET VARIABLE relation_sizes = ({_sizes(cursor)})")
 
 
 def relation_sizes(cursor: Cursor) -> dict[int, dict[str, int]]:
     """By relation its `rows`, its `bytes`, and in `total` those with the state of its operators."""
-    row = cursor.execute(_sizes(cursor)).fetchone()
+    with at_one_moment(cursor):
+        row = first_row(cursor.execute(_sizes(cursor)))
     return (row[0] if row else None) or {}
 
 

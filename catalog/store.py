@@ -20,7 +20,7 @@ from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.function_store import load_functions
 from catalog.kinds import dump_details, load_details
-from catalog.lake import Cursor, Lake, first_row, is_kept, rollback
+from catalog.lake import Cursor, Lake, at_one_moment, first_row, is_kept
 from catalog.model import (
     CREATED,
     CREATING,
@@ -125,8 +125,7 @@ class Store:
     def _load(self, changed: Collection[str]) -> None:
         """Read what the changed system tables hold, in one transaction: each begins with the newest snapshot."""
         found: dict[str, Any] = {}
-        self._cursor.execute("BEGIN")
-        try:
+        with at_one_moment(self._cursor):
             for tables, load in (
                 ({"relations", "columns"}, self._load_relations),
                 ({"schemas", "databases"}, self._load_databases),
@@ -141,8 +140,6 @@ class Store:
             ):
                 if not tables.isdisjoint(changed):
                     found |= load()
-        finally:
-            rollback(self._cursor)
         self.version += not _PROGRESS.issuperset(changed)
         self.catalog = replace(self.catalog, **found)
 

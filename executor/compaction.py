@@ -6,13 +6,14 @@ import contextlib
 
 from catalog import compaction
 from catalog.compaction import Table
-from catalog.lake import Cursor, Lake
+from catalog.lake import Cursor, Lake, at_one_moment
 
 
 def compact_once(lake: Lake) -> bool:
     """Do what there is to do for each table, one step each. Returns whether there was any."""
     with contextlib.closing(lake.cursor()) as cursor:
-        tables = compaction.tables_to_compact(cursor, str(lake.data_path))
+        with at_one_moment(cursor):
+            tables = compaction.tables_to_compact(cursor, str(lake.data_path))
         for table in tables:
             _compact(lake, cursor, table)
         return bool(tables)

@@ -14,9 +14,11 @@ from test_retention import opened, run
 
 from catalog import compaction
 from catalog.compaction import tables_to_compact
+from catalog.expiry import expire
 from catalog.lake import METADATA, Cursor, Lake, table_changes
 from catalog.names import LakeTable
 from catalog.storage import Storage
+from catalog.translation import DuckDBError
 from executor.compaction import compact_once
 
 TABLE = LakeTable("s", "t")
@@ -80,6 +82,30 @@ def test_nothing_is_noticed(lake: Lake, eager: None, seed: int) -> None:
         changes = table_changes(TABLE.schema, TABLE.name, after, upto)
         query = f"SELECT rowid, k, v, w, sum(_weight)::INTEGER FROM ({changes}) GROUP BY ALL HAVING sum(_weight) <> 0"
         assert sorted(cursor.execute(query).fetchall()) == sorted((*row, n) for row, n in net.items() if n)
+
+
+def test_a_table_that_goes_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows in the catalog go with the last snapshot that had it, maybe while they are being counted."""
+    other = lake.cursor()
+    with lake.transaction(other):
+        other.execute(f"INSERT INTO {TABLE.sql} VALUES (1, 1, 'x')")
+    [(inlined,)] = other.execute(
+        f"SELECT i.table_name FROM {METADATA}.ducklake_inlined_data_tables i JOIN {METADATA}.ducklake_table t "
+        "USING (table_id) WHERE t.table_name = 't'"
+    ).fetchall()
+    count = compaction._rows
+
+    def count_later(cursor: Cursor, table: str) -> int:
+        monkeypatch.setattr(compaction, "_rows", count)
+        with lake.transaction(other):
+            other.execute(f"DROP TABLE {TABLE.sql}")
+        expire(other, lake.snapshot(other), 1000)
+        return count(cursor, table)
+
+    monkeypatch.setattr(compaction, "_rows", count_later)
+    assert not compact_once(lake)
+    with pytest.raises(DuckDBError, match="does not exist"):
+        other.execute(f"FROM {METADATA}.{inlined}")
 
 
 VIEWS = {
