@@ -21,15 +21,20 @@ libraries:
   - glob:
       include: transformations/**
 """
+_UNKNOWN = re.compile("regexp_match", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class PipelineRun:
-    """Seconds of the whole command, and of those since the first flow started; with the rows of each view."""
+    """Seconds of the whole command, and of those since the first flow started; with the rows of each view.
+
+    `left_out` are the views with a function that Spark does not have.
+    """
 
     seconds: float
     flows_s: float
     rows: dict[str, int]
+    left_out: tuple[str, ...]
 
 
 def run(directory: Path, parquet: dict[str, Path], queries: dict[str, str], memory_mib: int) -> PipelineRun:
@@ -37,6 +42,8 @@ def run(directory: Path, parquet: dict[str, Path], queries: dict[str, str], memo
 
     Raises RuntimeError when the pipeline fails.
     """
+    left_out = tuple(name for name, query in queries.items() if _UNKNOWN.search(query))
+    queries = {name: query for name, query in queries.items() if name not in left_out}
     shutil.rmtree(directory, ignore_errors=True)
     (directory / "transformations").mkdir(parents=True)
     (directory / "spark-pipeline.yml").write_text(_SPEC.format(directory=directory))
@@ -59,17 +66,17 @@ def run(directory: Path, parquet: dict[str, Path], queries: dict[str, str], memo
     seconds = time.perf_counter() - start
     if done.returncode:
         raise RuntimeError(f"spark-pipelines failed:\n{(done.stdout + done.stderr)[-3000:]}")
-    return PipelineRun(seconds, _flows_s(done.stdout + done.stderr) or seconds, _rows(directory, queries))
+    return PipelineRun(seconds, _flows_s(done.stdout + done.stderr) or seconds, _rows(directory, queries), left_out)
 
 
 def _flows_s(log: str) -> float | None:
-    """From the first message that a flow starts to the last message."""
+    """From the first message that a flow starts to the last message; the two outputs have no order between them."""
     times = [
         (int(hours) * 3600 + int(minutes) * 60 + float(seconds), message)
         for hours, minutes, seconds, message in re.findall(r"(\d\d):(\d\d):(\d\d(?:\.\d+)?)[^\n]*?: ([^\n]*)", log)
     ]
     starts = [moment for moment, message in times if "STARTING" in message or "RUNNING" in message]
-    return times[-1][0] - starts[0] if starts else None
+    return max(moment for moment, _ in times) - min(starts) if starts else None
 
 
 def _rows(directory: Path, queries: dict[str, str]) -> dict[str, int]:

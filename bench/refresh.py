@@ -192,6 +192,8 @@ def _by_change(title: str, name: str, data: Dataset, found: Found, load_s: float
     refused = "".join(f" PostgreSQL has no {view} ({why})." for view, why in found.refused.items())
     wrong = f"differ in {', '.join(found.wrong)}" if found.wrong else "are the same"
     flows = f" ({found.pipeline.flows_s:.1f} s of it after its start)" if found.pipeline else ""
+    if found.pipeline and found.pipeline.left_out:
+        flows += f", but {', '.join(found.pipeline.left_out)}, for which Spark has no function"
     return Table(
         f"{title}: all {len(data.queries)} views after a change, s",
         f"{data.rows:,} rows, loaded by COPY in {load_s:.0f} s. Half of a change of TPC-H are new orders with their "

@@ -13,7 +13,7 @@ import psycopg
 
 from bench import datasets
 from bench.answers import are_same
-from bench.measuring import Settings, digits, geometric_mean, in_turn, seconds, spread
+from bench.measuring import Settings, digits, geometric_mean, seconds, spread
 from bench.plain_spark import PlainSpark
 from bench.postgres import NOTE, postgres
 from bench.results import Aim, Bars, Table
@@ -73,7 +73,8 @@ def _query(
         "plain Spark": lambda: plain.run(query),
         "DuckDB": lambda: duck.execute(f"CREATE TABLE {name} AS {query}"),
     }
-    times = {system: found[0] for system, found in in_turn(1, what, plain.clear).items()}
+    plain.clear()
+    times = {system: seconds(make) for system, make in what.items()}
     ours = scalar(connection, f"SELECT count(*) FROM {name}")
     counts = {plain.rows(), duck.table(name).count("*").fetchall()[0][0]}
     differences = [] if counts == {ours} else [f"{ours} rows, others {counts}"]
