@@ -7,6 +7,7 @@ there, and an object is there as a whole or not at all.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
@@ -188,6 +189,15 @@ def bytes_in(place: Place, files: Collection[str]) -> int:
     if isinstance(place, Path):
         return sum(Path(file).stat().st_size for file in files)
     return sum(size for path, size in place.sizes().items() if path in files) if files else 0
+
+
+def flush(path: Path) -> None:
+    """Have a file, or the names in a directory, on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:

@@ -146,8 +146,12 @@ class Type:
         return not self.dimensions and self.name in ("smallint", "integer", "bigint")
 
     @property
+    def is_float(self) -> bool:
+        return not self.dimensions and self.name in ("real", "double precision")
+
+    @property
     def is_numeric(self) -> bool:
-        return not self.dimensions and (self.is_integer or self.name in ("real", "double precision", "numeric"))
+        return not self.dimensions and (self.is_integer or self.is_float or self.name == "numeric")
 
     @property
     def is_text(self) -> bool:

@@ -12,13 +12,13 @@ each relation, most with few rows: with DuckDB's blocks of 256 KiB 200 tables of
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 import duckdb
 from duckdb import DuckDBPyConnection as Cursor
 
 from catalog.names import literal, quote
+from catalog.places import flush
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def vacuum(connection: Cursor, catalog: Path) -> bool:
     connection.execute("DETACH DATABASE IF EXISTS fresh; DETACH worn")
     if is_worn and not catalog.with_name(f"{catalog.name}.wal").exists():
         fresh.replace(catalog)
-        _sync(catalog.parent)
+        flush(catalog.parent)
         return True
     fresh.unlink(missing_ok=True)
     return False
@@ -72,11 +72,3 @@ def _empty_groups(connection: Cursor, table: str) -> int:
         f"(SELECT count(*) FROM {name})"
     ).fetchall()
     return groups - rows // _ROW_GROUP
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

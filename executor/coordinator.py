@@ -33,7 +33,7 @@ from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import Groups
 from executor.plans import Plans
-from executor.refresh import Refresh
+from executor.refresh import FULL, INCREMENTAL, Refresh
 from executor.replacement import Replacement, bind_difference, put, replacement
 from executor.sinks import Delivery, Sinks, logs, targets
 from executor.slicing import row_count
@@ -355,7 +355,7 @@ class Coordinator:
         started = time.monotonic()
         advance = way(cursor, view, versions, changes)
         self._refresh.took(view, changes.rows, is_full, time.monotonic() - started)
-        REFRESHES.labels("full" if is_full else "incremental").inc()
+        REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
         return advance
 
     @contextmanager

@@ -63,7 +63,8 @@ class DuckDBEngine:
     def recompute(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """The same change from the view and its states computed in full, and compared with what is stored."""
         bound = {f"{scan.input}_new": rows_new(scan, versions[scan.input]) for scan in view.plan.scans}
-        set_times(cursor, changes.times)
+        if view.plan.reads_now:
+            set_times(cursor, changes.times)
         items, counts = [], []
         for number, item in enumerate(whole(view.plan, DUCKDB)):
             name = f"j{view.relation.id}_{number}"

@@ -69,11 +69,11 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
     by_plan: WeakKeyDictionary[StreamPlan, dict[object, T]] = WeakKeyDictionary()
 
     @wraps(made)
-    def kept(plan: StreamPlan, *rest: P.args, **_: P.kwargs) -> T:
-        of_plan = by_plan.setdefault(plan, {})
-        if rest not in of_plan:
-            of_plan[rest] = made(plan, *rest)  # type: ignore[call-arg]
-        return of_plan[rest]
+    def kept(plan: StreamPlan, *rest: P.args, **named: P.kwargs) -> T:
+        of_plan, key = by_plan.setdefault(plan, {}), (rest, tuple(named.items()))
+        if key not in of_plan:
+            of_plan[key] = made(plan, *rest, **named)
+        return of_plan[key]
 
     return kept
 

@@ -23,7 +23,6 @@ WORTH_S = 0.05
 ROWS_A_SECOND, FIXED_S = 10_000_000, 0.02
 # What remains each time of the time that the other way took.
 FORGETTING = 0.99
-_FLOATS = ("real", "double precision")
 
 
 @dataclass
@@ -81,4 +80,4 @@ def _magnitude(rows: int) -> int:
 def _adds_floats(plan: StreamPlan) -> bool:
     """Whether a view adds up floating-point numbers: in full in another order, so that rows differ in a last digit."""
     calls = (call for state in plan.states if isinstance(state.node, Aggregate) for call in state.node.calls)
-    return any(call.type.name in _FLOATS and call.function not in ("min", "max") for call in calls)
+    return any(call.type.is_float and call.function not in ("min", "max") for call in calls)

@@ -18,6 +18,7 @@ from catalog.kinds import APPEND_ONLY, TABLE
 from catalog.lake import Cursor
 from catalog.model import CREATING, Catalog, Column, Relation
 from catalog.names import LakeTable, literal, quote
+from catalog.places import flush
 from catalog.types import BIGINT, INTEGER
 
 # The column of a log with the snapshot that tells a row's epoch.
@@ -214,21 +215,12 @@ def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int)
     try:
         if not copy_changes(cursor, relation, changes, written):
             return None
-        _flush(written)
+        flush(written)
         os.replace(written, file)
-        _flush(file.parent)
+        flush(file.parent)  # the commit that follows says that it is there
     except OSError as error:
         raise Error(f'could not write "{file}": {error.strerror}', errors.IO_ERROR) from error
     return file
-
-
-def _flush(path: Path) -> None:
-    """Have a file, or the names in a directory, on the disk: the commit that follows says that they are."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _files(relation: Relation) -> list[tuple[Path, int]]:

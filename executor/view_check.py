@@ -21,7 +21,6 @@ from planner.functions.emit import DUCKDB
 
 # Sums of floating-point numbers depend on the order of the rows, so they may differ by so large a part.
 _CLOSE = 1e-9
-_FLOATS = ("DOUBLE", "FLOAT")
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     if view.plan.looked_up:
         return ViewCheck(name, skipped="the rows of a temporal join depend on when its changes came")
     _compute_inputs(cursor, view, store.epoch(cursor), store.lake.snapshot(cursor))
-    floats = {c.name for c in relation.stored if c.type.duckdb() in _FLOATS}
-    floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.duckdb() in _FLOATS}
+    floats = {c.name for c in relation.stored if c.type.is_float}
+    floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.is_float}
     findings = []
     for number, item in enumerate(whole(view.plan, DUCKDB)):
         rows = f"check_{number}"

@@ -277,9 +277,7 @@ class Call:
         """Whether a row can be taken back from it without looking at the others."""
         if self.expression is not None:
             return False
-        return self.function == "count" or (
-            self.function == "sum" and self.type.name not in ("real", "double precision")
-        )
+        return self.function == "count" or (self.function == "sum" and not self.type.is_float)
 
 
 @dataclass(frozen=True)
