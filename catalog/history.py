@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, changes_between
+from catalog.change_feed import table_changes
+from catalog.lake import METADATA, Cursor
 from catalog.model import ROW_ID, Relation
 from catalog.names import quote
 
@@ -65,7 +66,7 @@ def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> 
     names = ", ".join(quote(c.name) for c in read)
     visible = ", ".join(f"{quote(c.name)}::{c.type.duckdb()} AS {quote(c.name)}" for c in columns)
     grouped = f"{_SNAPSHOT}, {f'{_ROW}, ' if is_row_id else ''}{names}"
-    changes = changes_between(
+    changes = table_changes(
         relation.lake_table, after, upto, has_deletes, f"snapshot_id AS {_SNAPSHOT}, rowid AS {_ROW}, *"
     )
     shape = f"SELECT NULL::BIGINT AS {_SNAPSHOT}, NULL::BIGINT AS {_ROW}, {empty}, NULL::INTEGER AS _weight WHERE false"

@@ -114,7 +114,7 @@ class Lake:
                 vacuum(connection, self.storage.catalog_file)
             connection.execute(f"ATTACH {target} AS lake ({options})")
             if not self.read_only:
-                # A deleted row costs a reading of its file, a slice of a backfill too: see `table_changes`.
+                # Many deleted rows cost a reading of their file (`catalog.change_feed`), a slice of a backfill too.
                 connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
                 self._migrate(connection)
             elif self.lease is not None:
@@ -474,26 +474,6 @@ def at_one_moment(cursor: Cursor) -> Iterator[None]:
         yield
     finally:
         rollback(cursor)
-
-
-def table_changes(
-    schema: str, table: str, after: int, upto: int, has_deletes: bool = True, listed: str = "rowid, *"
-) -> str:
-    """SQL of the rows changed in snapshots `after < s <= upto`: `rowid`, the table's columns and `_weight` ±1.
-
-    An update is a row of each kind. DuckLake finds deleted rows by reading the files that hold them, so they are read
-    once, and only if there are any; `ducklake_table_changes` reads them twice to tell updates from the rest. Of those
-    files only the columns `listed` are read.
-    """
-    return changes_between(LakeTable(schema, table), after, upto, has_deletes, listed)
-
-
-def changes_between(table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str) -> str:
-    """As `table_changes`, with DuckLake's virtual columns if they are listed, and matched by the names of columns."""
-    arguments = f"'lake', {literal(table.schema)}, {literal(table.name)}, {after + 1}, {upto}"
-    inserted = f"SELECT {listed}, 1 AS _weight FROM ducklake_table_insertions({arguments})"
-    deleted = f"SELECT {listed}, -1 AS _weight FROM ducklake_table_deletions({arguments})"
-    return f"{inserted} UNION ALL BY NAME {deleted}" if has_deletes else inserted
 
 
 def at_version(lake_name: str, snapshot: int) -> str:

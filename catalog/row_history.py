@@ -6,23 +6,10 @@ DuckLake 1.0 (ducklake.select/docs, "Data Change Feed"): the functions of the fe
 
 from __future__ import annotations
 
-from catalog.lake import METADATA, Cursor
 from catalog.names import LakeTable, literal
 
 # Columns of `row_history` besides the table's.
 ROW, SNAPSHOT, IS_THERE = '"?rowid"', '"?snapshot"', '"?is_there"'
-
-
-def table_number(cursor: Cursor, table: LakeTable, snapshot: int) -> int | None:
-    """The lake's number of a table, by which `changes_made` tells it; None if there is no such table."""
-    row = cursor.execute(
-        f"SELECT t.table_id FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-        "WHERE s.schema_name = $schema AND t.table_name = $name "
-        "AND s.begin_snapshot <= $snapshot AND coalesce(s.end_snapshot > $snapshot, true) "
-        "AND t.begin_snapshot <= $snapshot AND coalesce(t.end_snapshot > $snapshot, true)",
-        {"schema": table.schema, "name": table.name, "snapshot": snapshot},
-    ).fetchone()
-    return row[0] if row else None
 
 
 def row_history(table: LakeTable, columns: str, after: int, upto: int, has_deletes: bool) -> str:

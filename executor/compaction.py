@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from catalog import compaction
+from catalog.change_feed import locate
 from catalog.compaction import Table
 from catalog.lake import Cursor, Lake, at_one_moment
 
@@ -15,22 +17,25 @@ def compact_once(lake: Lake) -> bool:
         with at_one_moment(cursor):
             tables = compaction.tables_to_compact(cursor, str(lake.data_path))
         for table in tables:
-            _compact(lake, cursor, table)
+            compact(lake, cursor, table)
         return bool(tables)
 
 
-def _compact(lake: Lake, cursor: Cursor, table: Table) -> None:
+def compact(lake: Lake, cursor: Cursor, table: Table) -> None:
+    """Do what there is to do for a table; nothing, if it is gone."""
     name = table.name
+
+    def run(step: Callable[[], None]) -> None:
+        with lake.transaction(cursor, shared=[name]):
+            if locate(cursor, name, lake.snapshot(cursor)) is not None:
+                step()
+
     if table.flush or table.drop:
-        with lake.transaction(cursor, shared=[name]):
-            compaction.flush(cursor, name)
+        run(lambda: compaction.flush(cursor, name))
     if table.drop:
-        with lake.transaction(cursor, shared=[name]):
-            compaction.drop_dead(cursor, name)
+        run(lambda: compaction.drop_dead(cursor, name))
     if table.rewrite:
-        with lake.transaction(cursor, shared=[name]):
-            compaction.rewrite(cursor, name, table.rewrite)
+        run(lambda: compaction.rewrite(cursor, name, table.rewrite))
     if table.merge:
         compaction.forget_row_id_starts(lake, cursor, name, table.merge)
-        with lake.transaction(cursor, shared=[name]):
-            compaction.merge(cursor, name, table.below)
+        run(lambda: compaction.merge(cursor, name, table.below))

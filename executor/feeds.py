@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from catalog.lake import ChangedTables, Cursor, Lake, table_changes
+from catalog.change_feed import keep_changes
+from catalog.lake import ChangedTables, Cursor, Lake
 from catalog.model import Relation
 from catalog.names import quote
 from executor.versions import stored_columns
@@ -45,8 +46,7 @@ class Feeds:
             alike = (other for other in self._scans() if other.relation.id == relation.id)
             columns = columns.union(stored_columns(scan), *map(stored_columns, alike))
             listed = ", ".join(["rowid", *map(quote, sorted(columns))])
-            changes = table_changes(*self._key(relation), old, new, has_deletes, listed)
-            self._cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {changes}")
+            keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed)
             self._made[key] = name, columns
         return name
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from catalog.change_feed import locate
 from catalog.lake import METADATA, Cursor, inlined_deletes
 from catalog.model import ROW_ID, Column, Relation
 from catalog.names import literal, quote
@@ -60,7 +61,9 @@ class TableFiles:
 
 def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Place) -> TableFiles:
     """List a table's files at a snapshot. Writes what the catalog holds inline into the directory `scratch`."""
-    table_id, directory = _locate(cursor, relation, snapshot)
+    located = locate(cursor, relation.lake_table, snapshot)
+    assert located is not None, f"{relation.qualified_name} is not in snapshot {snapshot}"
+    table_id, directory = located
     live = f"begin_snapshot <= {snapshot} AND (end_snapshot IS NULL OR end_snapshot > {snapshot})"
     rows = cursor.execute(
         "SELECT if(path_is_relative, ? || path, path), row_id_start, record_count "
@@ -78,20 +81,6 @@ def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Plac
     deletes = _deletes(cursor, table_id, directory, live, snapshot, scratch / "deletes.parquet")
     inlined = _inlined(cursor, relation, table_id, live, defaults, scratch / "inlined.parquet")
     return TableFiles(snapshot, tuple(files), deletes, inlined, defaults)
-
-
-def _locate(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, str]:
-    row = cursor.execute(
-        f"SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative "
-        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
-        "WHERE s.schema_name = ? AND t.table_name = ? AND s.end_snapshot IS NULL "
-        "AND t.begin_snapshot <= ? AND (t.end_snapshot IS NULL OR t.end_snapshot > ?)",
-        [relation.lake_table.schema, relation.lake_table.name, snapshot, snapshot],
-    ).fetchone()
-    assert row is not None, f"{relation.qualified_name} is not in snapshot {snapshot}"
-    table_id, schema_path, path, is_relative = row
-    return table_id, schema_path + path if is_relative else path
 
 
 def _added(cursor: Cursor, relation: Relation, table_id: int, live: str) -> dict[int, tuple[str, str]]:

@@ -22,11 +22,12 @@ from queue import SimpleQueue
 
 import pyarrow as pa
 
+from catalog.change_feed import locate
 from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, is_kept, rollback
 from catalog.metrics import SERVING_HITS, SERVING_MISSES
 from catalog.model import Relation
 from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
-from catalog.row_history import ROW, last_entries, row_history, table_number
+from catalog.row_history import ROW, last_entries, row_history
 from catalog.store import Store
 from catalog.translation import DuckDBError
 from executor.slicing import row_count
@@ -256,12 +257,12 @@ class Serving:
 
     def _copied(self, cursor: Cursor, relation: Relation, snapshot: int) -> Copy | None:
         """A table with a relation's rows at a snapshot; None when there is no room for it."""
-        number = table_number(cursor, relation.lake_table, snapshot)
+        located = locate(cursor, relation.lake_table, snapshot)
         rows = row_count(cursor, relation, snapshot)
         fixed = sum(_FIXED if column.type.length < 0 else column.type.length for column in relation.visible)
-        if number is None or not self._make_room(rows * (fixed + _FIXED)):
+        if located is None or not self._make_room(rows * (fixed + _FIXED)):
             return None
-        copy = Copy(relation, f"{SCHEMA}.{quote(f'c{relation.id}_{next(self._numbers)}')}", number, rows, 0.0)
+        copy = Copy(relation, f"{SCHEMA}.{quote(f'c{relation.id}_{next(self._numbers)}')}", located[0], rows, 0.0)
         copy.read_at = time.monotonic()
         cursor.execute(
             f"CREATE TABLE {copy.table} AS SELECT rowid AS {ROW}, {copy.columns} "

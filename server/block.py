@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from catalog import errors
+from catalog.change_feed import table_changes
 from catalog.errors import Error
-from catalog.lake import Cursor, Lake, table_changes
+from catalog.lake import Cursor, Lake
 from catalog.model import Catalog, Relation
 from catalog.names import MEMORY, LakeTable, quote
 from catalog.translation import DuckDBError, is_conflict
@@ -118,7 +119,7 @@ class Block:
                 for table, overlay in written.items():
                     has_deletes = changed.get((table.schema, table.name))
                     if has_deletes is not None:
-                        changes = table_changes(table.schema, table.name, self.snapshot, newest, has_deletes)
+                        changes = table_changes(table, self.snapshot, newest, has_deletes)
                         _refuse_conflict(cursor, overlay, changes)
                 for overlay in written.values():
                     _apply(cursor, overlay)

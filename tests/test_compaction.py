@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ import pytest
 from marking import long_but
 from test_retention import opened, run
 
-from catalog import compaction
-from catalog.compaction import tables_to_compact
+from catalog import change_feed, compaction
+from catalog.change_feed import keep_changes, table_changes
+from catalog.compaction import File, Table, tables_to_compact
 from catalog.expiry import expire
-from catalog.lake import METADATA, Cursor, Lake, table_changes
+from catalog.lake import METADATA, Cursor, Lake
 from catalog.names import LakeTable
 from catalog.storage import Storage
 from catalog.translation import DuckDBError
-from executor.compaction import compact_once
+from executor.compaction import compact, compact_once
 
 TABLE = LakeTable("s", "t")
 CHANGES = (
@@ -57,8 +59,9 @@ def file_count(cursor: Cursor) -> int:
 
 
 @pytest.mark.parametrize("seed", long_but([0], range(3)))
-def test_nothing_is_noticed(lake: Lake, eager: None, seed: int) -> None:
+def test_nothing_is_noticed(lake: Lake, eager: None, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random changes with compaction between them: every snapshot, and the feed between any two, stays what it was."""
+    monkeypatch.setattr(change_feed, "LARGE_ROWS", 0)
     chosen, cursor = random.Random(seed), lake.cursor()
     known: dict[int, Counter[Any]] = {}
     done: Counter[str] = Counter()
@@ -79,9 +82,26 @@ def test_nothing_is_noticed(lake: Lake, eager: None, seed: int) -> None:
         net = dict(known[upto])
         for row, count in known[after].items():
             net[row] = net.get(row, 0) - count
-        changes = table_changes(TABLE.schema, TABLE.name, after, upto)
-        query = f"SELECT rowid, k, v, w, sum(_weight)::INTEGER FROM ({changes}) GROUP BY ALL HAVING sum(_weight) <> 0"
-        assert sorted(cursor.execute(query).fetchall()) == sorted((*row, n) for row, n in net.items() if n)
+        keep_changes(cursor, "kept", TABLE, after, upto, True, "rowid, *")
+        for changes in (table_changes(TABLE, after, upto), "FROM kept"):
+            query = (
+                f"SELECT rowid, k, v, w, sum(_weight)::INTEGER FROM ({changes}) GROUP BY ALL HAVING sum(_weight) <> 0"
+            )
+            assert sorted(cursor.execute(query).fetchall()) == sorted((*row, n) for row, n in net.items() if n)
+
+
+def test_a_table_that_went_before_its_turn(lake: Lake, eager: None) -> None:
+    cursor = lake.cursor()
+    for change in (*CHANGES[:3] * 3, CHANGES[3], CHANGES[4]):
+        with lake.transaction(cursor, shared=[TABLE]):
+            cursor.execute(change.format(t=TABLE.sql, next=0, n=30))
+    [table] = tables_to_compact(cursor, str(lake.data_path))
+    with lake.transaction(cursor):
+        cursor.execute(f"DROP TABLE {TABLE.sql}")
+    files = tuple(File(1, "x", 1, 1, 1, False) for _ in range(2))
+    compact(lake, cursor, Table(TABLE, True, True, files, (), 0))
+    compact(lake, cursor, replace(table, merge=files))
+    assert not compact_once(lake)
 
 
 def test_a_table_that_goes_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

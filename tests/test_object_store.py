@@ -14,10 +14,11 @@ import pytest
 from buckets import SECRET, Bucket
 from pyspark import cloudpickle
 
-from catalog import compaction
+from catalog import change_feed, compaction
+from catalog.change_feed import table_changes
 from catalog.check import check_files, known_files
 from catalog.errors import Error
-from catalog.lake import Lake, register_files, table_changes
+from catalog.lake import Lake, register_files
 from catalog.names import LakeTable
 from catalog.places import S3, BucketPath, check_url, keep_list, listed, remove_tree
 from catalog.storage import Storage
@@ -61,8 +62,11 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             cursor.execute(f"INSERT INTO {TABLE.sql} SELECT i, 'v' || i FROM range({start}, {start + 5_000}) AS r (i)")
     with lake.table_transaction(cursor, TABLE):
         cursor.execute(f"DELETE FROM {TABLE.sql} WHERE k % 3 = 0")
+    monkeypatch.setattr(change_feed, "LARGE_ROWS", 0)
+    before = lake.snapshot(cursor)
     with lake.table_transaction(cursor, TABLE):
         cursor.execute(f"UPDATE {TABLE.sql} SET v = 'new' WHERE k % 7 = 1")
+    assert change_feed._keep_net(cursor, "kept", TABLE, before, lake.snapshot(cursor), "rowid, *")
     added = lake.data_path / "job_7" / "f1" / "x.parquet"
     cursor.execute(f"COPY (SELECT 50000 AS k, 'added' AS v) TO '{added}' (FORMAT parquet)")
     with lake.transaction(cursor):
@@ -71,15 +75,15 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     def check() -> None:
         assert set(cursor.execute(f"FROM {TABLE.sql}").fetchall()) == expected
-        feed = table_changes(TABLE.schema, TABLE.name, first, lake.snapshot(cursor))
+        feed = table_changes(TABLE, first, lake.snapshot(cursor))
         net = cursor.execute(f"SELECT k, v FROM ({feed}) GROUP BY ALL HAVING sum(_weight) > 0").fetchall()
         assert set(net) == expected
 
     check()
-    before = len(bucket.names("lake/data"))
+    count = len(bucket.names("lake/data"))
     while compact_once(lake):
         check()
-    assert len(bucket.names("lake/data")) > before  # the old ones are still those of older snapshots
+    assert len(bucket.names("lake/data")) > count  # the old ones are still those of older snapshots
     assert findings(lake) == []
     assert not list(tmp_path.rglob("*.parquet"))
 

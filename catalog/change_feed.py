@@ -1,0 +1,220 @@
+"""What changed in a table of the lake between two snapshots: rows with a weight, +1 or -1. An update is one of each.
+
+DuckLake has functions for the rows that came and for those that went. The latter reads all of a file that has lost a
+row: an update costs as much as the file is large. Found by trying, with 1.5.5 (asserted by tests/test_change_feed.py):
+- a scan of a table as it was skips files by `filename` and row groups by `file_row_number`, which are virtual columns;
+- which rows went the lake's catalog knows while it has small changes itself: `ducklake_inlined_delete_*` the file of
+  each and its place there, `ducklake_inlined_data_*` rows with an `end_snapshot`. A scan has these in a file that is
+  called like their table, and each at the place of its row id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from catalog.lake import METADATA, Cursor, at_version, first_row, inlined_deletes, rollback
+from catalog.names import LakeTable, literal, quote
+from catalog.row_ids import SNAPSHOT_COLUMN
+
+# A table with fewer rows in files is read as fast as it is found out where the deleted ones are.
+LARGE_ROWS = 1_000_000
+# Columns that a scan has besides the table's, unless it has some of these names.
+_VIRTUAL = ("rowid", "snapshot_id", "filename", "file_row_number")
+
+
+def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = True, listed: str = "rowid, *") -> str:
+    """SQL of the rows changed in snapshots `after < s <= upto`: what is `listed`, and `_weight`.
+
+    That may be virtual columns of DuckLake too. Columns are matched by their names.
+    """
+    inserted = f"SELECT {listed}, 1 AS _weight FROM {_feed('insertions', table, after, upto)}"
+    deleted = f"SELECT {listed}, -1 AS _weight FROM {_feed('deletions', table, after, upto)}"
+    return f"{inserted} UNION ALL BY NAME {deleted}" if has_deletes else inserted
+
+
+def keep_changes(
+    cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str
+) -> None:
+    """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went."""
+    if has_deletes and _is_large(cursor, table):
+        with _transaction(cursor):
+            is_kept = _keep_net(cursor, name, table, after, upto, listed)
+        if is_kept:
+            return
+    query = table_changes(table, after, upto, has_deletes, listed)
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
+
+
+def locate(cursor: Cursor, table: LakeTable, snapshot: int) -> tuple[int, str] | None:
+    """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
+    row = cursor.execute(
+        "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative "
+        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
+        "WHERE s.schema_name = $schema AND t.table_name = $name "
+        "AND s.begin_snapshot <= $snapshot AND coalesce(s.end_snapshot > $snapshot, true) "
+        "AND t.begin_snapshot <= $snapshot AND coalesce(t.end_snapshot > $snapshot, true)",
+        {"schema": table.schema, "name": table.name, "snapshot": snapshot},
+    ).fetchone()
+    if row is None:
+        return None
+    number, schema_path, path, is_relative = row
+    return number, schema_path + path if is_relative else path
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """SQL of rows that are gone, as `_NONE`; and the data files that they are of, with their numbers.
+
+    A file that the lake's catalog has forgotten has None."""
+
+    rows: str
+    files: tuple[tuple[str | None, int | None], ...] = ()
+
+
+# A row's file and its place there; and of one that came after the first snapshot when that was.
+_NONE = "SELECT ''::VARCHAR AS file, 0::BIGINT AS place, NULL::BIGINT AS born WHERE false"
+
+
+def _keep_net(cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, listed: str) -> bool:
+    """Whether the changes could be kept without reading whole files."""
+    located = locate(cursor, table, upto)
+    first_new = _first_new_file(cursor, located[0], after, upto) if located is not None else None
+    if located is None or first_new is None:
+        return False
+    parts = [
+        *_in_files(cursor, *located, after, upto, first_new),
+        *_in_catalog(cursor, *located, after, upto),
+        *_inlined(cursor, located[0], after, upto),
+    ]
+    files = {file for part in parts for file, _ in part.files}
+    if any(id_ is None or id_ >= first_new for part in parts for _, id_ in part.files):
+        return False  # not all rows of these were there before
+    gone = f"{name}_gone"
+    rows = " UNION ".join([_NONE, *(part.rows for part in parts)])
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {gone} AS {rows}")
+    counts = cursor.execute(
+        f"SELECT file, count(*) FILTER (born IS NULL), count(born) FROM {gone} GROUP BY 1"
+    ).fetchall()
+    came = _feed("insertions", table, after, upto)
+    if any(passed for *_, passed in counts):
+        came += f" AS came ANTI JOIN {gone} AS gone ON came.rowid = gone.place AND came.snapshot_id = gone.born"
+    query = f"SELECT {listed}, 1 AS _weight FROM {came}"
+    for is_file in (True, False):  # places of one kind alone tell what need not be read
+        read = [file for file, old, _ in counts if old and (file in files) == is_file]
+        if read:
+            query += f" UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {_rows_of(table, after, gone, read)}"
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
+    cursor.execute(f"DROP TABLE {gone}")
+    # What has been tried of DuckLake may be otherwise in another version.
+    found = first_row(cursor.execute(f"SELECT count(*) FROM {name} WHERE _weight < 0"))
+    return found == (sum(old for _, old, _ in counts),)
+
+
+def _rows_of(table: LakeTable, snapshot: int, gone: str, files: Sequence[str]) -> str:
+    """SQL of the rows of some files that are gone, as they were at a snapshot."""
+    names = ", ".join(map(literal, files))
+    return (
+        f"{at_version(table.sql, snapshot)} SEMI JOIN (FROM {gone} WHERE born IS NULL AND file IN ({names})) AS gone "
+        f"ON filename = gone.file AND file_row_number = gone.place WHERE filename IN ({names})"
+    )
+
+
+def _is_large(cursor: Cursor, table: LakeTable) -> bool:
+    """Whether it is worth the questions. Of tables in several schemas one counts for all."""
+    row = first_row(
+        cursor.execute(
+            f"SELECT sum(record_count) >= {LARGE_ROWS} FROM {METADATA}.ducklake_data_file WHERE table_id IN "
+            f"(SELECT table_id FROM {METADATA}.ducklake_table WHERE table_name = {literal(table.name)})"
+        )
+    )
+    return row == (True,)
+
+
+def _first_new_file(cursor: Cursor, number: int, after: int, upto: int) -> int | None:
+    """The number of the next file after a snapshot. Files before that have nothing of later snapshots.
+
+    Compaction writes files later that belong to earlier snapshots, so that what they belong to does not tell. None if a
+    file has gone as a whole since, or a column has come or gone or hides a virtual one.
+    """
+    hidden = ", ".join(map(literal, _VIRTUAL))
+    row = first_row(
+        cursor.execute(
+            f"SELECT next_file_id FROM {METADATA}.ducklake_snapshot WHERE snapshot_id = $after "
+            f"AND NOT EXISTS (FROM {METADATA}.ducklake_data_file WHERE table_id = $number "
+            "AND end_snapshot > $after AND end_snapshot <= $upto) "
+            f"AND NOT EXISTS (FROM {METADATA}.ducklake_column WHERE table_id = $number "
+            "AND (begin_snapshot > $after AND begin_snapshot <= $upto "
+            f"OR end_snapshot > $after AND end_snapshot <= $upto OR lower(column_name) IN ({hidden})))",
+            {"number": number, "after": after, "upto": upto},
+        )
+    )
+    return row[0] if row else None
+
+
+def _in_files(cursor: Cursor, number: int, directory: str, after: int, upto: int, first_new: int) -> Iterator[_Gone]:
+    """What the lake's files of deletes list, each for one data file; with snapshots where they are of several."""
+    found = cursor.execute(
+        f"SELECT {_path('f', '$directory')}, f.data_file_id, {_path('d', '$directory')}, d.begin_snapshot "
+        f"FROM {METADATA}.ducklake_delete_file d LEFT JOIN {METADATA}.ducklake_data_file f USING (data_file_id) "
+        "WHERE d.table_id = $number AND d.begin_snapshot <= $upto AND d.delete_file_id >= $first_new",
+        {"directory": directory, "number": number, "upto": upto, "first_new": first_new},
+    ).fetchall()
+    listed = ", ".join(literal(deletes) for *_, deletes, _ in found)
+    query = f"SELECT file_name FROM parquet_schema([{listed}]) WHERE name = {literal(SNAPSHOT_COLUMN)}"
+    of_several = {path for (path,) in cursor.execute(query).fetchall()} if found else set()
+    for file, id_, deletes, begin in found:
+        snapshot = SNAPSHOT_COLUMN if deletes in of_several else begin
+        yield _Gone(
+            f"SELECT {literal(file or '')}, pos, NULL FROM read_parquet({literal(deletes)}) "
+            f"WHERE {snapshot} > {after} AND {snapshot} <= {upto}",
+            ((file, id_),),
+        )
+
+
+def _in_catalog(cursor: Cursor, number: int, directory: str, after: int, upto: int) -> Iterator[_Gone]:
+    """The few deletes that the catalog has itself."""
+    name = inlined_deletes(cursor, number)
+    if name is not None:
+        file = _path("f", literal(directory))
+        joined = (
+            f"FROM {METADATA}.{name} AS d LEFT JOIN {METADATA}.ducklake_data_file AS f ON f.data_file_id = d.file_id "
+            f"WHERE d.begin_snapshot > {after} AND d.begin_snapshot <= {upto}"
+        )
+        files = cursor.execute(f"SELECT DISTINCT {file}, f.data_file_id {joined}").fetchall()
+        yield _Gone(f"SELECT {file}, d.row_id, NULL {joined}", tuple(files))
+
+
+def _inlined(cursor: Cursor, number: int, after: int, upto: int) -> Iterator[_Gone]:
+    """The rows that are not in a file."""
+    names = cursor.execute(
+        f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {number}"
+    ).fetchall()
+    for (name,) in names:
+        yield _Gone(
+            f"SELECT {literal(name)}, row_id, if(begin_snapshot > {after}, begin_snapshot, NULL) "
+            f"FROM {METADATA}.{quote(name)} WHERE end_snapshot > {after} AND end_snapshot <= {upto}"
+        )
+
+
+def _path(of: str, directory: str) -> str:
+    return f"if({of}.path_is_relative, {directory} || {of}.path, {of}.path)"
+
+
+def _feed(kind: str, table: LakeTable, after: int, upto: int) -> str:
+    arguments = f"'lake', {literal(table.schema)}, {literal(table.name)}, {after + 1}, {upto}"
+    return f"ducklake_table_{kind}({arguments})"
+
+
+@contextlib.contextmanager
+def _transaction(cursor: Cursor) -> Iterator[None]:
+    """All of the lake's catalog is read as of one moment: compaction moves what it has."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+        cursor.execute("COMMIT")
+    except BaseException:
+        rollback(cursor)
+        raise

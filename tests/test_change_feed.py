@@ -1,0 +1,139 @@
+"""A table's changes between two snapshots, without reading the files that rows went from."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from postgres import Postgres
+
+from catalog import change_feed
+from catalog.change_feed import keep_changes, table_changes
+from catalog.compaction import flush
+from catalog.lake import Cursor, Lake
+from catalog.names import LakeTable
+from catalog.storage import Storage
+
+ROWS = 1000
+# Some change, several times; and whether what went is found without DuckLake's function for it.
+SCRIPTS = {
+    "a row": (["UPDATE {t} SET v = 1 WHERE k = 7"], True),
+    "a row that goes": (["DELETE FROM {t} WHERE k = 7"], True),
+    "so many that they go to a file": (["DELETE FROM {t} WHERE k < 50"], True),
+    "several files of deletes in one": (["DELETE FROM {t} WHERE k < 50", "UPDATE {t} SET v = 1 WHERE k < 90"], True),
+    "what was changed before": (
+        ["UPDATE {t} SET v = v + 1 WHERE k IN (7, 8)", "DELETE FROM {t} WHERE k = 7"] * 2,
+        True,
+    ),
+    "what came and went": (["INSERT INTO {t} VALUES (-1, 0, 'x')", "DELETE FROM {t} WHERE k < 3"], True),
+    "some of what came in a file": (
+        ["INSERT INTO {t} SELECT -range, 0, 'y' FROM range(1, 100)", "DELETE FROM {t} WHERE k < -90"],
+        False,
+    ),
+    "all": (["DELETE FROM {t}"], False),
+    "a column": (["ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 5", "UPDATE {t} SET v = n WHERE k = 7"], False),
+    "a hidden column": (
+        ["ALTER TABLE {t} ADD COLUMN filename VARCHAR DEFAULT 'f'", "UPDATE {t} SET v = 3 WHERE k = 7"],
+        False,
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=["a file", "PostgreSQL"])
+def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """With its catalog in a file, and in a PostgreSQL."""
+    with ExitStack() as stack:
+        catalog = None
+        if request.param == "PostgreSQL":
+            postgres = Postgres()
+            stack.callback(postgres.stop)
+            catalog = postgres.conninfo()
+        opened = Lake(Storage(tmp_path_factory.mktemp("lake"), catalog))
+        opened.cursor().execute("CREATE SCHEMA lake.s")
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def table(lake: Lake) -> LakeTable:
+    """A new table."""
+    name = LakeTable("s", f"t{next(_NUMBERS)}")
+    cursor = lake.cursor()
+    cursor.execute(f"CREATE TABLE {name.sql} (k INTEGER, v INTEGER, w VARCHAR)")
+    cursor.execute(f"INSERT INTO {name.sql} SELECT range, 0, 'rów ' || range FROM range({ROWS})")
+    return name
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each feed since was kept without DuckLake's function, small tables being large."""
+    found: list[bool] = []
+    keep: Callable[..., bool] = change_feed._keep_net
+
+    def kept(*arguments: Any) -> bool:
+        found.append(keep(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(change_feed, "LARGE_ROWS", 0)
+    monkeypatch.setattr(change_feed, "_keep_net", kept)
+    return found
+
+
+def net(cursor: Cursor, changes: str) -> Counter[Any]:
+    found = Counter[Any]()
+    for *row, weight in cursor.execute(f"SELECT rowid, k, v, w, _weight FROM ({changes})").fetchall():
+        found[tuple(row)] += weight
+    return Counter({row: weight for row, weight in found.items() if weight})
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_the_same_as_ducklake(lake: Lake, table: LakeTable, outcomes: list[bool], name: str, is_flushed: bool) -> None:
+    """Between any two snapshots of a script, also when what the catalog held of it was made files meanwhile."""
+    statements, is_net = SCRIPTS[name]
+    cursor = lake.cursor()
+    snapshots = [lake.snapshot(cursor)]
+    for statement in statements:
+        cursor.execute(statement.format(t=table.sql))
+        snapshots = sorted({*snapshots, lake.snapshot(cursor)})
+    if is_flushed:
+        flush(cursor, table)
+    for place, upto in enumerate(snapshots):
+        for after in snapshots[:place]:
+            keep_changes(cursor, "kept", table, after, upto, True, "rowid, k, v, w")
+            found = net(cursor, "FROM kept")
+            assert found == net(cursor, table_changes(table, after, upto, True, "rowid, k, v, w"))
+    assert found
+    if not is_flushed:
+        assert all(outcomes) == is_net
+
+
+def test_a_little_of_a_large_table(lake: Lake, table: LakeTable, outcomes: list[bool]) -> None:
+    """Costs no reading of the file."""
+    cursor = lake.cursor()
+    cursor.execute(f"INSERT INTO {table.sql} SELECT range, 0, 'row ' || range % 99991 FROM range(1000, 6000000)")
+    after = lake.snapshot(cursor)
+    cursor.execute(f"UPDATE {table.sql} SET v = 1 WHERE k = 123456")
+    upto = lake.snapshot(cursor)
+    query = f"CREATE OR REPLACE TEMPORARY TABLE kept AS {table_changes(table, after, upto)}"
+    ours = _seconds(lambda: keep_changes(cursor, "kept", table, after, upto, True, "rowid, *"))
+    assert all(outcomes) and len(net(cursor, "FROM kept")) == 2
+    assert ours < _seconds(lambda: cursor.execute(query)) / 2
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    """The best of some."""
+    times = []
+    for _ in range(7):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
