@@ -149,14 +149,14 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         if statement.columns and width < len(columns):
             raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
         columns = columns[:width]
-        query = constants.query if constants else batch.sql
+        query, count = (constants.query, constants.count) if constants else (batch.sql, batch.constant_rows)
         rows = aligned(query, planned.types, tuple(column.type for column in columns))
-        fill = fill_staging(columns, rows)
-        is_plain = batch.is_constant and statement.upsert is None and not statement.returning
-        if is_plain and len(fill) <= LONGEST_SHARED and may_share(session, target, columns):
-            return Result(f"INSERT 0 {store_shared(session, target, fill, given)}")
+        is_plain = count and rows == query and statement.upsert is None and not statement.returning
+        if is_plain and len(rows) <= LONGEST_SHARED and may_share(session, target, columns):
+            store_shared(session, target, columns, rows.removeprefix("VALUES "), given)
+            return Result(f"INSERT 0 {count}")
         create_staging(cursor, target)
-        cursor.execute(fill, given)
+        cursor.execute(fill_staging(columns, rows), given)
         compute_defaults(session.environment, cursor, target, columns)
         compute_generated(session.environment, cursor, target)
         if statement.upsert is not None:

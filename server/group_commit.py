@@ -8,6 +8,7 @@ come again if their clients are loading data.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from catalog.errors import Error
-from catalog.model import Relation
+from catalog.model import Column, Relation
 from catalog.names import LakeTable
 from catalog.translation import DuckDBError
 
@@ -23,18 +24,40 @@ from catalog.translation import DuckDBError
 PATIENCE_SECONDS = 0.01
 
 
+# A parameter in DuckDB's text of rows, and what else might look like one.
+_PARAMETER = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|\$(\d++)""")
+
+
 @dataclass(frozen=True)
 class Fill:
-    """The INSERT of a statement's rows, of constants and parameters, into the staged ones; with the time zone that its
-    days are in."""
+    """A statement's rows of constants and parameters: SQL that follows VALUES, and parameters' values by name.
 
-    sql: str
+    `columns` are those that the rows fill, and `time_zone` is the one that their days are in.
+    """
+
+    columns: tuple[Column, ...]
+    rows: str
     values: dict[str, object] | None
     time_zone: str
 
 
-# Stores some statements' rows in one transaction; returns how many each has. Raises Refused.
-Store = Callable[[Sequence[Fill]], Sequence[int]]
+def together(fills: Sequence[Fill]) -> tuple[str, dict[str, object] | None]:
+    """The rows of statements that fill the same columns, one after the other; with parameters of all."""
+    rows: list[str] = []
+    values: dict[str, object] = {}
+    for number, fill in enumerate(fills):
+        given, prefix = fill.values or {}, f"s{number}_"
+        rows.append(_renamed(fill.rows, prefix) if given else fill.rows)
+        values |= {f"{prefix}{name}": value for name, value in given.items()}
+    return f"VALUES {', '.join(rows)}", values or None
+
+
+def _renamed(rows: str, prefix: str) -> str:
+    return _PARAMETER.sub(lambda found: f"${prefix}{found[1]}" if found[1] else found[0], rows)
+
+
+# Stores some statements' rows in one transaction. Raises Refused.
+Store = Callable[[Sequence[Fill]], None]
 
 
 class Refused(Exception):
@@ -63,12 +86,12 @@ class _Insert:
     woken: threading.Event = field(default_factory=threading.Event)
     alone: bool = False
     ended: bool = False
-    count: int = 0
     error: Exception | None = None
 
     def may_join(self, leader: _Insert) -> bool:
         """Whether its rows may be staged by another one."""
-        is_like = self.target == leader.target and self.fill.time_zone == leader.fill.time_zone
+        own, other = self.fill, leader.fill
+        is_like = self.target == leader.target and own.columns == other.columns and own.time_zone == other.time_zone
         return is_like and not self.alone
 
 
@@ -88,11 +111,8 @@ class GroupCommit:
         self._queues: defaultdict[LakeTable, _Queue] = defaultdict(_Queue)
         self._changed = threading.Condition()
 
-    def store(self, target: Relation, fill: Fill, store: Store) -> int:
-        """Have a statement's rows stored. Returns how many it has.
-
-        Raises why they are refused, and what else `store` does, which may be another session's.
-        """
+    def store(self, target: Relation, fill: Fill, store: Store) -> None:
+        """Have a statement's rows stored. Raises why they are refused, and what else `store` does."""
         own = _Insert(target, fill)
         if not self._may_lead(own):
             own.woken.wait()
@@ -103,7 +123,6 @@ class GroupCommit:
                 self._pass_on(target.lake_table)
         if own.error is not None:
             raise own.error
-        return own.count
 
     def _may_lead(self, own: _Insert) -> bool:
         """Whether nobody stores rows in the table; else it waits."""
@@ -130,9 +149,7 @@ class GroupCommit:
     def _lead(self, own: _Insert, store: Store) -> None:
         group = self._group(own)
         try:
-            counts = store([insert.fill for insert in group])
-            for insert, count in zip(group, counts, strict=True):
-                insert.count = count
+            store([insert.fill for insert in group])
         except Refused as refused:
             if len(group) > 1:
                 self._part(group)

@@ -13,9 +13,9 @@ from planner.batch.query import Batch
 from planner.batch.values import generated_columns
 from planner.batch.write import INSERTED
 from server.context import Context
-from server.group_commit import Fill, refusing
+from server.group_commit import Fill, refusing, together
 from server.session import Session
-from server.staging import create_staging, late_defaults, scalar, take_in
+from server.staging import create_staging, fill_staging, late_defaults, scalar, take_in
 from server.stores import Store, Stored
 
 
@@ -66,25 +66,26 @@ def may_share(session: Session, target: Relation, given: Collection[Column]) -> 
     return is_known and session.block is None and target.watermark is None
 
 
-def store_shared(session: Session, target: Relation, fill: str, values: dict[str, object] | None) -> int:
-    """Write constants in a transaction that other sessions' may share (`server.group_commit`).
+def store_shared(
+    session: Session, target: Relation, columns: tuple[Column, ...], rows: str, values: dict[str, object] | None
+) -> None:
+    """Write rows of constants, SQL that follows VALUES, in a transaction that other sessions' may share.
 
-    Returns how many rows there are. Raises Error 23502 for a NULL.
+    See `server.group_commit`. Raises Error 23502 for a NULL.
     """
     context, environment = session.context, session.environment
 
-    def store_all(fills: Sequence[Fill]) -> list[int]:
+    def store_all(fills: Sequence[Fill]) -> None:
         with contextlib.closing(session.cursor()) as cursor:  # which no cancel of one of them reaches
             with refusing():
                 create_staging(cursor, target)
-                counts = [scalar(cursor, fill.sql, fill.values) for fill in fills]
+                query, given = together(fills)
+                cursor.execute(fill_staging(columns, query), given)
             with _stored(context, cursor, target) as (store,), refusing():
                 take_in(environment, cursor, store)
-            return counts
 
-    count = context.group_commit.store(target, Fill(fill, values, session.get("timezone")), store_all)
+    context.group_commit.store(target, Fill(columns, rows, values, session.get("timezone")), store_all)
     session.committed()
-    return count
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:

@@ -6,6 +6,8 @@ import contextlib
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -15,7 +17,7 @@ from servers import Server, refused, rows, wait_until
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Relation
-from server.group_commit import Fill, GroupCommit, refusing
+from server.group_commit import Fill, GroupCommit, refusing, together
 
 CLIENTS, EACH = 8, 25
 
@@ -106,6 +108,29 @@ def test_each_value_takes_its_columns_type(server: Server, default: str, many: i
         assert found == [("none" if default else None,)]
 
 
+def test_each_parameter_takes_its_columns_type(server: Server) -> None:
+    """Of statements that share one too: no value is what all of them have in common."""
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE t (n numeric, d double precision, s varchar, at timestamp, b bytea, i int[])")
+        samples: list[tuple[Any, ...]] = [
+            (Decimal("1234567890123456789012.5"), 1.5, "1", datetime(2024, 1, 1), b"1", [1]),
+            (1, None, "é $1", None, None, None),
+            (None, 1e300, None, datetime(1999, 12, 31, 23), b"", []),
+        ]
+
+        def insert(client: int) -> None:
+            with server.connect() as own:
+                for _ in range(EACH):
+                    own.execute("INSERT INTO t VALUES (%s, %s, %s, %s, %s, %s)", samples[client % len(samples)])
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(insert, range(CLIENTS)))
+        found = rows(connection, "SELECT *, count(*) FROM t GROUP BY ALL ORDER BY n NULLS LAST")
+        counts = [len(range(place, CLIENTS, len(samples))) * EACH for place in range(len(samples))]
+        expected = [(*sample, count) for sample, count in zip(samples, counts, strict=True)]
+        assert found == [expected[1], expected[0], expected[2]]
+
+
 def test_a_table_that_is_altered_meanwhile(server: Server) -> None:
     with server.connect() as connection, ThreadPoolExecutor(CLIENTS) as pool:
         connection.execute("CREATE TABLE t (k int)")
@@ -132,21 +157,21 @@ def test_a_group_is_stored_at_once(is_wrong: bool) -> None:
     stored, is_led, is_full = [], threading.Event(), threading.Event()
     queue = commits._queues[target.lake_table]
 
-    def store(fills: Sequence[Fill]) -> list[int]:
+    def store(fills: Sequence[Fill]) -> None:
         is_led.set()
         assert is_full.wait(30)
-        keys = [fill.sql for fill in fills]
+        keys = [fill.rows for fill in fills]
         with refusing():
             if "wrong" in keys:
                 raise Error("a NULL", errors.NOT_NULL_VIOLATION)
         stored.append(keys)
-        return [len(key) for key in keys]
 
-    def insert(key: str, zone: str) -> int | str:
+    def insert(key: str, zone: str) -> str | None:
         try:
-            return commits.store(target, Fill(key, None, zone), store)
+            commits.store(target, Fill((), key, None, zone), store)
         except Error as error:
             return error.message
+        return None
 
     inserts = {"a": "UTC", "bb": "UTC", "wrong" if is_wrong else "ccc": "UTC", "dddd": "Asia/Tokyo", "eeeee": "UTC"}
     with ThreadPoolExecutor(len(inserts)) as pool:
@@ -155,8 +180,17 @@ def test_a_group_is_stored_at_once(is_wrong: bool) -> None:
             futures.append(pool.submit(insert, key, zone))
             assert wait_until(lambda queued=number: is_led.is_set() and len(queue.waiting) == queued)
         is_full.set()
-        assert [future.result(10) for future in futures] == [1, 2, "a NULL" if is_wrong else 3, 4, 5]
+        assert [future.result(10) for future in futures] == [None, None, "a NULL" if is_wrong else None, None, None]
     if is_wrong:
         assert stored == [["a"], ["bb"], ["eeeee"], ["dddd"]]
     else:
         assert stored == [["a"], ["bb", "ccc", "eeeee"], ["dddd"]]
+
+
+def test_parameters_of_many_statements() -> None:
+    """Each statement's own values, whatever else in its text looks like a parameter."""
+    fills = [Fill((), "($1, '$1 ''$2', $2), ($1, \"$1\", NULL)", {"1": 7, "2": "a"}, "UTC"), Fill((), "(1)", None, "")]
+    query, values = together([*fills, fills[0]])
+    first = "($s0_1, '$1 ''$2', $s0_2), ($s0_1, \"$1\", NULL)"
+    assert query == f"VALUES {first}, (1), {first.replace('s0', 's2')}"
+    assert values == {"s0_1": 7, "s0_2": "a", "s2_1": 7, "s2_2": "a"}

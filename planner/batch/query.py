@@ -61,11 +61,11 @@ class Batch:
     """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
 
     `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
-    gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive; of an INSERT that
-    its rows are constants and parameters. `sets` are the settings and values of its calls of `set_config`, and whether
-    they are local. `constants` are the numbers of the parameters that have to be constants: a batch that is run has
-    been planned with their values. `indexed` is the same query over indexes, if some serve it, and `served` over copies
-    of what it reads, if that is relations as they are.
+    gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive. `sets` are the
+    settings and values of its calls of `set_config`, and whether they are local. `constants` are the numbers of the
+    parameters that have to be constants: a batch that is run has been planned with their values. `indexed` is the same
+    query over indexes, if some serve it, and `served` over copies of what it reads, if that is relations as they are.
+    `constant_rows` is how many rows the VALUES of an INSERT have, if they are constants and parameters.
     """
 
     sql: str
@@ -76,6 +76,7 @@ class Batch:
     constants: frozenset[int] = frozenset()
     indexed: Indexed | None = None
     served: Served | None = None
+    constant_rows: int = 0
 
     @cached_property
     def reads_system(self) -> bool:

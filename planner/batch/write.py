@@ -137,11 +137,12 @@ def plan_insert(
                 value.replace(exp.Cast(this=exp.Literal.string(engine_text(value.name, name)), to=to.copy()))
             elif is_row(value):
                 value.replace(exp.cast(value.copy(), data_type(column.type)))
-    is_constant = all(isinstance(node, _CONSTANT) for node in source.walk())
+    is_constant = isinstance(source, exp.Values) and all(isinstance(node, _CONSTANT) for node in source.walk())
+    constant_rows = len(source.expressions) if is_constant else 0
     source = with_row_types(source, environment.catalog, environment.scope)
     parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
     text = finish(resolve_tables(source, environment), environment, parameters)
-    return Batch(text, parameters, is_constant=is_constant)
+    return Batch(text, parameters, constant_rows=constant_rows)
 
 
 _CONSTANT = (

@@ -57,6 +57,10 @@ class ConstantRows:
     def constants(self) -> list[str]:
         return _CONSTANT.findall(self.values)
 
+    @property
+    def count(self) -> int:
+        return len(self.constants) // self.width
+
     def fit(self, columns: Sequence[Column]) -> bool:
         """Whether the constants are of a kind that these columns take as they are."""
         constants = self.constants
