@@ -17,7 +17,7 @@ from catalog import change_feed, compaction
 from catalog.change_feed import keep_changes, table_changes
 from catalog.compaction import File, Table, tables_to_compact
 from catalog.expiry import expire
-from catalog.lake import METADATA, Cursor, Lake
+from catalog.lake import INLINED_ROWS, METADATA, Cursor, Lake
 from catalog.names import LakeTable
 from catalog.storage import Storage
 from catalog.translation import DuckDBError
@@ -88,6 +88,14 @@ def test_nothing_is_noticed(lake: Lake, eager: None, seed: int, monkeypatch: pyt
                 f"SELECT rowid, k, v, w, sum(_weight)::INTEGER FROM ({changes}) GROUP BY ALL HAVING sum(_weight) <> 0"
             )
             assert sorted(cursor.execute(query).fetchall()) == sorted((*row, n) for row, n in net.items() if n)
+
+
+def test_few_rows_make_no_file(lake: Lake) -> None:
+    cursor, insert = lake.cursor(), f"INSERT INTO {TABLE.sql} SELECT range, 0, 'x' FROM range(?)"
+    cursor.execute(insert, [INLINED_ROWS])
+    assert file_count(cursor) == 0
+    cursor.execute(insert, [INLINED_ROWS + 1])
+    assert file_count(cursor) == 1
 
 
 def test_a_table_that_went_before_its_turn(lake: Lake, eager: None) -> None:
