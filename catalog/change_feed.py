@@ -47,6 +47,13 @@ def keep_changes(
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
 
 
+def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> int:
+    """The rows that came in snapshots `after < s <= upto`, those of updates too. What a file has is not read."""
+    row = first_row(cursor.execute(f"SELECT count(*) FROM {_feed('insertions', table, after, upto)}"))
+    assert row is not None
+    return row[0]
+
+
 def locate(cursor: Cursor, table: LakeTable, snapshot: int) -> tuple[int, str] | None:
     """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
     row = cursor.execute(

@@ -272,6 +272,12 @@ def bind_changes(
     return Changes(frozenset(changed), total, retracts, times)
 
 
+def expected_rows(cursor: Cursor, version: Version, feeds: Feeds) -> int:
+    """About how many rows of an input have changed."""
+    pending = count_rows(cursor, [version.pending])[0] if version.pending is not None else 0
+    return pending + feeds.expected(version.relation, version.old, version.new)
+
+
 def set_times(cursor: Cursor, times: tuple[int, int]) -> None:
     """Let `now()` of a view's SQL be these times on DuckDB."""
     for version, time_us in zip(("old", "new"), times, strict=True):

@@ -17,27 +17,21 @@ from catalog.errors import Error, canceled
 from catalog.lake import Cursor, Lake, rollback
 from catalog.log_context import logged, note
 from catalog.metrics import (
-    ADVANCE_SECONDS,
     BARRIER_FAILURES,
     BARRIER_INTERVAL_SECONDS,
     BARRIER_SECONDS,
-    EPOCH_ROWS,
-    REFRESHES,
     VIEW_ROWS,
 )
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
 from catalog.translation import DISK_FULL, DuckDBError, disk_full, translate
-from executor.advance import Advance, Changes, Engine, View, bind_changes
-from executor.duckdb_engine import DuckDBEngine
+from executor.advance import Advance, View
+from executor.engines import Engines
 from executor.feeds import Feeds
-from executor.groups import Groups
 from executor.plans import Plans
-from executor.refresh import FULL, INCREMENTAL, Refresh
 from executor.replacement import Replacement, bind_difference, put, replacement
 from executor.sinks import Delivery, Sinks, logs, targets
-from executor.slicing import row_count
-from executor.spark_engine import SparkError, spark_engine, spark_error
+from executor.spark_engine import SparkError, spark_error
 from executor.versions import Version
 from planner.nodes import Scan
 
@@ -68,22 +62,17 @@ class Coordinator:
     """One thread, the only writer of created views."""
 
     def __init__(
-        self, store: Store, plans: Plans, groups: Groups, interval_ms: Callable[[], int], engine: Callable[[], str],
-        duckdb_max_rows: Callable[[], int], refresh_mode: Callable[[], str], sinks: Sinks,
-    ) -> None:  # fmt: skip
+        self, store: Store, plans: Plans, engines: Engines, interval_ms: Callable[[], int], sinks: Sinks
+    ) -> None:
         self._store = store
         self.sinks = sinks
         self._delivering: list[Delivery] = []  # what an epoch has handed on that may not have been committed
         self._delivered = 0  # the newest snapshot in which sinks have written to tables
         self._lake: Lake = store.lake
         self._plans = plans
-        self._groups = groups
+        self._engines = engines
         self._interval_ms = interval_ms
-        self._engine_parameter = engine
-        self._duckdb_max_rows = duckdb_max_rows
         self._cursor = self._lake.cursor()
-        self._duckdb = DuckDBEngine()
-        self._refresh = Refresh(refresh_mode)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._handovers: list[Handover] = []
@@ -323,53 +312,14 @@ class Coordinator:
         return self._store.catalog.job_by_id[relation.id].epoch
 
     def _advance(self, feeds: Feeds, view: View, start: Epoch, epoch: Epoch, pending: dict[int, str]) -> Advance | None:
-        cursor = self._cursor
         creating = not view.relation.created
         versions = {}
         for scan in view.plan.scans:
             # A created upstream view changes only in checkpoints, and this one's is still pending.
             old = start.snapshot if scan.relation.is_table or creating else epoch.snapshot
             versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending.get(scan.relation.id))
-        changes = bind_changes(cursor, view, versions, feeds, (start.time_us, epoch.time_us))
-        if not changes.inputs:
-            return None
-        with self._engine_for(view, changes.rows) as engine:
-            EPOCH_ROWS.labels(engine.name).observe(changes.rows)
-            with ADVANCE_SECONDS.labels(engine.name).time():
-                if engine is self._duckdb:
-                    advance = self._in_process(view, versions, changes)
-                else:
-                    advance = engine.advance(cursor, view, versions, changes)
-        return advance if advance.has_changes else None
-
-    def _in_process(self, view: View, versions: dict[str, Version], changes: Changes) -> Advance:
-        """By DuckDB, in the way that is likely to be the faster."""
-        cursor = self._cursor
-
-        def stored_rows() -> int:
-            snapshots = [(scan.relation, versions[scan.input].new) for scan in view.plan.scans]
-            return sum(row_count(cursor, *found) for found in [*snapshots, (view.relation, self._epoch.snapshot)])
-
-        is_full = self._refresh.is_full(view, changes.rows, stored_rows)
-        way = self._duckdb.recompute if is_full else self._duckdb.advance
-        started = time.monotonic()
-        advance = way(cursor, view, versions, changes)
-        self._refresh.took(view, changes.rows, is_full, time.monotonic() - started)
-        REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
-        return advance
-
-    @contextmanager
-    def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
-        choice = self._engine_parameter()
-        is_small = changed_rows <= self._duckdb_max_rows()
-        if view.plan.duckdb_only or choice == "duckdb" or (choice == "auto" and is_small):
-            yield self._duckdb
-            return
-        catalog = self._store.catalog
-        group = self._groups.get(catalog.steady_group(catalog.job_by_id[view.relation.id]))
-        job_id = view.relation.id
-        with self._groups.calls.watched(job_id, "epoch"), spark_engine(group, self._lake, f"epoch_{job_id}") as engine:
-            yield engine
+        times = (start.time_us, epoch.time_us)
+        return self._engines.advance(self._cursor, view, versions, feeds, times, self._epoch.snapshot)
 
     @contextmanager
     def _counting_failures(self, relation: Relation) -> Iterator[None]:

@@ -60,6 +60,13 @@ class DuckDBEngine:
         own = own_application(view, left)
         return Advance(view, (*states, own), left, (*counts, count_signs(cursor, left)))
 
+    def compile(self, view: View, changes: Changes, is_full: bool) -> None:
+        """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time."""
+        if is_full:
+            whole(view.plan, DUCKDB)
+        else:
+            program(view.plan, changes.inputs, changes.retracts, DUCKDB)
+
     def recompute(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """The same change from the view and its states computed in full, and compared with what is stored."""
         bound = {f"{scan.input}_new": rows_new(scan, versions[scan.input]) for scan in view.plan.scans}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from catalog.change_feed import keep_changes
+from catalog.change_feed import count_inserted, keep_changes
 from catalog.lake import ChangedTables, Cursor, Lake
 from catalog.model import Relation
 from catalog.names import quote
@@ -33,6 +33,13 @@ class Feeds:
     def has_deletes(self, relation: Relation, old: int, new: int) -> bool:
         """Whether any of the changes takes a row away."""
         return self._changes(old, new).get(self._key(relation), False)
+
+    def expected(self, relation: Relation, old: int, new: int) -> int:
+        """About how many rows a feed has, which need not be made for it: those that went are taken for as many."""
+        has_deletes = self._changes(old, new).get(self._key(relation))
+        if has_deletes is None:
+            return 0
+        return count_inserted(self._cursor, relation.lake_table, old, new) * (1 + has_deletes)
 
     def feed(self, scan: Scan, old: int, new: int) -> str | None:
         """The name of the temporary table with the changes of what a scan reads; None when that did not change."""

@@ -44,6 +44,11 @@ class Refresh:
         self._mode = mode
         self._times: WeakKeyDictionary[StreamPlan, Times] = WeakKeyDictionary()
 
+    def may_be_full(self, view: View) -> bool:
+        """Whether it is worth asking `is_full`."""
+        times = self._times.get(view.plan)
+        return self._mode() == FULL or (times is not None and times.full is not None)
+
     def is_full(self, view: View, changed_rows: int, stored_rows: Callable[[], int]) -> bool:
         """Whether to compute a view in full. `stored_rows` are those of all that this would read."""
         mode = self._mode()

@@ -19,6 +19,7 @@ from executor.applications import Size
 from executor.background import Periodic
 from executor.compaction import compact_once
 from executor.coordinator import Coordinator
+from executor.engines import Engines
 from executor.groups import ANSWER_SECONDS, Groups, GroupSettings, require_java
 from executor.jobs import Jobs
 from executor.outbox import Outbox
@@ -164,23 +165,21 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         lambda: int(parameter("slow_spark_call_secs")),
     )
     groups = Groups(store, group_settings)
+
+    def duckdb_takes(rows: int) -> bool:
+        engine = parameter("streaming_engine")
+        return engine == "duckdb" or (engine == "auto" and rows <= int(parameter("streaming_duckdb_max_rows")))
+
     coordinator = Coordinator(
         store,
         plans,
-        groups,
+        Engines(store, groups, duckdb_takes, refresh_mode=lambda: parameter("refresh_mode")),
         interval_ms=lambda: int(parameter("barrier_interval_ms")),
-        engine=lambda: parameter("streaming_engine"),
-        duckdb_max_rows=lambda: int(parameter("streaming_duckdb_max_rows")),
-        refresh_mode=lambda: parameter("refresh_mode"),
         sinks=Sinks(lambda cursor, target, rows: write_rows(store.catalog, cursor, target, rows)),
     )
 
     def in_process_rows() -> int:
         return int(parameter("streaming_duckdb_max_rows")) if parameter("backfill_engine") == "auto" else -1
-
-    def duckdb_takes(rows: int) -> bool:
-        engine = parameter("streaming_engine")
-        return engine == "duckdb" or (engine == "auto" and rows <= int(parameter("streaming_duckdb_max_rows")))
 
     settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows, duckdb_takes)
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731

@@ -26,6 +26,7 @@ from test_law import check, run
 
 from catalog.errors import Error
 from executor import advance, groups, snapshot
+from executor.duckdb_engine import DuckDBEngine
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client
@@ -390,7 +391,7 @@ def test_a_full_disk_fails_no_view(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise duckdb.IOException('Could not write file "/spill/x": No space left on device')
 
         with monkeypatch.context() as patched:
-            patched.setattr(context.coordinator._duckdb.__class__, "advance", no_room)
+            patched.setattr(DuckDBEngine, "advance", no_room)
             run(client, f"INSERT INTO r VALUES ({ROWS}, 1, 1)")
             assert all(tried.acquire(timeout=10) for _ in range(5))
         context.coordinator.flush(lambda: False)

@@ -10,7 +10,7 @@ from test_golden import CATALOG, plan
 from test_law import check, opened, run
 
 from catalog.metrics import REFRESHES
-from executor import refresh
+from executor import feeds, refresh
 from executor.advance import View
 from executor.refresh import AUTO, FULL, INCREMENTAL, Refresh
 from server.context import Context
@@ -136,3 +136,21 @@ def test_a_server_does_both(session: tuple[Context, Client]) -> None:
     assert after["full"] > before.get("full", 0)
     run(client, "UPDATE t SET x = x WHERE k = 1")
     assert not context.coordinator.barrier(), "what is equal is not stored again"
+
+
+def test_what_is_computed_in_full_needs_no_changes(session: tuple[Context, Client]) -> None:
+    context, client = session
+    run(client, "CREATE TABLE t (k int PRIMARY KEY, g int)")
+    views = {"v": "SELECT g, count(*) AS n FROM t GROUP BY g", "w": "SELECT k FROM t WHERE now() > '2020-01-01'"}
+    for name, query in views.items():
+        run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    run(client, f"ALTER SYSTEM SET refresh_mode = {FULL}")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(feeds, "keep_changes", None)
+        run(client, "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)")
+        context.coordinator.flush(lambda: False)
+        check(client, views, "inserted")
+    for change in ("DELETE FROM t WHERE k = 3", "UPDATE t SET g = 3 WHERE k = 1", "DELETE FROM t"):
+        run(client, change)
+        context.coordinator.flush(lambda: False)
+        check(client, views, change)

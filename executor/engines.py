@@ -1,0 +1,94 @@
+"""Which engine takes a created view through an epoch, and in which way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from catalog.lake import Cursor
+from catalog.metrics import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
+from catalog.store import Store
+from executor.advance import Advance, Changes, Engine, View, bind_changes, expected_rows
+from executor.duckdb_engine import DuckDBEngine
+from executor.feeds import Feeds
+from executor.groups import Groups
+from executor.refresh import FULL, INCREMENTAL, Refresh
+from executor.slicing import row_count
+from executor.spark_engine import spark_engine
+from executor.versions import Version
+
+
+class Engines:
+    """DuckDB in process for small changes, and Spark for large ones. Used by the coordinator's thread alone."""
+
+    def __init__(
+        self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str]
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._duckdb_takes = duckdb_takes
+        self._duckdb = DuckDBEngine()
+        self._refresh = Refresh(refresh_mode)
+
+    def advance(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
+        stored_at: int,
+    ) -> Advance | None:  # fmt: skip
+        """Compute a view's change between two versions of its inputs, by name; None for none.
+
+        `times` are what `now()` is, and `stored_at` is a snapshot that has the view as it is stored.
+        """
+
+        def stored_rows() -> int:
+            snapshots = [(scan.relation, versions[scan.input].new) for scan in view.plan.scans]
+            return sum(row_count(cursor, *found) for found in [*snapshots, (view.relation, stored_at)])
+
+        def is_full(changed_rows: int) -> bool:
+            return self._refresh.is_full(view, changed_rows, stored_rows)
+
+        changes = None
+        if self._refresh.may_be_full(view):
+            found = {scan.input: expected_rows(cursor, versions[scan.input], feeds) for scan in view.plan.scans}
+            rows = sum(found.values())
+            if rows and self._is_in_process(view, rows) and is_full(rows):  # for which nobody reads what changed
+                changes = Changes(frozenset(name for name, count in found.items() if count), rows, True, times)
+        if changes is None:
+            changes = bind_changes(cursor, view, versions, feeds, times)
+        if not changes.inputs:
+            return None
+        with self._engine_for(view, changes.rows) as engine:
+            EPOCH_ROWS.labels(engine.name).observe(changes.rows)
+            with ADVANCE_SECONDS.labels(engine.name).time():
+                if engine is self._duckdb:
+                    advance = self._in_process(cursor, view, versions, changes, is_full(changes.rows))
+                else:
+                    advance = engine.advance(cursor, view, versions, changes)
+        return advance if advance.has_changes else None
+
+    def _in_process(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, is_full: bool
+    ) -> Advance:
+        way = self._duckdb.recompute if is_full else self._duckdb.advance
+        self._duckdb.compile(view, changes, is_full)  # which is done once, and says nothing of the way
+        started = time.monotonic()
+        advance = way(cursor, view, versions, changes)
+        self._refresh.took(view, changes.rows, is_full, time.monotonic() - started)
+        REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
+        return advance
+
+    def _is_in_process(self, view: View, changed_rows: int) -> bool:
+        return bool(view.plan.duckdb_only) or self._duckdb_takes(changed_rows)
+
+    @contextmanager
+    def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
+        if self._is_in_process(view, changed_rows):
+            yield self._duckdb
+            return
+        catalog, id_ = self._store.catalog, view.relation.id
+        group = self._groups.get(catalog.steady_group(catalog.job_by_id[id_]))
+        with (
+            self._groups.calls.watched(id_, "epoch"),
+            spark_engine(group, self._store.lake, f"epoch_{id_}") as engine,
+        ):
+            yield engine
