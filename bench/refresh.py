@@ -244,7 +244,7 @@ def _by_view(title: str, name: str, found: Found) -> Table:
     }
     return Table(
         f"{title}: one view at a time after {100 * AIMED:g} % changed, s",
-        "The only view there is, and its third epoch: in those before it may be seen what each way of refreshing takes.",
+        "The only view there is, and its third epoch: those before may have shown what each way of refreshing takes.",
         ("view", "FLUSH", "REFRESH", "times", "recomputing", "times"),
         rows,
         Bars(f"refresh_{name}_views", "s", labels, series),
