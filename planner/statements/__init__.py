@@ -1,0 +1,255 @@
+"""What a client can ask for, as data. `planner.parse` makes these; `server.dispatch` maps each to its handler."""
+
+from planner.statements.alter import (
+    AddColumn,
+    AlterBackfillParallelism,
+    AlterOwner,
+    AlterParallelism,
+    AlterQuery,
+    AlterRateLimit,
+    AlterResourceGroup,
+    AlterSourceRateLimit,
+    AlterTable,
+    ColumnAction,
+    Comment,
+    DropColumn,
+    MoveRelation,
+    RenameColumn,
+    RenameRelation,
+    SetDefault,
+    SetNotNull,
+    SetType,
+    SwapRelations,
+)
+from planner.statements.create import (
+    AlterSecret,
+    ColumnDefinition,
+    Connector,
+    CreateFunction,
+    CreateIndex,
+    CreateMaterializedView,
+    CreateSecret,
+    CreateSink,
+    CreateSource,
+    CreateStreaming,
+    CreateSubscription,
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+    Drop,
+    DropFunction,
+    DropSecret,
+    Option,
+    SinkFormat,
+)
+from planner.statements.databases import (
+    AlterDatabase,
+    CreateDatabase,
+    CreateSchema,
+    DropDatabase,
+    DropSchema,
+    RenameDatabase,
+    RenameSchema,
+)
+from planner.statements.names import Name
+from planner.statements.rows import Copy, Delete, Insert, Merge, Query, Truncate, Update, Upsert
+from planner.statements.server import (
+    Backup,
+    CancelJobs,
+    Explain,
+    ExplainOptions,
+    Flush,
+    Kill,
+    Recover,
+    Refresh,
+    Show,
+    ShowCreate,
+    Wait,
+)
+from planner.statements.session import (
+    CloseCursor,
+    Deallocate,
+    DeclareCursor,
+    DeclareSubscriptionCursor,
+    Discard,
+    Empty,
+    Execute,
+    Fetch,
+    Prepare,
+    SetVariable,
+    ShowVariable,
+    Transaction,
+)
+from planner.statements.users import (
+    AlterUser,
+    ChangeMembership,
+    ChangePrivileges,
+    CreateUser,
+    DropUser,
+    Password,
+    Privilege,
+    RenameUser,
+    UserOption,
+)
+
+Statement = (
+    Empty
+    | Query
+    | CreateTable
+    | CreateTableAs
+    | CreateSource
+    | CreateMaterializedView
+    | CreateIndex
+    | CreateSink
+    | CreateView
+    | CreateSubscription
+    | CreateFunction
+    | DropFunction
+    | CreateSecret
+    | AlterSecret
+    | DropSecret
+    | Drop
+    | Insert
+    | Update
+    | Delete
+    | Merge
+    | Truncate
+    | Copy
+    | Show
+    | ShowCreate
+    | ShowVariable
+    | Kill
+    | SetVariable
+    | AlterQuery
+    | AlterRateLimit
+    | AlterSourceRateLimit
+    | AlterParallelism
+    | AlterBackfillParallelism
+    | AlterResourceGroup
+    | CreateDatabase
+    | DropDatabase
+    | AlterDatabase
+    | RenameDatabase
+    | CreateSchema
+    | DropSchema
+    | RenameSchema
+    | RenameRelation
+    | MoveRelation
+    | SwapRelations
+    | AlterOwner
+    | AlterTable
+    | Comment
+    | CreateUser
+    | AlterUser
+    | RenameUser
+    | DropUser
+    | ChangeMembership
+    | ChangePrivileges
+    | Flush
+    | Recover
+    | Backup
+    | Refresh
+    | Wait
+    | CancelJobs
+    | Explain
+    | Transaction
+    | Prepare
+    | Execute
+    | Deallocate
+    | DeclareCursor
+    | DeclareSubscriptionCursor
+    | Fetch
+    | CloseCursor
+    | Discard
+)
+
+
+__all__ = [
+    "AddColumn",
+    "AlterBackfillParallelism",
+    "AlterDatabase",
+    "AlterOwner",
+    "AlterParallelism",
+    "AlterQuery",
+    "AlterRateLimit",
+    "AlterResourceGroup",
+    "AlterSecret",
+    "AlterSourceRateLimit",
+    "AlterTable",
+    "AlterUser",
+    "Backup",
+    "CancelJobs",
+    "ChangeMembership",
+    "ChangePrivileges",
+    "CloseCursor",
+    "ColumnAction",
+    "ColumnDefinition",
+    "Comment",
+    "Connector",
+    "Copy",
+    "CreateDatabase",
+    "CreateFunction",
+    "CreateIndex",
+    "CreateMaterializedView",
+    "CreateSchema",
+    "CreateSecret",
+    "CreateSink",
+    "CreateSource",
+    "CreateStreaming",
+    "CreateSubscription",
+    "CreateTable",
+    "CreateTableAs",
+    "CreateUser",
+    "CreateView",
+    "Deallocate",
+    "DeclareCursor",
+    "DeclareSubscriptionCursor",
+    "Delete",
+    "Discard",
+    "Drop",
+    "DropColumn",
+    "DropDatabase",
+    "DropFunction",
+    "DropSchema",
+    "DropSecret",
+    "DropUser",
+    "Empty",
+    "Execute",
+    "Explain",
+    "ExplainOptions",
+    "Fetch",
+    "Flush",
+    "Insert",
+    "Kill",
+    "Merge",
+    "MoveRelation",
+    "Name",
+    "Option",
+    "Password",
+    "Prepare",
+    "Privilege",
+    "Query",
+    "Recover",
+    "Refresh",
+    "RenameColumn",
+    "RenameDatabase",
+    "RenameRelation",
+    "RenameSchema",
+    "RenameUser",
+    "SetDefault",
+    "SetNotNull",
+    "SetType",
+    "SetVariable",
+    "Show",
+    "ShowCreate",
+    "ShowVariable",
+    "SinkFormat",
+    "Statement",
+    "SwapRelations",
+    "Transaction",
+    "Truncate",
+    "Update",
+    "Upsert",
+    "UserOption",
+    "Wait",
+]

@@ -1,0 +1,235 @@
+"""What is made, and dropped again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog.model import REPLACE, Column, Conflict, Watermark
+from catalog.types import Type
+from planner.statements.names import Name
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    """A column as `catalog.model.Column` has it."""
+
+    name: str
+    type: Type
+    not_null: bool = False
+    default: str | None = None
+    generated: str | None = None
+
+    @property
+    def column(self) -> Column:
+        return Column(self.name, self.type, not_null=self.not_null, default=self.default, generated=self.generated)
+
+
+@dataclass(frozen=True)
+class Connector:
+    """`[INCLUDE what AS column …] WITH (connector = …, …) [FORMAT … ENCODE … (…)]`, or `FROM shared TABLE 'table'`.
+
+    `format` and `encode` are in upper case, empty where they are not given. `includes` are what, column and position.
+    `position` is that of WITH or FROM.
+    """
+
+    options: tuple[Option, ...]
+    format: str
+    encode: str
+    encode_options: tuple[Option, ...]
+    includes: tuple[tuple[str, str, int], ...]
+    position: int
+    shared: Name | None = None
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """`connector` is what delivers rows to it. Without `columns` it has those of what is delivered."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...]
+    if_not_exists: bool
+    definition: str
+    append_only: bool = False
+    watermark: Watermark | None = None
+    is_temporary: bool = False
+    conflict: Conflict = REPLACE
+    connector: Connector | None = None
+
+
+@dataclass(frozen=True)
+class CreateSource:
+    """`table` is the statement as if it made a table."""
+
+    table: CreateTable
+
+    @property
+    def name(self) -> Name:
+        return self.table.name
+
+    @property
+    def if_not_exists(self) -> bool:
+        return self.table.if_not_exists
+
+
+@dataclass(frozen=True)
+class Option:
+    """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case.
+
+    `edges` are the pairs of `FIXED(a -> b, …)`, whose value is `fixed`. With `secret` the value is that of a secret.
+    """
+
+    name: str
+    value: str
+    position: int
+    value_position: int = 0
+    edges: tuple[tuple[Name, Name], ...] = ()
+    secret: Name | None = None
+
+
+@dataclass(frozen=True)
+class CreateTableAs:
+    """CREATE TABLE … AS: `columns` rename the first of the query's; `with_data` is whether its rows are stored."""
+
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query
+    if_not_exists: bool
+    append_only: bool = False
+    with_data: bool = True
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True)
+class CreateMaterializedView:
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query
+    options: tuple[Option, ...]
+    if_not_exists: bool
+    definition: str
+    emit_on_window_close: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: Name
+    columns: tuple[str, ...]
+    query: exp.Query | exp.Values
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class CreateSubscription:
+    """CREATE SUBSCRIPTION: the changes of `upstream` are kept for so many seconds."""
+
+    name: Name
+    upstream: Name
+    retention_s: int
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class CreateIndex:
+    """`keys` are columns or expressions; no `include` is all visible columns. Names of columns have their positions."""
+
+    name: Name
+    table: Name
+    keys: tuple[exp.Ordered, ...]
+    include: tuple[tuple[str, int], ...]
+    distributed_by: tuple[exp.Expr, ...]
+    options: tuple[Option, ...]
+    if_not_exists: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class CreateFunction:
+    """CREATE FUNCTION … LANGUAGE SQL: `arguments` have names or none (""); `body` is an expression's text.
+
+    `body_position` is where that starts in the statement, `replaces` whether OR REPLACE is in it.
+    """
+
+    name: Name
+    arguments: tuple[tuple[str, Type], ...]
+    result: Type
+    body: str
+    body_position: int
+    if_not_exists: bool
+    replaces: bool
+    definition: str
+
+
+@dataclass(frozen=True)
+class DropFunction:
+    """DROP FUNCTION: of each its name and the types of its arguments, None where they are not given."""
+
+    functions: tuple[tuple[Name, tuple[Type, ...] | None], ...]
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True)
+class SinkFormat:
+    """`FORMAT format ENCODE encode (…)`, in lower case."""
+
+    format: str
+    encode: str
+    options: tuple[Option, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class CreateSink:
+    """CREATE SINK … FROM `source` or AS `query`, which of a source is all of it. INTO gives `target` and its columns.
+
+    Without `options` there is no WITH.
+    """
+
+    name: Name
+    target: Name | None
+    target_columns: tuple[tuple[str, int], ...]
+    source: Name | None
+    query: exp.Query
+    options: tuple[Option, ...]
+    format: SinkFormat | None
+    if_not_exists: bool
+    definition: str
+    emit_on_window_close: bool = False
+
+
+CreateStreaming = CreateMaterializedView | CreateIndex | CreateSink
+
+
+@dataclass(frozen=True)
+class CreateSecret:
+    name: Name
+    value: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
+class AlterSecret:
+    name: Name
+    value: str
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class DropSecret:
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class Drop:
+    kind: str  # as in `Relation.kind`
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool
