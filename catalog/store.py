@@ -1,4 +1,4 @@
-"""The only writer of Sparkwave's own relations, but for users: one method per change of state.
+"""Sparkwave's own relations, as one picture, and one method per change of what has no `*_store` of its own.
 
 Methods take the cursor of an open lake transaction, so that a change commits with the rows it belongs to. `catalog`
 is the newest committed picture; `reload` makes it so after a commit.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -19,24 +19,20 @@ from catalog.columns import load_columns, put_columns, replace_columns
 from catalog.comments import forget_comments
 from catalog.errors import Error
 from catalog.function_store import load_functions
+from catalog.job_store import load_jobs
 from catalog.kinds import dump_details, load_details
 from catalog.lake import Cursor, Lake, at_one_moment, first_row, is_kept
 from catalog.model import (
     CREATED,
-    CREATING,
-    FAILED,
-    INITIAL,
     OVERWRITE,
     Catalog,
     Column,
     Conflict,
     Epoch,
-    Job,
     Relation,
     Watermark,
 )
-from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
-from catalog.positions import Positions, Vnode
+from catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, quote, system_table
 from catalog.redaction import redact
 from catalog.secrets import KEY_FILE, load_secrets, open_cipher
 from catalog.source_store import load_sources
@@ -49,26 +45,6 @@ def already_exists(relation: Relation) -> Error:
     """RisingWave's words for a name that is taken."""
     suffix = "" if relation.created else " and is still being created"
     return Error(f"{relation.kind} named {relation.name} already exists{suffix}", errors.DUPLICATE_OBJECT)
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A part of a fragment's work: rows `row_id_from <= _row_id < row_id_to` of one input.
-
-    `row_id_to` None is open; both None is the whole input. `input` None merges the fragment's partial results.
-    """
-
-    fragment_id: int
-    id: int
-    upstream_id: int | None
-    input: str | None
-    row_id_from: int | None
-    row_id_to: int | None
-    row_count: int
-
-
-class AlreadyDone(Exception):
-    """A step that is tried again had been committed, whatever failed after that."""
 
 
 # From the first OID of a relation of pg_catalog (pg_type's) to the first that PostgreSQL gives to a user's object.
@@ -136,7 +112,7 @@ class Store:
                 ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
                 ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
                 ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
-                ({"jobs"}, lambda: {"jobs": self._load_jobs()}),
+                ({"jobs"}, lambda: {"jobs": load_jobs(self._cursor)}),
             ):
                 if not tables.isdisjoint(changed):
                     found |= load()
@@ -187,16 +163,6 @@ class Store:
     def _load_parameters(self) -> dict[str, Any]:
         rows = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
         return {"parameters": dict(rows)}
-
-    def _load_jobs(self) -> tuple[Job, ...]:
-        rows = self._cursor.execute(
-            "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
-            "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, "
-            "deliver_from "
-            f"FROM {system_table('jobs')} ORDER BY id"
-        ).fetchall()
-        jobs = (Job(*row) for row in rows)
-        return tuple(replace(job, order=tuple((before, after) for before, after in job.order)) for job in jobs)
 
     def _load_columns(self, ids: set[int]) -> None:
         """The columns of relations not seen before or altered since."""
@@ -376,187 +342,6 @@ class Store:
             for table in tables if may_have else ():
                 cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
         forget_comments(cursor, (relation.id, relation.key_index_id))
-
-    def add_job(self, cursor: Cursor, job: Job) -> None:
-        cursor.execute(
-            f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL)",
-            [
-                job.id,
-                job.status,
-                job.is_background,
-                job.is_serverless,
-                job.resource_group,
-                job.strategy,
-                job.snapshot,
-                job.error,
-                job.time_us,
-                job.rate_limit,
-                job.parallelism,
-                job.backfill_parallelism,
-                [list(edge) for edge in job.order],
-                job.waiting,
-                job.specific_group,
-            ],
-        )
-
-    def set_job_waiting(self, cursor: Cursor, job_id: int, reason: str | None) -> None:
-        """Say why a job does not move, if it is still creating; None when it does."""
-        since = "NULL" if reason is None else "now()"
-        cursor.execute(
-            f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} "
-            f"WHERE id = ? AND status IN ('{INITIAL}', '{CREATING}')",
-            [reason and redact(reason), job_id],
-        )
-
-    def set_job_control(self, cursor: Cursor, job: Job) -> None:
-        """Store the rate limit, the parallelisms and the resource groups of a job, as ALTER sets them."""
-        cursor.execute(
-            f"UPDATE {system_table('jobs')} SET rate_limit = ?, parallelism = ?, backfill_parallelism = ?, "
-            "resource_group = ?, specific_group = ? WHERE id = ?",
-            [
-                job.rate_limit,
-                job.parallelism,
-                job.backfill_parallelism,
-                job.resource_group,
-                job.specific_group,
-                job.id,
-            ],
-        )
-
-    def set_job_group(self, cursor: Cursor, job_id: int, group: str) -> None:
-        cursor.execute(f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE id = ?", [group, job_id])
-
-    def start_job(self, cursor: Cursor, job_id: int, epoch: Epoch, slices: list[Slice]) -> None:
-        """The backfill is planned: pin its epoch and write down its slices, if it is cut into some; forget others."""
-        if self.catalog.job_by_id[job_id].status == CREATING:
-            cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job_id])
-        cursor.execute(
-            f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ? WHERE id = ?",
-            [epoch.snapshot, epoch.time_us, job_id],
-        )
-        for s in slices:
-            cursor.execute(
-                f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [job_id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count],
-            )
-
-    def positions(self, cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, ...]]:
-        """The steps that a job which reads on has made, and where its scans stand."""
-        row = cursor.execute(
-            f"SELECT coalesce(max(slice_id), 0) FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
-        ).fetchone()
-        assert row is not None
-        found: dict[tuple[str, int, int], list[Vnode]] = {}
-        for *scan, number, first, stop, position, total in cursor.execute(
-            "SELECT input, fragment_id, upstream_id, vnode, row_id_from, row_id_to, position, row_total "
-            f"FROM {system_table('positions')} WHERE job_id = ? ORDER BY fragment_id, vnode",
-            [job_id],
-        ).fetchall():
-            found.setdefault(tuple(scan), []).append(Vnode(number, first, stop, position, total))
-        return row[0], tuple(Positions(*scan, tuple(vnodes)) for scan, vnodes in found.items())
-
-    def add_positions(self, cursor: Cursor, job_id: int, positions: Iterable[Positions]) -> None:
-        """Write down where the scans of a job start."""
-        rows = [
-            f"({job_id}, {p.fragment_id}, {p.upstream_id}, {literal(p.input)}, "
-            f"{v.number}, {v.first}, {v.stop}, {v.position}, {v.row_total})"
-            for p in positions
-            for v in p.vnodes
-        ]
-        if rows:
-            cursor.execute(f"INSERT INTO {system_table('positions')} VALUES {', '.join(rows)}")
-
-    def move_positions(self, cursor: Cursor, job_id: int, old: Iterable[Positions], new: Iterable[Positions]) -> None:
-        """Store what has moved between the two."""
-        moved = [
-            (after.fragment_id, v.number, v.position)
-            for before, after in zip(old, new, strict=True)
-            for v in after.moved_since(before)
-        ]
-        if moved:
-            values = ", ".join(map(str, moved))
-            cursor.execute(
-                f"UPDATE {system_table('positions')} p SET position = m.position "
-                f"FROM (VALUES {values}) m (fragment_id, vnode, position) "
-                "WHERE p.job_id = ? AND p.fragment_id = m.fragment_id AND p.vnode = m.vnode",
-                [job_id],
-            )
-
-    def check_step(self, cursor: Cursor, job_id: int, step: int, fragments: Iterable[int]) -> None:
-        """Raises AlreadyDone for a step, or a slice, that has been committed."""
-        done = cursor.execute(
-            f"SELECT 1 FROM {system_table('finished_slices')} "
-            f"WHERE job_id = ? AND fragment_id IN ({', '.join(map(str, fragments))}) AND slice_id = ?",
-            [job_id, step],
-        ).fetchone()
-        if done:
-            raise AlreadyDone
-
-    def finish_step(self, cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
-        """A step, or a slice, has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
-        self.check_step(cursor, job_id, step, row_counts)
-        rows = (f"({job_id}, {fragment_id}, {step}, {count}, now())" for fragment_id, count in row_counts.items())
-        cursor.execute(f"INSERT INTO {system_table('finished_slices')} VALUES {', '.join(rows)}")
-
-    def move_job_epoch(self, cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
-        """A creating job has applied its upstreams up to here. Raises AlreadyDone when it was not at the old epoch."""
-        row = cursor.execute(
-            f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ? "
-            "WHERE id = ? AND snapshot = ? AND time_us = ?",
-            [new.snapshot, new.time_us, job_id, old.snapshot, old.time_us],
-        ).fetchone()
-        if row != (1,):
-            raise AlreadyDone
-
-    def move_delivery(self, cursor: Cursor, job: Job, upto: int | None) -> None:
-        """A sink that is being created has delivered its rows before a row id, or all for None.
-
-        Raises AlreadyDone when it is not where `job` says.
-        """
-        row = cursor.execute(
-            f"UPDATE {system_table('jobs')} SET deliver_from = ?, delivered = ? "
-            "WHERE id = ? AND delivered IS NULL AND deliver_from IS NOT DISTINCT FROM ?",
-            [upto, job.epoch.snapshot if upto is None else None, job.id, job.deliver_from],
-        ).fetchone()
-        if row != (1,):
-            raise AlreadyDone
-
-    def finish_job(self, cursor: Cursor, job_id: int, group: str) -> None:
-        """The relation is created and belongs to its steady resource group."""
-        cursor.execute(
-            f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
-            "waiting_since = NULL, resource_group = ? WHERE id = ?",
-            [group, job_id],
-        )
-        cursor.execute(
-            f"UPDATE {system_table('relations')} SET created = true, created_at = now() WHERE id = ?", [job_id]
-        )
-
-    def forget_slices(self, cursor: Cursor) -> None:
-        """Remove the slices of jobs that are no longer being created. Left for later, to keep the last step short."""
-        for table in ("slices", "finished_slices", "positions"):
-            cursor.execute(
-                f"DELETE FROM {system_table(table)} WHERE job_id NOT IN "
-                f"(SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}')"
-            )
-
-    def fail_job(self, cursor: Cursor, job_id: int, error: str) -> None:
-        """A created relation cannot be maintained any more."""
-        cursor.execute(
-            f"UPDATE {system_table('jobs')} SET status = '{FAILED}', error = ? WHERE id = ?", [redact(error), job_id]
-        )
-
-    def slices(self, cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int, int]]]:
-        """All slices of a job, and (fragment, slice) of the finished ones."""
-        rows = cursor.execute(
-            "SELECT fragment_id, slice_id, upstream_id, input, row_id_from, row_id_to, row_count "
-            f"FROM {system_table('slices')} WHERE job_id = ? ORDER BY fragment_id, slice_id",
-            [job_id],
-        ).fetchall()
-        done = cursor.execute(
-            f"SELECT fragment_id, slice_id FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
-        ).fetchall()
-        return [Slice(*row) for row in rows], set(done)
 
     def epoch(self, cursor: Cursor) -> Epoch:
         """What every created view has applied: neither number ever falls."""

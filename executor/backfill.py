@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 
 from catalog import errors
 from catalog.errors import Error, canceled
+from catalog.job_store import load_slices
 from catalog.log_context import logged
 from catalog.model import Job
 from catalog.places import remove_tree
@@ -130,7 +131,7 @@ class BackfillJob:
     def _cut_again(self) -> None:
         """A rate limit was set while slices ran: without a finished one the job starts again, reading by positions."""
         work = self._work
-        if work.job.rate_limit is not None and not self._store.slices(work.lake.cursor(), self.id)[1]:
+        if work.job.rate_limit is not None and not load_slices(work.lake.cursor(), self.id)[1]:
             merge.plan(work)
             remove_tree(work.data)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from catalog import errors
 from catalog.errors import Error, canceled
+from catalog.job_store import fail_job, finish_job
 from catalog.lake import Cursor, Lake, rollback
 from catalog.log_context import logged, note
 from catalog.metrics import (
@@ -336,7 +337,7 @@ class Coordinator:
             if count >= MAX_FAILURES:
                 logger.error("%s %s failed: %s", relation.kind, relation.qualified_name, error)
                 with self._store.change() as cursor:
-                    self._store.fail_job(cursor, relation.id, message_of(error))
+                    fail_job(cursor, relation.id, message_of(error))
                     self._store.add_event(cursor, "STREAM_JOB_FAIL", relation.id, {"error": message_of(error)})
             raise _OfView(error) from error
 
@@ -361,7 +362,7 @@ class Coordinator:
             now = self._store.catalog
             created = {handover.job_id for handover in handovers} - {item.made.id for item in replacements.values()}
             for job_id in created:
-                self._store.finish_job(cursor, job_id, now.steady_group(now.job_by_id[job_id]))
+                finish_job(cursor, job_id, now.steady_group(now.job_by_id[job_id]))
             for item in replacements.values():
                 put(self._store, cursor, item)
         self._delivering = []

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from catalog.job_store import AlreadyDone, move_delivery
 from catalog.kinds import TABLE
 from catalog.lake import Cursor
 from catalog.model import Job
-from catalog.store import AlreadyDone
 from executor.sinks import Sinks, logs, targets
 from executor.slicing import row_ids
 from executor.work import ControlsChanged, Work
@@ -54,7 +54,7 @@ def _deliver(work: Work, sinks: Sinks, cursor: Cursor, job: Job, start: int, sto
     try:
         work.check()
         with work.lake.transaction(cursor, [relation.lake_table, *logs([relation])], targets(catalog, [relation])):
-            work.store.move_delivery(cursor, job, stop)
+            move_delivery(cursor, job, stop)
             sinks.deliver(cursor, catalog, [delivery])
             if stop is None:
                 cursor.execute(f"DELETE FROM {relation.lake_name}")

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.job_store import add_job, forget_slices, set_job_waiting
 from catalog.lake import Cursor, Lake
 from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import quote_if_needed
@@ -67,7 +68,7 @@ class Jobs:
                     info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
                     self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
         with self._store.change() as cursor:
-            self._store.forget_slices(cursor)
+            forget_slices(cursor)
         self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
         resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
         self._remove_orphans({job.id for job in resumed})
@@ -149,7 +150,7 @@ class Jobs:
             job_id = self._store.next_id(cursor)
             relation, job = replace(relation, id=job_id), replace(job, id=job_id)
             relation = self._store.create_relation(cursor, relation)
-            self._store.add_job(cursor, job)
+            add_job(cursor, job)
             for state in plan.states:
                 if not state.in_view:
                     columns = tuple(Column(f.name, f.type) for f in state.node.fields)
@@ -186,7 +187,7 @@ class Jobs:
 
     def _set_waiting(self, job_id: int, reason: str | None) -> None:
         with self._store.change() as cursor:
-            self._store.set_job_waiting(cursor, job_id, reason)
+            set_job_waiting(cursor, job_id, reason)
 
     def _start(self, job: Job, admit: Admission | None = None) -> BackfillJob:
         with self._lock:

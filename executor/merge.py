@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
+from catalog.job_store import add_positions, check_step, finish_step, load_positions, move_positions, start_job
 from catalog.lake import Cursor
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
@@ -37,7 +38,7 @@ def run(work: Work) -> None:
     work.planning(lambda: plan(work))
     work.started.set()
     throttle = Throttle()
-    step, positions = work.store.positions(work.lake.cursor(), work.id)
+    step, positions = load_positions(work.lake.cursor(), work.id)
     while not _is_finished(step, positions):
         work.check()
         controls = work.controls
@@ -55,7 +56,7 @@ def run(work: Work) -> None:
             if work.job.strategy != SNAPSHOT and step:
                 work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
         except ControlsChanged:  # after the step's commit, maybe
-            step, positions = work.store.positions(work.lake.cursor(), work.id)
+            step, positions = load_positions(work.lake.cursor(), work.id)
 
 
 def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
@@ -78,8 +79,8 @@ def plan(work: Work) -> None:
         rows = row_count(cursor, scan.relation, epoch.snapshot)
         positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
     with work.store.change() as transaction:
-        work.store.start_job(transaction, work.id, epoch, [])
-        work.store.add_positions(transaction, work.id, positions)
+        start_job(transaction, work.job, epoch, [])
+        add_positions(transaction, work.id, positions)
 
 
 def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Positions, ...]:
@@ -116,7 +117,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     read = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
     rows = read or {1: 0}
     cursor = work.lake.cursor()
-    work.store.check_step(cursor, work.id, step + 1, rows)
+    check_step(cursor, work.id, step + 1, rows)
     result = _added(work, cursor, old, new, step, sum(rows.values()))
     if isinstance(result, Fill):
         # What several fragments made is nobody's own.
@@ -126,8 +127,8 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     work.check()
     with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)
-        work.store.move_positions(cursor, work.id, old, new)
-        work.store.finish_step(cursor, work.id, step + 1, rows)
+        move_positions(cursor, work.id, old, new)
+        finish_step(cursor, work.id, step + 1, rows)
     result.clean_up()
 
 

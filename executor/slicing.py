@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from catalog.job_store import Slice
 from catalog.lake import Cursor, first_row
 from catalog.model import Relation
-from catalog.store import Slice
 from planner.backfill import Fragment, fragments
 from planner.stream import StreamPlan
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
+from catalog.job_store import Slice, check_step, finish_step, load_slices, start_job
 from catalog.lake import Cursor, register_files
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
 from catalog.places import Place, bytes_in, delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
-from catalog.store import Slice
 from executor.slicing import plan_slices
 from executor.spark_engine import Exchange, SparkEngine, file_rows
 from executor.work import Work, step_directory
@@ -32,7 +32,7 @@ def run(work: Work) -> None:
     cursor = work.lake.cursor()
     work.planning(lambda: _plan(work, cursor))
     work.started.set()
-    slices, finished = work.store.slices(cursor, work.id)
+    slices, finished = load_slices(cursor, work.id)
     # The slices are already cut, so what drives them no longer matters here.
     for fragment in fragments(work.view.plan, {scan.input: 0 for scan in work.view.plan.scans}):
         own = [s for s in slices if s.fragment_id == fragment.id]
@@ -47,7 +47,7 @@ def _plan(work: Work, cursor: Cursor) -> None:
     epoch = work.now(cursor)
     slices = plan_slices(cursor, work.view.plan, epoch.snapshot, work.settings.slice_rows())
     with work.store.change() as transaction:
-        work.store.start_job(transaction, work.id, epoch, slices)
+        start_job(transaction, work.job, epoch, slices)
 
 
 def _run_slices(
@@ -96,7 +96,7 @@ def _begin(work: Work, slice_: Slice) -> Cursor:
     What it wrote is the lake's then, and must not be written again.
     """
     cursor = work.lake.cursor()
-    work.store.check_step(cursor, work.id, slice_.id, [slice_.fragment_id])
+    check_step(cursor, work.id, slice_.id, [slice_.fragment_id])
     return cursor
 
 
@@ -158,7 +158,7 @@ def _commit_slice(
     filled = [file for file in files if file_rows(cursor, file)] if directory is not None else []
     with work.lake.transaction(cursor):
         register_files(cursor, work.view.table_of(fragment.target), filled)
-        work.store.finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
+        finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
     if directory is not None:
         delete_unused(directory, filled, 1)
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from catalog.errors import canceled
+from catalog.job_store import AlreadyDone, load_slices, move_job_epoch, set_job_group, set_job_waiting
 from catalog.lake import Cursor, Lake
 from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.places import Place
-from catalog.store import AlreadyDone, Store
+from catalog.store import Store
 from catalog.translation import DuckDBError
 from executor.advance import Changes, Engine, View
 from executor.applications import Size
@@ -194,7 +195,7 @@ class Work:
         """Say in the catalog why the job does not move; None when it does."""
         if reason != self._waiting:
             with self.store.change() as cursor:
-                self.store.set_job_waiting(cursor, self.id, reason)
+                set_job_waiting(cursor, self.id, reason)
             self._waiting = reason
 
     def _waits_no_longer(self, reason: str) -> None:
@@ -255,7 +256,7 @@ class Work:
     def reads_on(self) -> bool:
         """Whether the job keeps positions, not slices."""
         if self.is_planned:
-            return not self.store.slices(self.lake.cursor(), self.id)[0]
+            return not load_slices(self.lake.cursor(), self.id)[0]
         return self.job.strategy != SNAPSHOT or self.job.rate_limit is not None or self.in_process
 
     def upstream_rows(self) -> int:
@@ -278,7 +279,7 @@ class Work:
         order = Order(self.settings.serverless_size(), None, self.id, is_short, self.wait_because)
         group = self._groups.borrow(order, lambda: self.is_stopping)
         with self.store.change() as cursor:
-            self.store.set_job_group(cursor, self.id, group.name)
+            set_job_group(cursor, self.id, group.name)
         self.wait_because(None)
         return group
 
@@ -339,5 +340,5 @@ class Work:
         with self.lake.transaction(cursor, advance.tables if advance is not None else ()):
             if advance is not None:
                 advance.apply(cursor)
-            self.store.move_job_epoch(cursor, self.id, old, new)
+            move_job_epoch(cursor, self.id, old, new)
         self.store.reload()

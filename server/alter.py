@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.job_store import set_job_control
 from catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job
 from planner.privileges import check_owner
 from planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup
@@ -80,7 +81,7 @@ def _change(
     store = session.context.store
     with store.change() as cursor:  # looked up in it, so that no other ALTER or DROP comes between
         job = changed(_job(session, statement))
-        store.set_job_control(cursor, job)
+        set_job_control(cursor, job)
     session.context.jobs.controls_changed(job.id)
     return altered(statement.kind, *((_DEFERRED,) if is_deferred else ()))
 

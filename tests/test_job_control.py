@@ -13,6 +13,7 @@ from servers import PATIENCE_SECONDS, wait_until
 from test_law import check, opened, run
 
 from catalog.errors import Error
+from catalog.job_store import finish_job
 from catalog.lake import Cursor
 from server.context import Context
 from server.dispatch import Client
@@ -378,6 +379,6 @@ def test_a_view_is_there_when_its_job_has_finished(tmp_path: Path) -> None:
             cursor.execute("UPDATE lake.sparkwave.jobs SET status = 'CREATING'")
             cursor.execute(f"UPDATE lake.sparkwave.relations SET created = false WHERE id = {job.id}")
         with context.lake.transaction(context.lake.cursor()) as cursor:
-            context.store.finish_job(cursor, job.id, "default")
+            finish_job(cursor, job.id, "default")
         context.store.reload()
         assert context.store.catalog.by_id[job.id].created

@@ -23,6 +23,7 @@ from servers import Server, free_port, refused, wait_until
 from test_backfill_status import add_job, add_slices, add_steps, cursor, lake  # noqa: F401
 from test_law import run
 
+from catalog.job_store import fail_job
 from catalog.lake import Cursor
 from catalog.metrics import BACKFILL_BYTES, PerJob
 from server import metrics
@@ -272,7 +273,7 @@ def test_lag_while_barriers_wait(tmp_path: Path) -> None:
         run(client, "FLUSH")
         assert scraped("sparkwave_view_lag_seconds") == {"t1": 0, "t2": 0, "u1": 0}
         with context.store.change() as cursor:
-            context.store.fail_job(cursor, context.store.catalog.find("dev", "public", "u1").id, "it broke")
+            fail_job(cursor, context.store.catalog.find("dev", "public", "u1").id, "it broke")
         assert scraped("sparkwave_job_failed") == {"u1": 1}
         assert set(scraped("sparkwave_view_lag_seconds")) == {"t1", "t2"}
     finally:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from catalog import lake
+from catalog.job_store import add_job
 from catalog.lake import Lake
 from catalog.migrations import MIGRATIONS
 from catalog.model import INITIAL, Column, Job, Relation, Watermark
@@ -79,7 +80,7 @@ def test_what_later_versions_added_is_kept(tmp_path: Path) -> None:
     )
     with store.change() as cursor:
         store.create_relation(cursor, made)
-        store.add_job(cursor, job)
+        add_job(cursor, job)
     opened.close()
     opened = Lake(Storage(tmp_path))
     catalog = Store(opened).catalog

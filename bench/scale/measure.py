@@ -23,11 +23,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from catalog.compaction import tables_to_compact
+from catalog.job_store import Slice, check_step, start_job
 from catalog.lake import METADATA, Cursor, changes_made, register_files
 from catalog.model import Epoch, Relation
 from catalog.names import literal
 from catalog.row_ids import RowIds
-from catalog.store import Slice
 from catalog.translation import DuckDBError
 from executor.lake_files import TableFiles, table_files
 from executor.slicing import row_count, row_ids
@@ -331,12 +331,12 @@ def of_slices(context: Context) -> Iterator[tuple[str, object]]:
         slices = [Slice(1, n + 1, 1, "orders", n * 100, n * 100 + 100, 100) for n in range(count)]
         start = time.thread_time()
         cursor.execute("BEGIN")
-        store.start_job(cursor, id_, Epoch(1, 1), slices)
+        start_job(cursor, store.catalog.job_by_id[id_], Epoch(1, 1), slices)
         written[count] = round(time.thread_time() - start, 7)
         yield "start_job", written
         values = ", ".join(f"({id_}, 1, {n}, 100, now())" for n in range(count))
         cursor.execute(f"INSERT INTO lake.sparkwave.finished_slices VALUES {values}")
-        finished[count] = seconds(lambda: store.check_step(cursor, id_, 10**6, [1]))
+        finished[count] = seconds(lambda: check_step(cursor, id_, 10**6, [1]))
         cursor.execute("ROLLBACK")
         yield "check_step", finished
 
