@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from catalog.lake import METADATA, Cursor, inlined_deletes, load_extension, without_lake
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import METADATA, Cursor, inlined_deletes, load_extension, rollback, without_lake
 from catalog.model import CREATING
 from catalog.names import literal, quote, system_table
+from catalog.places import BucketPath, Place
+from catalog.storage import Storage
 from catalog.translation import DuckDBError
 
 _WITH_PATHS = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
@@ -70,6 +74,44 @@ def copy_postgres_catalog(cursor: Cursor, name: str) -> None:
             cursor.execute(f"CREATE TABLE {name}.{deletes} AS FROM {METADATA}.{deletes}")
 
 
+@contextmanager
+def new_postgres_catalog(cursor: Cursor, storage: Storage) -> Iterator[str]:
+    """The tables of a DuckLake in a PostgreSQL that has none yet, under the name that is given; gone after a failure.
+
+    Raises Error 42710 when it has one.
+    """
+    assert storage.catalog is not None
+    load_extension(cursor, "postgres_scanner")
+    load_extension(cursor, "ducklake")
+    if isinstance(storage.root, BucketPath):
+        load_extension(cursor, "httpfs")
+        cursor.execute(storage.root.s3.secret(str(storage.root)))
+    name = f"restored_{uuid.uuid4().hex}"
+    cursor.execute(f"ATTACH {literal(storage.catalog)} AS {name} (TYPE postgres)")
+    if "ducklake_metadata" in _tables(cursor, name):
+        raise Error(f"{storage.name} has a lake already", errors.DUPLICATE_OBJECT, hint="Restore into a new database.")
+    before = set(_tables(cursor, name))
+    try:
+        cursor.execute(f"ATTACH {literal(storage.target(False))} AS made (DATA_PATH {literal(str(storage.data_path))})")
+        cursor.execute("DETACH made; CALL pg_clear_cache()")
+        yield name
+    except BaseException:
+        rollback(cursor)
+        for table in set(_tables(cursor, name)) - before:
+            cursor.execute(f"DROP TABLE {name}.{quote(table)}")
+        raise
+
+
+def fill_postgres_catalog(cursor: Cursor, name: str, source: str) -> None:
+    """Copy a catalog that holds no rows and deletes itself into one of `new_postgres_catalog`."""
+    tables = [table for table in _tables(cursor, source) if not table.startswith("ducklake_inlined_")]
+    cursor.execute("BEGIN")
+    for table in tables:
+        cursor.execute(f"DELETE FROM {name}.{table}")
+        cursor.execute(f"INSERT INTO {name}.{table} BY NAME FROM {source}.{table}")
+    cursor.execute("COMMIT")
+
+
 def _tables(cursor: Cursor, name: str) -> list[str]:
     rows = cursor.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [name]).fetchall()
     return [table for (table,) in rows]
@@ -111,7 +153,7 @@ def forget_deleted_files(cursor: Cursor, name: str) -> None:
     cursor.execute(f"DELETE FROM {name}.ducklake_files_scheduled_for_deletion")
 
 
-def move_files(cursor: Cursor, name: str, data_path: Path) -> None:
+def move_files(cursor: Cursor, name: str, data_path: Place) -> None:
     """Note in a copied catalog that its files are below another path than they were."""
     new = f"{data_path}/"
     row = cursor.execute(f"SELECT value FROM {name}.ducklake_metadata WHERE key = 'data_path'").fetchone()

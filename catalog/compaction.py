@@ -91,6 +91,15 @@ def _plan(name: LakeTable, inlined: int, files: Sequence[File]) -> Table:
     return Table(name, inlined >= INLINED_ROWS, len(dead) >= least, rewrite, merge, below)
 
 
+def all_tables(cursor: Cursor) -> list[LakeTable]:
+    """The lake's tables."""
+    rows = cursor.execute(
+        f"SELECT s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
+        f"JOIN {METADATA}.ducklake_schema s USING (schema_id) WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL"
+    ).fetchall()
+    return [LakeTable(*row) for row in rows]
+
+
 def flush(cursor: Cursor, table: LakeTable) -> None:
     """Write the rows and deletes that the catalog holds as files, in the cursor's transaction."""
     cursor.execute(

@@ -138,6 +138,11 @@ class BucketPath:
         with self.s3.filesystem.open_input_stream(self.key) as stream, open(target, "wb") as file:
             shutil.copyfileobj(stream, file)
 
+    def copy_from(self, source: Path) -> None:
+        """Make an object of a file."""
+        with open(source, "rb") as file, self.s3.filesystem.open_output_stream(self.key) as stream:
+            shutil.copyfileobj(file, stream)
+
     def check(self) -> None:
         """Raise Error F0000 when there is no such bucket or it cannot be used."""
         bucket = self.key.partition("/")[0]

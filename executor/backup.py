@@ -20,17 +20,20 @@ from catalog.backup import (
     attached,
     copy_catalog,
     copy_postgres_catalog,
+    fill_postgres_catalog,
     finished_steps,
     forget_deleted_files,
     make_empty_catalog,
     move_files,
+    new_postgres_catalog,
 )
 from catalog.check import KnownFile, known_files
+from catalog.compaction import all_tables, flush
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake, rollback, without_lake
 from catalog.places import BucketPath, Place, below, listed, remove_tree, sizes_below
 from catalog.secrets import KEY_FILE
-from catalog.storage import LOCK_FILE, Storage, lock_directory
+from catalog.storage import LOCK_FILE, Lease, Storage, lock_directory
 from catalog.translation import DuckDBError, translate
 from executor.check import unserved
 from executor.work import partial_results
@@ -146,26 +149,70 @@ def back_up_storage(storage: Storage, target: Path) -> Backup:
         raise translate(error) from error
 
 
-def restore(backup: Path, directory: Path) -> None:
-    """Make a data directory of a backup, or of a stopped server's data directory. The backup stays as it is.
+def restore(backup: Path, storage: Storage) -> None:
+    """Make a lake of a backup, or of a stopped server's data directory. The backup stays as it is.
 
     Until all is there the catalog says that its files are elsewhere, so that no server starts with a part of it.
-    Raises Error F0000 where there is no backup, 55006 while a server holds that, 58P02 for a directory that is not
-    empty, 53100 or 58030 for one that cannot be written, XX001 for a catalog that cannot be read.
+    Raises Error F0000 where there is no backup, 55006 while a server holds that or the catalog, 58P02 for a directory
+    that is not empty, 42710 for a PostgreSQL that has a lake, 53100 or 58030 for a place that cannot be written, XX001
+    for a catalog that cannot be read.
     """
     Storage(backup).require_catalog()
+    directory = storage.directory
     with _writing(directory), ExitStack() as stack:
         if directory.exists() and any(directory.iterdir()):
             raise Error(f'directory "{directory}" is not empty', errors.DUPLICATE_FILE)
         if (backup / LOCK_FILE).exists():  # a data directory
             stack.callback(lock_directory(backup).close)
-        stack.callback(lock_directory(directory).close)
+        held = stack.enter_context(closing(lock_directory(directory)))
         try:
             _copy(Storage(backup), Storage(directory))
-        except BaseException:
+            if storage.catalog is not None:
+                held.close()
+                _share(Storage(directory), storage)
+        except BaseException as error:
             for path in directory.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if isinstance(error, DuckDBError):
+                raise translate(error) from error
             raise
+
+
+def _share(made: Storage, shared: Storage) -> None:
+    """Take a lake from a directory to a PostgreSQL and the place that all servers see.
+
+    A PostgreSQL stores rows that are in the catalog in other types, so that they become files before.
+    """
+    assert shared.catalog is not None
+    shared.check()
+    roots = ((made.data_path, shared.data_path), (made.staging_path, shared.staging_path))
+    for _, root in roots:
+        if sizes_below(root):
+            raise Error(f'"{root}" is not empty', errors.DUPLICATE_FILE)
+    with ExitStack() as stack:
+        lease = stack.enter_context(closing(Lease(shared.catalog, "restore")))
+        if not lease.try_acquire():
+            raise Error(f"{shared.name} is in use by the server at {lease.holder()}", errors.OBJECT_IN_USE)
+        with closing(Lake(made)) as lake, closing(lake.cursor()) as cursor:
+            for table in all_tables(cursor):
+                with lake.transaction(cursor, shared=[table]):
+                    flush(cursor, table)
+        cursor = stack.enter_context(closing(without_lake()))
+        name = stack.enter_context(new_postgres_catalog(cursor, shared))
+        try:
+            for source, root in roots:
+                for path in _files_below(_local(source)):
+                    place(path, root / str(path.relative_to(_local(source))))
+            with attached(cursor, made.catalog_file) as own:
+                move_files(cursor, own, shared.data_path)
+                fill_postgres_catalog(cursor, name, own)
+        except BaseException:
+            for _, root in roots:
+                remove_tree(root)
+            raise
+    made.catalog_file.unlink()
+    for source, _ in roots:
+        remove_tree(source)
 
 
 def _copy(source: Storage, made: Storage) -> None:
@@ -195,12 +242,15 @@ def place(source: Place, target: Place) -> None:
     if isinstance(source, BucketPath):
         source.copy_to(target)
         return
+    if isinstance(target, BucketPath):
+        target.copy_from(source)
+        return
     try:
-        os.link(source, _local(target))
+        os.link(source, target)
     except FileNotFoundError:
         raise
     except OSError:  # another file system, one without links, or another user's file
-        shutil.copyfile(source, _local(target))
+        shutil.copyfile(source, target)
 
 
 def _local(place: Place) -> Path:

@@ -45,8 +45,9 @@ def main() -> None:
             case "backup":
                 back_up(config, arguments.data is not None, arguments.user, arguments.target)
             case "restore":
-                restore(arguments.backup, Path(arguments.data))
-                print(f"restored: sparkwave serve --data {arguments.data}")
+                restore(arguments.backup, config.storage)
+                others = ", --catalog and --shared as here" if config.catalog else ""
+                print(f"restored: sparkwave serve --data {arguments.data}{others}")
             case _:
                 serve(config, parameters)
     except Error as error:
@@ -165,10 +166,11 @@ def _parse_arguments() -> argparse.Namespace:
     serve_parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with the same settings")
     check_parser = commands.add_parser("check", help="say what is wrong with a lake that no server writes")
     backup_parser = commands.add_parser("backup", help="copy all that a server has, as of one moment, while it runs")
+    restore_parser = commands.add_parser("restore", help="make a lake of a backup")
     for field in (field for field in fields(Config) if field.name in _HELP):
         default = f" (default {field.default})" if field.default is not None else ""
         name = field.name.replace("_", "-")
-        readers = {"data": (check_parser,)}.get(field.name, (check_parser, backup_parser))
+        readers = {"data": (check_parser,)}.get(field.name, (check_parser, backup_parser, restore_parser))
         for command in (serve_parser, *(readers if field.name in _OF_THE_LAKE else ())):
             command.add_argument(f"--{name}", help=f"{_HELP[field.name]}{default}", metavar=name.upper())
     check_parser.add_argument("--views", action="store_true", help="compute every view anew and compare")
@@ -177,7 +179,6 @@ def _parse_arguments() -> argparse.Namespace:
     one.add_argument("--listen", help=f"HOST:PORT of the server (default {Config.listen})", metavar="LISTEN")
     one.add_argument("--data", help="instead, a data directory that no server holds", metavar="DATA")
     backup_parser.add_argument("--user", help="a superuser of it (default root)", metavar="USER", default="root")
-    restore_parser = commands.add_parser("restore", help="make a data directory of a backup")
     restore_parser.add_argument("backup", type=Path, metavar="BACKUP", help="a directory that backup has made")
     restore_parser.add_argument(
         "--data", required=True, help="the directory to be made, or an empty one", metavar="DATA"

@@ -29,11 +29,12 @@ from servers import PATIENCE_SECONDS, Server, refused, sparkwave, wait_until
 from test_retention import AT_ONCE, forget, opened, run
 
 from catalog.errors import Error
+from catalog.lake import Cursor
 from catalog.secrets import KEY_FILE
-from catalog.storage import Storage
+from catalog.storage import LOCK_FILE, Storage
 from executor import backup as executor_backup
 from executor.backup import back_up_storage, restore
-from executor.check import check_directory
+from executor.check import check_directory, check_storage
 from executor.retention import Retention
 from server.backup import ask_for_backup
 from server.dispatch import Client
@@ -100,7 +101,7 @@ def test_while_rows_come_and_go(tmp_path: Path) -> None:
         writer.join()
     shutil.rmtree(tmp_path / "data")
     check_whole(tmp_path / "other", views=2)
-    restore(tmp_path / "b", tmp_path / "restored")
+    restore(tmp_path / "b", Storage(tmp_path / "restored"))
     shutil.rmtree(tmp_path / "b")
     with opened(tmp_path / "restored") as (_, client):
         found = {k for (k,) in run(client, "SELECT k FROM t WHERE k >= 10000")}
@@ -131,7 +132,7 @@ def test_nothing_is_deleted_meanwhile(tmp_path: Path, monkeypatch: pytest.Monkey
         assert not present <= set(context.lake.data_path.rglob("*.parquet"))
         assert run(client, "SELECT count(*) FROM t") == [(0,)]
     check_whole(tmp_path / "b", views=2)
-    restore(tmp_path / "b", tmp_path / "restored")
+    restore(tmp_path / "b", Storage(tmp_path / "restored"))
     with opened(tmp_path / "restored") as (_, client):
         assert run(client, "SELECT count(*) FROM t") == [(2700,)]
         check_maintained(client)
@@ -147,7 +148,7 @@ def test_where_links_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         with monkeypatch.context() as patch:
             patch.setattr(os, "link", link)
             run(client, f"BACKUP TO '{tmp_path / 'b'}'")
-            restore(tmp_path / "b", tmp_path / "restored")
+            restore(tmp_path / "b", Storage(tmp_path / "restored"))
     assert all(path.stat().st_nlink == 1 for path in tmp_path.rglob("*.parquet"))
     check_whole(tmp_path / "restored", views=2)
 
@@ -175,7 +176,7 @@ def test_what_goes_on_from_where_it_stood(tmp_path: Path) -> None:
         key = context.store.cipher
         (inbox / "b.csv").write_text("3,c\n")
         run(client, "CANCEL JOBS " + str(run(client, "SELECT ddl_id FROM rw_catalog.rw_ddl_progress")[0][0]))
-    restore(tmp_path / "b", tmp_path / "restored")
+    restore(tmp_path / "b", Storage(tmp_path / "restored"))
     assert (tmp_path / "restored" / KEY_FILE).stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o700
     with opened(tmp_path / "restored") as (context, client):
@@ -244,14 +245,14 @@ def test_restore_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with opened(tmp_path / "data") as (_, client):
         run(client, f"BACKUP TO '{tmp_path / 'b'}'")
         with pytest.raises(Error, match="is in use by another server"):
-            restore(tmp_path / "data", tmp_path / "new")
+            restore(tmp_path / "data", Storage(tmp_path / "new"))
     before = sorted((tmp_path / "data").rglob("*"))
     for backup, directory, message in (
         (tmp_path / "b", tmp_path / "data", "is not empty"),
         (tmp_path / "nothing", tmp_path / "new", "there is no catalog in the directory"),
     ):
         with pytest.raises(Error, match=message):
-            restore(backup, directory)
+            restore(backup, Storage(directory))
     assert sorted((tmp_path / "data").rglob("*")) == before
 
     def die(*_: object) -> None:
@@ -260,14 +261,14 @@ def test_restore_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(executor_backup, "move_files", die)
-        restore(tmp_path / "b", tmp_path / "new")
+        restore(tmp_path / "b", Storage(tmp_path / "new"))
     # As a kill would leave it, without the last step: no server begins anew there.
     with pytest.raises(Error, match="cannot be opened"), opened(tmp_path / "cut"):
         pass
 
     (tmp_path / "b" / "catalog.ducklake").write_bytes(b"not a database" * 100)
     with pytest.raises(Error) as caught:
-        restore(tmp_path / "b", tmp_path / "new")
+        restore(tmp_path / "b", Storage(tmp_path / "new"))
     assert caught.value.sqlstate == "XX001"
     assert not list((tmp_path / "new").iterdir())
 
@@ -303,6 +304,40 @@ def test_the_commands(tmp_path: Path) -> None:
         check_whole(tmp_path / directory, views=0)
         with opened(tmp_path / directory) as (_, client):
             assert run(client, "SELECT count(*) FROM t") == [(1000,)]
+
+
+def test_what_a_failed_restore_into_a_postgresql_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing, so that it can be tried again."""
+    with opened(tmp_path / "data") as (_, client):
+        make_tables(client)
+    postgres = Postgres()
+    try:
+        with postgres.connect() as connection:
+            connection.execute("CREATE TABLE own AS SELECT 1 AS x")
+        storage = Storage(tmp_path / "restored", postgres.conninfo(), tmp_path / "shared")
+
+        def broken(cursor: Cursor, name: str, source: str) -> None:
+            cursor.execute("BEGIN")
+            cursor.execute(f"DELETE FROM {name}.ducklake_metadata")
+            cursor.execute("SELECT error('broken')")
+
+        with monkeypatch.context() as patched, pytest.raises(Error, match="broken"):
+            patched.setattr(executor_backup, "fill_postgres_catalog", broken)
+            restore(tmp_path / "data", storage)
+        assert not [
+            path for path in tmp_path.rglob("*") if path.is_file() and not path.is_relative_to(tmp_path / "data")
+        ]
+        with postgres.connect() as connection:
+            tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+            assert connection.execute(tables).fetchall() == [("own",)]
+        restore(tmp_path / "data", storage)
+        assert [path.name for path in storage.directory.iterdir()] == [LOCK_FILE]
+        report = check_storage(storage, views=True)
+        assert (report.findings, report.views) == ((), 2)
+        with pytest.raises(Error, match="has a lake already"):
+            restore(tmp_path / "data", Storage(tmp_path / "again", postgres.conninfo(), tmp_path / "other"))
+    finally:
+        postgres.stop()
 
 
 ALL_TYPES = """k int PRIMARY KEY, b boolean, s smallint, l bigint, n numeric, r real, d double precision, v varchar,
@@ -376,23 +411,37 @@ def test_a_catalog_in_a_postgresql(tmp_path: Path, has_bucket: bool) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         check_whole(tmp_path / "stopped", views=4)
         check_whole(tmp_path / "running", views=4)
-        restore(tmp_path / "running", tmp_path / "restored")
+        restore(tmp_path / "running", Storage(tmp_path / "restored"))
+        with postgres.connect() as connection:
+            connection.execute("CREATE DATABASE again")
+        catalog, other = postgres.conninfo("again"), "s3://data/again" if has_bucket else tmp_path / "again shared"
+        places = ("--catalog", catalog, "--shared", other)
+        done = sparkwave("restore", tmp_path / "running", "--data", tmp_path / "again", *places, environment=keys)
+        assert (done.returncode, done.stderr) == (0, "")
+        for second in (other, tmp_path / "third shared"):
+            options = ("--data", tmp_path / "third", "--catalog", catalog, "--shared", second)
+            done = sparkwave("restore", tmp_path / "running", *options, environment=keys)
+            assert ("is not empty" if second == other else "has a lake already") in done.stderr
+            assert not any(path for path in (tmp_path / "third").rglob("*") if path.name != LOCK_FILE)
         shutil.rmtree(tmp_path / "running")
         check_whole(tmp_path / "restored", views=4)
         if not has_bucket:
             shutil.rmtree(tmp_path / "shared")
-        servers.append(Server(tmp_path / "restored"))
-        with servers[-1].connect() as own:
-            assert all_rows(own) == known
-            for name in ("all_types", "t", "u"):
-                own.execute(f"DELETE FROM {name} WHERE true")
-            own.execute(f"INSERT INTO all_types SELECT 1, {ALL_VALUES}")
-            own.execute("INSERT INTO t VALUES (1, 2, 4)")
-            own.execute("FLUSH")
-            assert own.execute("SELECT * FROM sums").fetchall() == [(2, 1, 4)]
-            assert own.execute("SELECT count(*) FROM wide").fetchall() == [(1,)]
-        servers[-1].stop()
+        for directory, options in (("restored", {}), ("again", {"catalog": catalog, "shared": other})):
+            servers.append(Server(tmp_path / directory, keys, **options))
+            with servers[-1].connect() as own:
+                assert all_rows(own) == known
+                for name in ("all_types", "t", "u"):
+                    own.execute(f"DELETE FROM {name} WHERE true")
+                own.execute(f"INSERT INTO all_types SELECT 1, {ALL_VALUES}")
+                own.execute("INSERT INTO t VALUES (1, 2, 4)")
+                own.execute("FLUSH")
+                assert own.execute("SELECT * FROM sums").fetchall() == [(2, 1, 4)]
+                assert own.execute("SELECT count(*) FROM wide").fetchall() == [(1,)]
+            servers[-1].stop()
         check_whole(tmp_path / "restored", views=4)
+        done = sparkwave("check", "--views", "--data", tmp_path / "again", *places, environment=keys)
+        assert done.returncode == 0, done.stdout
     finally:
         for each in servers:
             each.kill()
@@ -434,7 +483,7 @@ def check_backfill(tmp_path: Path, server: Server, strategy: str, view: str) -> 
         known = standing(tmp_path / "b")
         assert known.creating
         assert known.rows >= read
-        restore(tmp_path / "b", tmp_path / "restored")
+        restore(tmp_path / "b", Storage(tmp_path / "restored"))
         shutil.rmtree(tmp_path / "b")
         shutil.rmtree(tmp_path / "data")
         servers.append(Server(tmp_path / "restored"))

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from servers import Server, rows, sparkwave
 
+from catalog.storage import Storage
 from executor.backup import restore
 
 DATA = Path(__file__).parent / "data"
@@ -50,7 +51,7 @@ def test_a_directory(tmp_path: Path, commit: str) -> None:
     data = tmp_path / "data"
     with tarfile.open(DATA / f"{commit}.tar.xz") as archive:
         archive.extractall(tmp_path / "made", filter="data")
-    restore(tmp_path / "made", data)  # it was made at another path
+    restore(tmp_path / "made", Storage(data))  # it was made at another path
     is_later = commit == "8f71e67"
     server = Server(data)
     try:

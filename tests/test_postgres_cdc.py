@@ -15,6 +15,7 @@ from postgres import Postgres
 from servers import Server, free_port, refused, rows, wait_until
 from test_retention import opened, run
 
+from catalog.storage import Storage
 from executor.backup import restore
 
 Connection = psycopg.Connection[Any]
@@ -159,10 +160,10 @@ def test_a_restored_table_skips_nothing(tmp_path: Path, postgres: Postgres, upst
         assert wait_until(lambda: rows(upstream, position) != [before], SECONDS)
         run(client, f"BACKUP TO '{tmp_path / 'late'}'")
     upstream.execute("INSERT INTO kept VALUES (2)")
-    restore(tmp_path / "late", tmp_path / "goes_on")
+    restore(tmp_path / "late", Storage(tmp_path / "goes_on"))
     with opened(tmp_path / "goes_on") as (_, client):
         assert wait_until(lambda: run(client, read) == [(1,), (2,)], SECONDS)
-    restore(tmp_path / "early", tmp_path / "lags")
+    restore(tmp_path / "early", Storage(tmp_path / "lags"))
     with opened(tmp_path / "lags") as (_, client):
         assert wait_until(lambda: "is ahead of the table" in str(run(client, reason)), SECONDS)
         assert run(client, read) == [(1,)]
