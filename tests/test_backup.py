@@ -325,13 +325,14 @@ def test_what_a_failed_restore_into_a_postgresql_leaves(tmp_path: Path, monkeypa
             patched.setattr(executor_backup, "fill_postgres_catalog", broken)
             restore(tmp_path / "data", storage)
         assert not [
-            path for path in tmp_path.rglob("*") if path.is_file() and not path.is_relative_to(tmp_path / "data")
+            *storage.directory.iterdir(),
+            *(path for path in (tmp_path / "shared").rglob("*") if path.is_file()),
         ]
         with postgres.connect() as connection:
             tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
             assert connection.execute(tables).fetchall() == [("own",)]
         restore(tmp_path / "data", storage)
-        assert [path.name for path in storage.directory.iterdir()] == [LOCK_FILE]
+        assert {path.name for path in storage.directory.iterdir()} == {LOCK_FILE, KEY_FILE}
         report = check_storage(storage, views=True)
         assert (report.findings, report.views) == ((), 2)
         with pytest.raises(Error, match="has a lake already"):
