@@ -56,7 +56,7 @@ def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> i
 
 def locate(cursor: Cursor, table: LakeTable, snapshot: int) -> tuple[int, str] | None:
     """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
-    row = cursor.execute(
+    cursor.execute(
         "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative "
         f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
         f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
@@ -64,7 +64,8 @@ def locate(cursor: Cursor, table: LakeTable, snapshot: int) -> tuple[int, str] |
         "AND s.begin_snapshot <= $snapshot AND coalesce(s.end_snapshot > $snapshot, true) "
         "AND t.begin_snapshot <= $snapshot AND coalesce(t.end_snapshot > $snapshot, true)",
         {"schema": table.schema, "name": table.name, "snapshot": snapshot},
-    ).fetchone()
+    )
+    row = first_row(cursor)
     if row is None:
         return None
     number, schema_path, path, is_relative = row
@@ -73,9 +74,7 @@ def locate(cursor: Cursor, table: LakeTable, snapshot: int) -> tuple[int, str] |
 
 @dataclass(frozen=True)
 class _Gone:
-    """SQL of rows that are gone, as `_NONE`; and the data files that they are of, with their numbers.
-
-    A file that the lake's catalog has forgotten has None."""
+    """SQL of rows that are gone, as `_NONE`; and their data files with the numbers, which are None once forgotten."""
 
     rows: str
     files: tuple[tuple[str | None, int | None], ...] = ()
