@@ -25,6 +25,7 @@ class Feeds:
         self._scans = scans
         self._changed: dict[tuple[int, int], ChangedTables] = {}
         self._made: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
+        self._inserted: dict[tuple[int, int, int], int] = {}
 
     def has_changes(self, relation: Relation, old: int, new: int) -> bool:
         """Whether a relation changed in snapshots `old < s <= new`."""
@@ -39,7 +40,10 @@ class Feeds:
         has_deletes = self._changes(old, new).get(self._key(relation))
         if has_deletes is None:
             return 0
-        return count_inserted(self._cursor, relation.lake_table, old, new) * (1 + has_deletes)
+        key = (relation.id, old, new)
+        if key not in self._inserted:
+            self._inserted[key] = count_inserted(self._cursor, relation.lake_table, old, new)
+        return self._inserted[key] * (1 + has_deletes)
 
     def feed(self, scan: Scan, old: int, new: int) -> str | None:
         """The name of the temporary table with the changes of what a scan reads; None when that did not change."""
