@@ -14,10 +14,19 @@ from pathlib import Path
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import METADATA, Cursor, inlined_deletes, load_extension, rollback, without_lake
+from catalog.lake import (
+    METADATA,
+    Cursor,
+    in_transaction,
+    inlined_deletes,
+    load_extension,
+    load_extensions,
+    rollback,
+    without_lake,
+)
 from catalog.model import CREATING
 from catalog.names import literal, quote, system_table
-from catalog.places import BucketPath, Place
+from catalog.places import Place
 from catalog.storage import Storage
 from catalog.translation import DuckDBError
 
@@ -81,11 +90,7 @@ def new_postgres_catalog(cursor: Cursor, storage: Storage) -> Iterator[str]:
     Raises Error 42710 when it has one.
     """
     assert storage.catalog is not None
-    load_extension(cursor, "postgres_scanner")
-    load_extension(cursor, "ducklake")
-    if isinstance(storage.root, BucketPath):
-        load_extension(cursor, "httpfs")
-        cursor.execute(storage.root.s3.secret(str(storage.root)))
+    load_extensions(cursor, storage)
     name = f"restored_{uuid.uuid4().hex}"
     cursor.execute(f"ATTACH {literal(storage.catalog)} AS {name} (TYPE postgres)")
     if "ducklake_metadata" in _tables(cursor, name):
@@ -105,11 +110,10 @@ def new_postgres_catalog(cursor: Cursor, storage: Storage) -> Iterator[str]:
 def fill_postgres_catalog(cursor: Cursor, name: str, source: str) -> None:
     """Copy a catalog that holds no rows and deletes itself into one of `new_postgres_catalog`."""
     tables = [table for table in _tables(cursor, source) if not table.startswith("ducklake_inlined_")]
-    cursor.execute("BEGIN")
-    for table in tables:
-        cursor.execute(f"DELETE FROM {name}.{table}")
-        cursor.execute(f"INSERT INTO {name}.{table} BY NAME FROM {source}.{table}")
-    cursor.execute("COMMIT")
+    with in_transaction(cursor):
+        for table in tables:
+            cursor.execute(f"DELETE FROM {name}.{table}")
+            cursor.execute(f"INSERT INTO {name}.{table} BY NAME FROM {source}.{table}")
 
 
 def _tables(cursor: Cursor, name: str) -> list[str]:
@@ -159,15 +163,14 @@ def move_files(cursor: Cursor, name: str, data_path: Place) -> None:
     row = cursor.execute(f"SELECT value FROM {name}.ducklake_metadata WHERE key = 'data_path'").fetchone()
     assert row is not None, "a DuckLake has a data path"
     [old] = row
-    cursor.execute("BEGIN")
-    for table in _WITH_PATHS:
-        cursor.execute(
-            f"UPDATE {name}.{table} SET path = ? || substr(path, length(?) + 1) "
-            "WHERE NOT path_is_relative AND starts_with(path, ?)",
-            [new, old, old],
-        )
-    cursor.execute(f"UPDATE {name}.ducklake_metadata SET value = ? WHERE key = 'data_path'", [new])
-    cursor.execute("COMMIT")
+    with in_transaction(cursor):
+        for table in _WITH_PATHS:
+            cursor.execute(
+                f"UPDATE {name}.{table} SET path = ? || substr(path, length(?) + 1) "
+                "WHERE NOT path_is_relative AND starts_with(path, ?)",
+                [new, old, old],
+            )
+        cursor.execute(f"UPDATE {name}.ducklake_metadata SET value = ? WHERE key = 'data_path'", [new])
 
 
 def finished_steps(cursor: Cursor) -> list[tuple[int, int, int]]:

@@ -10,11 +10,19 @@ row: an update costs as much as the file is large. Found by trying, with 1.5.5 (
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, at_version, first_row, inlined_deletes, rollback
+from catalog.lake import (
+    METADATA,
+    Cursor,
+    at_version,
+    files_with_column,
+    first_row,
+    in_transaction,
+    inlined_deletes,
+    locate,
+)
 from catalog.names import LakeTable, literal, quote
 from catalog.row_ids import SNAPSHOT_COLUMN
 
@@ -39,7 +47,7 @@ def keep_changes(
 ) -> None:
     """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went."""
     if has_deletes and _is_large(cursor, table):
-        with _transaction(cursor):
+        with in_transaction(cursor):  # for compaction moves what the catalog has
             is_kept = _keep_net(cursor, name, table, after, upto, listed)
         if is_kept:
             return
@@ -52,24 +60,6 @@ def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> i
     row = first_row(cursor.execute(f"SELECT count(*) FROM {_feed('insertions', table, after, upto)}"))
     assert row is not None
     return row[0]
-
-
-def locate(cursor: Cursor, table: LakeTable, snapshot: int) -> tuple[int, str] | None:
-    """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
-    cursor.execute(
-        "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative "
-        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
-        "WHERE s.schema_name = $schema AND t.table_name = $name "
-        "AND s.begin_snapshot <= $snapshot AND coalesce(s.end_snapshot > $snapshot, true) "
-        "AND t.begin_snapshot <= $snapshot AND coalesce(t.end_snapshot > $snapshot, true)",
-        {"schema": table.schema, "name": table.name, "snapshot": snapshot},
-    )
-    row = first_row(cursor)
-    if row is None:
-        return None
-    number, schema_path, path, is_relative = row
-    return number, schema_path + path if is_relative else path
 
 
 @dataclass(frozen=True)
@@ -168,9 +158,7 @@ def _in_files(cursor: Cursor, number: int, directory: str, after: int, upto: int
         "WHERE d.table_id = $number AND d.begin_snapshot <= $upto AND d.delete_file_id >= $first_new",
         {"directory": directory, "number": number, "upto": upto, "first_new": first_new},
     ).fetchall()
-    listed = ", ".join(literal(deletes) for *_, deletes, _ in found)
-    query = f"SELECT file_name FROM parquet_schema([{listed}]) WHERE name = {literal(SNAPSHOT_COLUMN)}"
-    of_several = {path for (path,) in cursor.execute(query).fetchall()} if found else set()
+    of_several = files_with_column(cursor, [deletes for *_, deletes, _ in found], SNAPSHOT_COLUMN)
     for file, id_, deletes, begin in found:
         snapshot = SNAPSHOT_COLUMN if deletes in of_several else begin
         yield _Gone(
@@ -212,15 +200,3 @@ def _path(of: str, directory: str) -> str:
 def _feed(kind: str, table: LakeTable, after: int, upto: int) -> str:
     arguments = f"'lake', {literal(table.schema)}, {literal(table.name)}, {after + 1}, {upto}"
     return f"ducklake_table_{kind}({arguments})"
-
-
-@contextlib.contextmanager
-def _transaction(cursor: Cursor) -> Iterator[None]:
-    """All of the lake's catalog is read as of one moment: compaction moves what it has."""
-    cursor.execute("BEGIN")
-    try:
-        yield
-        cursor.execute("COMMIT")
-    except BaseException:
-        rollback(cursor)
-        raise

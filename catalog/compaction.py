@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, Lake, inlined_deletes
+from catalog.lake import METADATA, Cursor, Lake, files_with_column, inlined_deletes
 from catalog.names import LakeTable, literal, quote
 from catalog.row_ids import ROW_ID_COLUMN
 
@@ -138,12 +138,9 @@ def forget_row_id_starts(lake: Lake, cursor: Cursor, table: LakeTable, files: Se
     paths = {file.path: file.id for file in files if file.has_row_id_start}
     if not paths:
         return
-    own = cursor.execute(
-        f"SELECT DISTINCT file_name FROM parquet_schema([{', '.join(map(literal, paths))}]) "
-        f"WHERE name = {literal(ROW_ID_COLUMN)}"
-    ).fetchall()
+    own = files_with_column(cursor, paths, ROW_ID_COLUMN)
     if own:
-        ids = ", ".join(str(paths[path]) for (path,) in own)
+        ids = ", ".join(str(paths[path]) for path in own)
         all_files = f"{METADATA}.ducklake_data_file"
         with lake.holding(table), lake.exclusive():  # or a transaction in progress would find these rows changed
             cursor.execute(f"UPDATE {all_files} SET row_id_start = NULL WHERE data_file_id IN ({ids})")

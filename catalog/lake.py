@@ -12,7 +12,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +25,14 @@ from catalog.errors import Error
 from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
-from catalog.places import BucketPath, Place
+from catalog.places import BucketPath, Place, below
 from catalog.storage import Lease, Storage, lock_directory
 from catalog.translation import first_line, is_conflict
 from catalog.vacuum import BLOCK_BYTES, vacuum
 
 METADATA = "__ducklake_metadata_lake"
+# Stands for a snapshot that all there are come before.
+NEWEST = 1 << 62
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "default_block_size": str(BLOCK_BYTES),
@@ -103,12 +105,7 @@ class Lake:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         # As in Postgres, an integer divided by an integer is an integer.
         connection.execute("SET GLOBAL integer_division = true")
-        root = self.storage.root
-        needed = {"ducklake": True, "postgres_scanner": self.storage.catalog, "httpfs": isinstance(root, BucketPath)}
-        for extension in (name for name, is_needed in needed.items() if is_needed):
-            load_extension(connection, extension)
-        if isinstance(root, BucketPath):
-            connection.execute(root.s3.secret(str(root)))
+        load_extensions(connection, self.storage)
         target = literal(self.storage.target(self.read_only))
         options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
         try:
@@ -301,13 +298,8 @@ class Lake:
 
     def _directory(self, cursor: Cursor, table: LakeTable) -> Place | None:
         """Where DuckLake writes the files of a table; None when there is no such table."""
-        row = cursor.execute(
-            f"SELECT s.path || t.path FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s "
-            "USING (schema_id) WHERE s.schema_name = ? AND t.table_name = ? "
-            "AND s.end_snapshot IS NULL AND t.end_snapshot IS NULL AND s.path_is_relative AND t.path_is_relative",
-            [table.schema, table.name],
-        ).fetchone()
-        return self.data_path / row[0].rstrip("/") if row else None
+        located = locate(cursor, table)
+        return below(self.data_path, located[1].rstrip("/")) if located is not None else None
 
     def schemas(self, cursor: Cursor) -> list[str]:
         """The committed schemas that hold relations of users."""
@@ -450,6 +442,33 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
     ]
 
 
+def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
+    """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
+    cursor.execute(
+        "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative "
+        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
+        "WHERE s.schema_name = $schema AND t.table_name = $name "
+        "AND s.begin_snapshot <= $snapshot AND coalesce(s.end_snapshot > $snapshot, true) "
+        "AND t.begin_snapshot <= $snapshot AND coalesce(t.end_snapshot > $snapshot, true)",
+        {"schema": table.schema, "name": table.name, "snapshot": snapshot},
+    )
+    row = first_row(cursor)
+    if row is None:
+        return None
+    number, schema_path, path, is_relative = row
+    return number, schema_path + path if is_relative else path
+
+
+def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> set[str]:
+    """Which of some Parquet files have a column."""
+    if not paths:
+        return set()
+    listed = ", ".join(map(literal, paths))
+    query = f"SELECT DISTINCT file_name FROM parquet_schema([{listed}]) WHERE name = {literal(column)}"
+    return {path for (path,) in cursor.execute(query).fetchall()}
+
+
 def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
     """The table of the lake's catalog that lists deleted rows of a table's files; None where there is none yet."""
     name = f"ducklake_inlined_delete_{table_id}"
@@ -467,6 +486,18 @@ def rollback(cursor: Cursor) -> None:
     """Roll back if a transaction is open."""
     with contextlib.suppress(duckdb.Error):
         cursor.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def in_transaction(cursor: Cursor) -> Iterator[None]:
+    """While entered, what the cursor does outside of the lake, and reads of it, is one transaction."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+        cursor.execute("COMMIT")
+    except BaseException:
+        rollback(cursor)
+        raise
 
 
 @contextlib.contextmanager
@@ -490,6 +521,16 @@ def register_files(cursor: Cursor, table: LakeTable, files: Iterable[str]) -> No
             f"CALL ducklake_add_data_files('lake', {literal(table.name)}, {literal(file)}, "
             f"schema => {literal(table.schema)})"
         )
+
+
+def load_extensions(cursor: Cursor, storage: Storage) -> None:
+    """Have what it takes to attach a lake. Raises Error as `load_extension`."""
+    root = storage.root
+    needed = {"ducklake": True, "postgres_scanner": storage.catalog, "httpfs": isinstance(root, BucketPath)}
+    for extension in (name for name, is_needed in needed.items() if is_needed):
+        load_extension(cursor, extension)
+    if isinstance(root, BucketPath):
+        cursor.execute(root.s3.secret(str(root)))
 
 
 def load_extension(cursor: Cursor, name: str) -> None:

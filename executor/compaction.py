@@ -6,9 +6,8 @@ import contextlib
 from collections.abc import Callable
 
 from catalog import compaction
-from catalog.change_feed import locate
 from catalog.compaction import Table
-from catalog.lake import Cursor, Lake, at_one_moment
+from catalog.lake import Cursor, Lake, at_one_moment, locate
 
 
 def compact_once(lake: Lake) -> bool:
@@ -27,7 +26,7 @@ def compact(lake: Lake, cursor: Cursor, table: Table) -> None:
 
     def run(step: Callable[[], None]) -> None:
         with lake.transaction(cursor, shared=[name]):
-            if locate(cursor, name, lake.snapshot(cursor)) is not None:
+            if locate(cursor, name) is not None:
                 step()
 
     if table.flush or table.drop:

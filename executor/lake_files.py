@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.change_feed import locate
-from catalog.lake import METADATA, Cursor, inlined_deletes
+from catalog.lake import METADATA, Cursor, inlined_deletes, locate
 from catalog.model import ROW_ID, Column, Relation
 from catalog.names import literal, quote
 from catalog.places import Place

@@ -22,8 +22,7 @@ from queue import SimpleQueue
 
 import pyarrow as pa
 
-from catalog.change_feed import locate
-from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, is_kept, rollback
+from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, in_transaction, is_kept, locate
 from catalog.metrics import SERVING_HITS, SERVING_MISSES
 from catalog.model import Relation
 from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
@@ -379,13 +378,8 @@ class Serving:
     @contextmanager
     def _changing(self) -> Iterator[Cursor]:
         """A transaction that changes copies."""
-        self._cursor.execute("BEGIN")
-        try:
+        with in_transaction(self._cursor):
             yield self._cursor
-            self._cursor.execute("COMMIT")
-        except BaseException:
-            rollback(self._cursor)
-            raise
 
 
 _HISTORY = "served_history"
