@@ -46,7 +46,7 @@ def keep_changes(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str
 ) -> None:
     """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went."""
-    if has_deletes and _is_large(cursor, table):
+    if has_deletes and is_large(cursor, table):
         with in_transaction(cursor):  # for compaction moves what the catalog has
             is_kept = _keep_net(cursor, name, table, after, upto, listed)
         if is_kept:
@@ -118,7 +118,7 @@ def _rows_of(table: LakeTable, snapshot: int, gone: str, files: Sequence[str]) -
     )
 
 
-def _is_large(cursor: Cursor, table: LakeTable) -> bool:
+def is_large(cursor: Cursor, table: LakeTable) -> bool:
     """Whether it is worth the questions. Of tables in several schemas one counts for all."""
     row = first_row(
         cursor.execute(

@@ -63,6 +63,9 @@ STEP_RETRIES = _counter(
 SLOW_SPARK_CALLS = Gauge(
     "sparkwave_spark_slow_calls", "Calls to Spark that run longer than slow_spark_call_secs", registry=REGISTRY
 )
+EPOCH_CACHE_BYTES = Gauge(
+    "sparkwave_epoch_cache_bytes", "Memory that copies of what epochs look rows up in take", registry=REGISTRY
+)
 LAKE_COMMITS = _counter("sparkwave_lake_commits_total", "Transactions of the lake that were committed")
 LAKE_CONFLICTS = _counter(
     "sparkwave_lake_conflicts_total", "Transactions of the lake that failed because of what others had committed"

@@ -80,8 +80,12 @@ class Addition:
         if self.files and count >= MIN_FILE_ROWS:
             register_files(cursor, self.table, self.files)
         elif count:
-            columns = ", ".join(map(quote, self.columns))
-            cursor.execute(f"INSERT INTO {self.table.sql} ({columns}) SELECT {columns} FROM {self.rows}")
+            self.insert(cursor, self.table.sql)
+
+    def insert(self, cursor: Cursor, table: str) -> None:
+        """Insert the rows into a table that has the columns."""
+        columns = ", ".join(map(quote, self.columns))
+        cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {self.rows}")
 
     def clean_up(self, count: int) -> None:
         """Delete what Spark has written and what did not become the lake's."""
@@ -102,10 +106,10 @@ class Application:
         """The operator that compares a key column: one that prunes, where it may."""
         return "=" if column in self.present else "IS NOT DISTINCT FROM"
 
-    def remove(self, cursor: Cursor) -> None:
-        """Delete the stored rows that have the keys, in the cursor's transaction."""
+    def remove(self, cursor: Cursor, table: str) -> None:
+        """Delete the rows of a table that have the keys."""
         same = " AND ".join(f"t.{quote(k)} {self.equals(k)} r.{quote(k)}" for k in self.key) or "TRUE"
-        cursor.execute(f"DELETE FROM {self.added.table.sql} AS t USING {self.removed} AS r WHERE {same}")
+        cursor.execute(f"DELETE FROM {table} AS t USING {self.removed} AS r WHERE {same}")
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,11 @@ class Advance:
         return [item.added.table for item in self.applications]
 
     @property
+    def steps(self) -> list[tuple[Application, int, int]]:
+        """The applications with the rows that each removes and adds."""
+        return [(item, *counts) for item, counts in zip(self.applications, self.counts, strict=True)]
+
+    @property
     def has_changes(self) -> bool:
         """Whether any stored row changes: the view's, or those of a state of its own."""
         return any(any(counts) for counts in self.counts)
@@ -142,14 +151,14 @@ class Advance:
 
     def apply(self, cursor: Cursor) -> None:
         """Write the change into the lake, inside the cursor's transaction."""
-        for item, (removed, added) in zip(self.applications, self.counts, strict=True):
+        for item, removed, added in self.steps:
             if removed:
-                item.remove(cursor)
+                item.remove(cursor, item.added.table.sql)
             item.added.apply(cursor, added)
 
     def clean_up(self) -> None:
         """Delete what was written and did not become part of the lake. After the commit."""
-        for item, (_, added) in zip(self.applications, self.counts, strict=True):
+        for item, _, added in self.steps:
             item.added.clean_up(added)
 
 

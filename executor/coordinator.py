@@ -257,6 +257,7 @@ class Coordinator:
     def _take_up_stored(self) -> None:
         """After a failure: what is stored counts, since the checkpoint may have been committed before it."""
         rollback(self._cursor)
+        self._engines.forget_copies()
         self._store.reload()
         self._epoch = self._store.epoch(self._cursor)
 
@@ -356,7 +357,7 @@ class Coordinator:
         written += logs(delivery.relation for delivery in deliveries)
         with self._lake.transaction(cursor, written, shared):
             for advance in advances.values():
-                advance.apply(cursor)
+                self._engines.apply(cursor, advance)
             self.sinks.deliver(cursor, catalog, deliveries)
             self._store.set_epoch(cursor, epoch)
             now = self._store.catalog

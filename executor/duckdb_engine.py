@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from catalog.lake import Cursor
 from catalog.metrics import EngineName
@@ -28,17 +28,23 @@ from planner.backfill import FillQuery
 from planner.delta.compiler import VIEW_CHANGES
 from planner.functions.emit import DUCKDB, to_sql
 
+# The name of what has the rows of a view's table as they are stored.
+Stored = Callable[[Cursor, View, LakeTable], str]
+
 
 class DuckDBEngine:
     """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
 
     name: EngineName = "duckdb"
 
+    def __init__(self, stored: Stored = lambda _cursor, _view, table: table.sql) -> None:
+        self._stored = stored
+
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.advance.Engine`."""
         made = program(view.plan, changes.inputs, changes.retracts, DUCKDB)
         left = f"j{view.relation.id}_changes"
-        bound = _bound(view, versions)
+        bound = self._bound(cursor, view, versions, made.read)
         if view.plan.reads_now:
             set_times(cursor, changes.times)
         for step in made.steps:
@@ -60,12 +66,15 @@ class DuckDBEngine:
         own = own_application(view, left)
         return Advance(view, (*states, own), left, (*counts, count_signs(cursor, left)))
 
-    def compile(self, view: View, changes: Changes, is_full: bool) -> None:
-        """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time."""
+    def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
+        """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time.
+
+        Returns the names that it reads.
+        """
         if is_full:
             whole(view.plan, DUCKDB)
-        else:
-            program(view.plan, changes.inputs, changes.retracts, DUCKDB)
+            return frozenset(f"{scan.input}_new" for scan in view.plan.scans)
+        return program(view.plan, changes.inputs, changes.retracts, DUCKDB).read
 
     def recompute(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """The same change from the view and its states computed in full, and compared with what is stored."""
@@ -80,7 +89,8 @@ class DuckDBEngine:
             if item.state is not None:
                 left = f"{name}_changes"
                 bound[f"{item.state}_state"] = f"FROM {name}_whole"
-            make_table(cursor, left, _difference(table, f"{name}_whole", item.columns))
+            stored = self._stored(cursor, view, table)
+            make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
             items.append(by_changes(table, item.key, item.present, item.columns, left))
             counts.append(count_signs(cursor, left))
         return Advance(view, tuple(items), left, tuple(counts))
@@ -103,16 +113,20 @@ class DuckDBEngine:
             additions.append(Addition(view.table_of(item.target), name, item.columns))
         return filled(cursor, additions)
 
-
-def _bound(view: View, versions: Mapping[str, Version]) -> dict[str, str]:
-    """The SQL of what steps read besides each other and the changes that are tables of the cursor."""
-    bound = {f"{state.name}_state": f"FROM {view.state_table(state).sql}" for state in view.plan.states}
-    for scan in view.plan.scans:
-        version = versions[scan.input]
-        bound |= {f"{scan.input}_old": rows_old(scan, version), f"{scan.input}_new": rows_new(scan, version)}
-        if version.added_rows != NONE:
-            bound[f"{scan.input}_changes"] = rows_added(scan, version)
-    return bound
+    def _bound(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], read: Collection[str]
+    ) -> dict[str, str]:
+        """The SQL of what steps read besides each other and the changes that are tables of the cursor."""
+        bound = {}
+        for state in view.plan.states:
+            if (name := f"{state.name}_state") in read:
+                bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state))}"
+        for scan in view.plan.scans:
+            version = versions[scan.input]
+            bound |= {f"{scan.input}_old": rows_old(scan, version), f"{scan.input}_new": rows_new(scan, version)}
+            if version.added_rows != NONE:
+                bound[f"{scan.input}_changes"] = rows_added(scan, version)
+        return bound
 
 
 def _within(query: str, bound: Mapping[str, str]) -> str:
@@ -121,8 +135,8 @@ def _within(query: str, bound: Mapping[str, str]) -> str:
     return f"WITH {', '.join(read)} FROM ({query})" if read else query
 
 
-def _difference(table: LakeTable, computed: str, columns: Sequence[str]) -> str:
+def _difference(stored: str, computed: str, columns: Sequence[str]) -> str:
     """SQL of the rows, and their weights, by which stored ones become those that are computed."""
     listed = ", ".join(map(quote, columns))
-    both = f"SELECT {listed}, 1 AS _weight FROM {computed} UNION ALL SELECT {listed}, -1 FROM {table.sql}"
+    both = f"SELECT {listed}, 1 AS _weight FROM {computed} UNION ALL SELECT {listed}, -1 FROM {stored}"
     return f"SELECT {listed}, sum(_weight)::BIGINT AS _weight FROM ({both}) GROUP BY ALL HAVING sum(_weight) <> 0"

@@ -10,12 +10,15 @@ from catalog.lake import Cursor
 from catalog.metrics import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from catalog.store import Store
 from executor.advance import Advance, Changes, Engine, View, bind_changes, expected_rows
+from executor.copies import Copies
 from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import Groups
+from executor.lookups import Lookups
 from executor.refresh import FULL, INCREMENTAL, Refresh
 from executor.slicing import row_count
 from executor.spark_engine import spark_engine
+from executor.states import States
 from executor.versions import Version
 
 
@@ -23,12 +26,14 @@ class Engines:
     """DuckDB in process for small changes, and Spark for large ones. Used by the coordinator's thread alone."""
 
     def __init__(
-        self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str]
-    ) -> None:
+        self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str],
+        copies: Copies,
+    ) -> None:  # fmt: skip
         self._store = store
         self._groups = groups
         self._duckdb_takes = duckdb_takes
-        self._duckdb = DuckDBEngine()
+        self._copies, self._lookups, self._states = copies, Lookups(copies), States(copies)
+        self._duckdb = DuckDBEngine(self._states.rows)
         self._refresh = Refresh(refresh_mode)
 
     def advance(
@@ -53,29 +58,45 @@ class Engines:
             rows = sum(found.values())
             if rows and self._is_in_process(view, rows) and is_full(rows):  # for which nobody reads what changed
                 changes = Changes(frozenset(name for name, count in found.items() if count), rows, True, times)
+        began = time.monotonic()
         if changes is None:
             changes = bind_changes(cursor, view, versions, feeds, times)
+        reading_s = time.monotonic() - began
         if not changes.inputs:
             return None
         with self._engine_for(view, changes.rows) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             with ADVANCE_SECONDS.labels(engine.name).time():
                 if engine is self._duckdb:
-                    advance = self._in_process(cursor, view, versions, changes, is_full(changes.rows))
+                    advance = self._in_process(cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s)
                 else:
                     advance = engine.advance(cursor, view, versions, changes)
         return advance if advance.has_changes else None
 
     def _in_process(
-        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, is_full: bool
-    ) -> Advance:
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
+        is_full: bool, reading_s: float,
+    ) -> Advance:  # fmt: skip
         way = self._duckdb.recompute if is_full else self._duckdb.advance
-        self._duckdb.compile(view, changes, is_full)  # which is done once, and says nothing of the way
+        read = self._duckdb.compile(view, changes, is_full)  # which is done once, and says nothing of the way
+        if view.relation.created:
+            versions = self._lookups.versions(
+                cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
+            )
         started = time.monotonic()
         advance = way(cursor, view, versions, changes)
-        self._refresh.took(view, changes.rows, is_full, time.monotonic() - started)
+        self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)
         REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
         return advance
+
+    def apply(self, cursor: Cursor, advance: Advance) -> None:
+        """Write a change into the lake, in the transaction that ends an epoch."""
+        advance.apply(cursor)
+        self._states.apply(cursor, advance)
+
+    def forget_copies(self) -> None:
+        """That transaction has failed."""
+        self._copies.clear()
 
     def _is_in_process(self, view: View, changed_rows: int) -> bool:
         return bool(view.plan.duckdb_only) or self._duckdb_takes(changed_rows)

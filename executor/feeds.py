@@ -25,6 +25,7 @@ class Feeds:
         self._scans = scans
         self._changed: dict[tuple[int, int], ChangedTables] = {}
         self._made: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
+        self._net: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
         self._inserted: dict[tuple[int, int, int], int] = {}
 
     def has_changes(self, relation: Relation, old: int, new: int) -> bool:
@@ -47,23 +48,45 @@ class Feeds:
 
     def feed(self, scan: Scan, old: int, new: int) -> str | None:
         """The name of the temporary table with the changes of what a scan reads; None when that did not change."""
-        relation = scan.relation
+        return self._feed(scan.relation, stored_columns(scan), old, new)
+
+    def _feed(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
         has_deletes = self._changes(old, new).get(self._key(relation))
         if has_deletes is None:
             return None
         key = (relation.id, old, new)
-        name, columns = self._made.get(key, (f"feed_{relation.id}_{old}", frozenset()))
-        if key not in self._made or not columns.issuperset(stored_columns(scan)):
-            alike = (other for other in self._scans() if other.relation.id == relation.id)
-            columns = columns.union(stored_columns(scan), *map(stored_columns, alike))
-            listed = ", ".join(["rowid", *map(quote, sorted(columns))])
+        name, made = self._made.get(key, (f"feed_{relation.id}_{old}_{new}", frozenset()))
+        if key not in self._made or not made >= columns:
+            made = made | columns | self.columns(relation)
+            listed = ", ".join(["rowid", *map(quote, sorted(made))])
             keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed)
-            self._made[key] = name, columns
+            self._made[key] = name, made
         return name
+
+    def net(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
+        """As `feed`, with these columns, and of each row id how the row was and how it is, if that is another."""
+        feed = self._feed(relation, columns, old, new)
+        if feed is None or not self.has_deletes(relation, old, new):
+            return feed
+        key = (relation.id, old, new)
+        name, made = self._net.get(key, (f"net_{relation.id}_{old}_{new}", frozenset()))
+        if key not in self._net or not made >= columns:
+            made = self._made[key][1]
+            listed = ", ".join(["rowid", *map(quote, sorted(made))])
+            self._cursor.execute(
+                f"CREATE OR REPLACE TEMPORARY TABLE {name} AS SELECT {listed}, sum(_weight)::BIGINT AS _weight "
+                f"FROM {feed} GROUP BY ALL HAVING sum(_weight) <> 0"
+            )
+            self._net[key] = name, made
+        return name
+
+    def columns(self, relation: Relation) -> frozenset[str]:
+        """Those of a relation that views read."""
+        return frozenset().union(*(stored_columns(s) for s in self._scans() if s.relation.id == relation.id))
 
     def close(self) -> None:
         """Drop the temporary tables."""
-        for name, _ in self._made.values():
+        for name, _ in (*self._made.values(), *self._net.values()):
             self._cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
     def _changes(self, old: int, new: int) -> ChangedTables:

@@ -46,10 +46,11 @@ class Apply:
 
 @dataclass(frozen=True)
 class Program:
-    """As `planner.delta.program.DeltaProgram`. The rows of the steps in `shared` are read more than once."""
+    """As `planner.delta.program.DeltaProgram`. `read` are the names that it reads, those in `shared` more than once."""
 
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
+    read: frozenset[str]
     shared: frozenset[str]
 
 
@@ -92,7 +93,7 @@ def program(plan: StreamPlan, changed: frozenset[str], retracts: bool, engine: s
     )  # fmt: skip
     queries = [step.query for step in steps] + [query for item in applies for query in (item.removed, item.added)]
     read = Counter(word for query in queries for word in re.findall(r"\w+", query))
-    return Program(steps, applies, frozenset(step.name for step in steps if read[step.name] > 1))
+    return Program(steps, applies, frozenset(read), frozenset(step.name for step in steps if read[step.name] > 1))
 
 
 @_kept

@@ -18,6 +18,8 @@ class Version:
     A created view, or one that has read its whole upstream, has all rows. One that is still reading either reads on or
     takes up changes in a step: either the rows or the snapshot differ. `pending` is a temporary relation with the
     changes of a view that this epoch has computed and not yet committed: all stored columns and `_weight`.
+    `old_copy` and `new_copy` are SQL of relations of the cursor that have all rows at the snapshots as the lake has
+    them, with `rowid`.
     """
 
     relation: Relation
@@ -26,6 +28,8 @@ class Version:
     pending: str | None = None
     old_rows: RowIds = ALL
     new_rows: RowIds = ALL
+    old_copy: str | None = None
+    new_copy: str | None = None
 
     @property
     def added_rows(self) -> RowIds:
@@ -33,24 +37,25 @@ class Version:
         return self.new_rows.minus(self.old_rows)
 
 
-def rows_at(scan: Scan, snapshot: int, rows: RowIds = ALL) -> str:
-    """SQL of the scanned columns of some rows at a snapshot."""
+def rows_at(scan: Scan, snapshot: int, rows: RowIds = ALL, copy: str | None = None) -> str:
+    """SQL of the scanned columns of some rows at a snapshot, of which there may be a copy."""
     where = "" if rows == ALL else f" WHERE {rows.condition('rowid')}"
-    return f"SELECT {_columns(scan)} FROM {at_version(scan.relation.lake_name, snapshot)}{where}"
+    return f"SELECT {_columns(scan)} FROM {copy or at_version(scan.relation.lake_name, snapshot)}{where}"
 
 
 def rows_old(scan: Scan, version: Version) -> str:
-    return rows_at(scan, version.old, version.old_rows)
+    return rows_at(scan, version.old, version.old_rows, version.old_copy)
 
 
 def rows_new(scan: Scan, version: Version) -> str:
     """SQL of the scanned columns as they will be after the epoch."""
     if version.pending is None:
-        return rows_at(scan, version.new, version.new_rows)
+        return rows_at(scan, version.new, version.new_rows, version.new_copy)
     key = " AND ".join(f"c.{quote(k)} IS NOT DISTINCT FROM s.{quote(k)}" for k in scan.relation.key) or "TRUE"
     columns = ", ".join(map(quote, scan.columns))
+    stored = version.new_copy or at_version(scan.relation.lake_name, version.new)
     return (
-        f"SELECT {columns} FROM (FROM {at_version(scan.relation.lake_name, version.new)}) AS s "
+        f"SELECT {columns} FROM (FROM {stored}) AS s "
         f"WHERE NOT EXISTS (SELECT 1 FROM {version.pending} c WHERE c._weight < 0 AND {key}) "
         f"UNION ALL SELECT {columns} FROM {version.pending} WHERE _weight > 0"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from catalog import errors, system_views
@@ -19,6 +19,7 @@ from executor.applications import Size
 from executor.background import Periodic
 from executor.compaction import compact_once
 from executor.coordinator import Coordinator
+from executor.copies import Copies
 from executor.engines import Engines
 from executor.groups import ANSWER_SECONDS, Groups, GroupSettings, require_java
 from executor.jobs import Jobs
@@ -170,10 +171,14 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         engine = parameter("streaming_engine")
         return engine == "duckdb" or (engine == "auto" and rows <= int(parameter("streaming_duckdb_max_rows")))
 
+    def cache_bytes(name: str) -> Callable[[], int]:
+        return lambda: min(int(parameter(name)) << 20, lake.memory_bytes // 4)
+
+    copies = Copies(cache_bytes("epoch_cache_mib"))
     coordinator = Coordinator(
         store,
         plans,
-        Engines(store, groups, duckdb_takes, refresh_mode=lambda: parameter("refresh_mode")),
+        Engines(store, groups, duckdb_takes, lambda: parameter("refresh_mode"), copies),
         interval_ms=lambda: int(parameter("barrier_interval_ms")),
         sinks=Sinks(lambda cursor, target, rows: write_rows(store.catalog, cursor, target, rows)),
     )
@@ -194,7 +199,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         Periodic("retention", lambda: retention.period_s, retention.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
     )
-    serving = Serving(store, lambda: min(int(parameter("serving_cache_mib")) << 20, lake.memory_bytes // 4))
+    serving = Serving(store, cache_bytes("serving_cache_mib"))
     serving.start()
     activity = Activity()
     views = SystemViews(store, activity)

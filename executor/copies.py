@@ -1,0 +1,154 @@
+"""Copies in memory of what epochs look rows up in: temporary tables of the coordinator's cursor.
+
+A scan of the lake asks its catalog for some milliseconds before it reads a row, and then it reads files. What is read
+by two epochs within a minute gets a copy if it fits; how a copy is kept true is its owner's affair (`executor.lookups`
+has those of the inputs of views, `executor.states` those of their states).
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from catalog.lake import Cursor, first_row
+from catalog.metrics import EPOCH_CACHE_BYTES
+from catalog.names import quote
+from executor.advance import make_table
+
+# What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
+# and what did not fit is not tried again before.
+RECENT_S = 60.0
+# More rows are read where they are: an epoch waits while a copy is made.
+MOST_ROWS = 1_000_000
+# A copy is made anew after it has changed by more rows than it has, and than these.
+MANY_ROWS = 10_000
+# Bytes of a value; those of other types are looked at, in so many rows.
+_VALUE_BYTES, _SAMPLE = 8, 2048
+_FIXED = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME")
+
+
+@dataclass(eq=False)
+class Copy:
+    """A temporary table. `width` is the bytes of a row, about, and `changed` counts rows since it was made."""
+
+    name: str
+    rows: int
+    width: float
+    read_at: float
+    changed: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return int(self.rows * self.width)
+
+
+class Copies:
+    """Used by the coordinator's thread alone, and with its cursor."""
+
+    def __init__(self, budget: Callable[[], int]) -> None:
+        """`budget` is how many bytes all copies may take; 0 is none."""
+        self._budget = budget
+        self._copies: dict[Hashable, Copy] = {}
+        self._left: list[str] = []  # tables that are no copies any more
+        self._read_at: dict[Hashable, float] = {}  # of what has no copy; until then there will be none
+        self._numbers = itertools.count(1)
+
+    def get(self, key: Hashable) -> Copy | None:
+        """A copy, which has been read by that."""
+        self._shrink()
+        copy = self._copies.get(key)
+        if copy is not None:
+            copy.read_at = time.monotonic()
+        return copy
+
+    def make(self, cursor: Cursor, key: Hashable, rows: Callable[[], str | None]) -> Copy | None:
+        """Make a copy of what has been read before, by SQL of its rows, if there is any. None: there is none still."""
+        now = time.monotonic()
+        since = self._read_at.get(key)
+        if since is None or not self._budget():
+            self._read_at = {other: at for other, at in self._read_at.items() if now - at < RECENT_S} | {key: now}
+            return None
+        if now < since:
+            return None
+        self._drop_left(cursor)
+        query = rows()
+        copy = self._made(cursor, query, now) if query is not None else None
+        if copy is None:
+            self._read_at[key] = now + RECENT_S
+            return None
+        self._copies[key] = copy
+        del self._read_at[key]
+        self._observe()
+        return copy
+
+    def _made(self, cursor: Cursor, query: str, now: float) -> Copy | None:
+        name = f"copy_{next(self._numbers)}"
+        count = make_table(cursor, name, f"{query} LIMIT {MOST_ROWS + 1}")
+        copy = Copy(name, count, _width(cursor, name), now)
+        if count <= MOST_ROWS and self._has_room(copy.bytes, now):
+            return copy
+        self._left.append(name)
+        return None
+
+    def changes(self, key: Hashable, removed: int, added: int) -> Copy | None:
+        """The copy of what changes by so many rows, for somebody to change it; None if it is better made anew."""
+        copy = self._copies.get(key)
+        if copy is None:
+            return None
+        copy.changed += removed + added
+        if copy.changed > max(copy.rows, MANY_ROWS):
+            self.forget(key)
+            return None
+        copy.rows += added - removed
+        self._observe()
+        return copy
+
+    def forget(self, key: Hashable) -> None:
+        """Have a copy made anew when it is read again."""
+        copy = self._copies.pop(key, None)
+        if copy is not None:
+            self._left.append(copy.name)
+            self._read_at[key] = time.monotonic()
+            self._observe()
+
+    def clear(self) -> None:
+        """Forget all copies."""
+        for key in [*self._copies]:
+            self.forget(key)
+
+    def _shrink(self) -> None:
+        """Forget the copies read least recently while all take more than they may: they have grown, or that is less."""
+        taken = sum(copy.bytes for copy in self._copies.values())
+        for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
+            if taken <= self._budget():
+                break
+            taken -= copy.bytes
+            self.forget(key)
+
+    def _has_room(self, size: int, now: float) -> bool:
+        """Forget the copies that have been read least recently until `size` bytes fit; none that is in use."""
+        free = self._budget() - sum(copy.bytes for copy in self._copies.values())
+        for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
+            if free >= size or now - copy.read_at < RECENT_S:
+                break
+            free += copy.bytes
+            self.forget(key)
+        return free >= size
+
+    def _drop_left(self, cursor: Cursor) -> None:
+        while self._left:
+            cursor.execute(f"DROP TABLE IF EXISTS {self._left.pop()}")
+
+    def _observe(self) -> None:
+        EPOCH_CACHE_BYTES.set(sum(copy.bytes for copy in self._copies.values()))
+
+
+def _width(cursor: Cursor, name: str) -> float:
+    """Bytes of a row of a table, about."""
+    columns = [(quote(column), str(type_)) for column, type_, *_ in cursor.execute(f"FROM {name} LIMIT 0").description]
+    varying = [column for column, type_ in columns if not type_.startswith(_FIXED)]
+    lengths = " + ".join(f"coalesce(strlen({column}::VARCHAR), 0)" for column in varying) or "0"
+    row = first_row(cursor.execute(f"SELECT avg({lengths}) FROM (FROM {name} LIMIT {_SAMPLE})"))
+    return _VALUE_BYTES * len(columns) + (row[0] or 0.0 if row else 0.0)

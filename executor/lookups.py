@@ -1,0 +1,135 @@
+"""What joins look rows up in, from copies in memory where there are some.
+
+A copy (`executor.copies`) has the row ids of a relation, the columns that views read, and since and until which
+snapshot a row is there. An epoch takes the copies that it needs along to its own snapshot by their change feeds, and
+reads from them the rows as they are and as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+from catalog.change_feed import is_large
+from catalog.lake import NEWEST, Cursor, at_version, in_transaction, is_kept
+from catalog.model import Catalog, Relation
+from catalog.names import quote
+from executor.advance import View, count_signs
+from executor.copies import Copies, Copy
+from executor.feeds import Feeds
+from executor.versions import Version, stored_columns
+
+_SINCE, _UNTIL = '"?since"', '"?until"'
+
+
+@dataclass
+class _Contents:
+    """Of what a copy has which columns; and from which snapshot to which it was taken along, with the rows of each."""
+
+    relation: Relation
+    columns: frozenset[str]
+    first: int
+    last: int
+
+
+class Lookups:
+    """Used by the coordinator's thread alone, and with its cursor."""
+
+    def __init__(self, copies: Copies) -> None:
+        self._copies = copies
+        self._contents: WeakKeyDictionary[Copy, _Contents] = WeakKeyDictionary()
+
+    def versions(
+        self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], feeds: Feeds,
+        read: Collection[str], reads_feeds: bool,
+    ) -> dict[str, Version]:  # fmt: skip
+        """A created view's versions, with copies for those inputs whose old or new rows are among what is read.
+
+        Without reading feeds only of what has not changed.
+        """
+        found = dict(versions)
+        for scan in view.plan.scans:
+            version = versions[scan.input]
+            if f"{scan.input}_old" in read or f"{scan.input}_new" in read:
+                relation = catalog.by_id[scan.relation.id]
+                # By the key of a view the rows are found that this epoch changes.
+                columns = stored_columns(scan).union(() if relation.is_table else relation.key)
+                copy = self._copy(cursor, relation, columns, version, feeds, reads_feeds)
+                if copy is not None:
+                    old, new = (_at(copy, snapshot) for snapshot in (version.old, version.new))
+                    found[scan.input] = replace(version, old_copy=old, new_copy=new)
+        return found
+
+    def _copy(
+        self, cursor: Cursor, relation: Relation, columns: frozenset[str], version: Version, feeds: Feeds,
+        reads_feeds: bool,
+    ) -> Copy | None:  # fmt: skip
+        """A copy that has the rows of both snapshots of a version."""
+        key = ("input", relation.id)
+        copy = self._copies.get(key)
+        if copy is not None and not self._is_good(cursor, copy, relation, columns, version):
+            self._copies.forget(key)
+            copy = None
+        last = self._contents[copy].last if copy is not None else version.old
+        if not reads_feeds and feeds.has_changes(relation, last, version.new):
+            return None
+        copy = copy or self._made(cursor, key, relation, columns | feeds.columns(relation), version.old)
+        # It is to be asked for the rows at the old snapshot, so that it has to stop there.
+        for snapshot in (version.old, version.new):
+            if copy is not None and self._contents[copy].last < snapshot:
+                copy = self._taken_along(cursor, key, copy, snapshot, feeds)
+        return copy
+
+    def _is_good(
+        self, cursor: Cursor, copy: Copy, relation: Relation, columns: frozenset[str], version: Version
+    ) -> bool:
+        """Whether a copy is of what there is now, and can be taken along."""
+        has = self._contents[copy]
+        is_same = (has.relation.lake_table, has.relation.columns) == (relation.lake_table, relation.columns)
+        if not is_same or not has.columns >= columns or has.first > version.old or has.last > version.new:
+            return False
+        # No snapshot is forgotten that is after the one which created views have applied.
+        return has.last >= version.old or is_kept(cursor, has.last, version.old)
+
+    def _made(
+        self, cursor: Cursor, key: Hashable, relation: Relation, columns: frozenset[str], snapshot: int
+    ) -> Copy | None:
+        def rows() -> str | None:
+            if is_large(cursor, relation.lake_table):
+                return None
+            listed, stored = _listed(columns), at_version(relation.lake_name, snapshot)
+            return f"SELECT {listed}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
+
+        copy = self._copies.make(cursor, key, rows)
+        if copy is not None:
+            self._contents[copy] = _Contents(relation, columns, snapshot, snapshot)
+        return copy
+
+    def _taken_along(self, cursor: Cursor, key: Hashable, copy: Copy, snapshot: int, feeds: Feeds) -> Copy | None:
+        """The copy with the rows of a later snapshot too; None if it is one no more."""
+        has = self._contents[copy]
+        net = feeds.net(has.relation, has.columns, has.last, snapshot)
+        if net is not None:
+            if self._copies.changes(key, *count_signs(cursor, net)) is None:
+                return None
+            with in_transaction(cursor):
+                cursor.execute(
+                    f"UPDATE {copy.name} SET {_UNTIL} = {snapshot} "
+                    f"WHERE {_UNTIL} = {NEWEST} AND rowid IN (SELECT rowid FROM {net} WHERE _weight < 0)"
+                )
+                cursor.execute(
+                    f"INSERT INTO {copy.name} SELECT {_listed(has.columns)}, {snapshot}, {NEWEST} "
+                    f"FROM {net} WHERE _weight > 0"
+                )
+        has.last = snapshot
+        return copy
+
+
+def _at(copy: Copy, snapshot: int) -> str:
+    """SQL of the rows of a copy at a snapshot."""
+    return f"(FROM {copy.name} WHERE {_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot})"
+
+
+def _listed(columns: Collection[str]) -> str:
+    return ", ".join(["rowid", *map(quote, sorted(columns))])

@@ -1,0 +1,167 @@
+"""Epochs look rows up in copies in memory, and what they find there is what the lake has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_retention import check, forget, opened, run
+
+from catalog.metrics import EPOCH_CACHE_BYTES
+from catalog.store import Store
+from executor import copies
+from server.context import Context
+from server.dispatch import Client
+
+TABLES = (
+    "CREATE TABLE f (id int PRIMARY KEY, d int, v int)",
+    "CREATE TABLE d (id int PRIMARY KEY, name varchar, region int)",
+    "INSERT INTO f SELECT i, i % 10, i FROM range(100) r(i)",
+    "INSERT INTO d SELECT i, 'name ' || i, i % 3 FROM range(10) r(i)",
+)
+# Of an outer join rows are looked up as they are and as they were; the group's rows are a state of their own.
+JOINED = "SELECT d.region, d.name, f.v FROM f LEFT JOIN d ON f.d = d.id"
+GROUPED = "SELECT d.region, max(f.v) AS most, count(DISTINCT f.v) AS n FROM f JOIN d ON f.d = d.id GROUP BY d.region"
+VIEWS = {"joined": JOINED, "grouped": GROUPED, "above": "SELECT region, count(*) AS n FROM joined GROUP BY region"}
+
+
+def make(client: Client) -> None:
+    run(client, *TABLES, *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()))
+
+
+def change(client: Client, *statements: str) -> None:
+    """An epoch with these changes, after which all views are right."""
+    run(client, *statements)
+    for name, query in VIEWS.items():
+        check(client, name, query)
+
+
+def warm_up(client: Client) -> None:
+    """Epochs that look rows up in both tables, so that there are copies of them."""
+    for v in range(3):
+        change(client, f"UPDATE f SET v = {1000 + v} WHERE id = {v}", f"UPDATE d SET region = {v} WHERE id = {v}")
+    assert cached() > 0
+
+
+def cached() -> float:
+    return EPOCH_CACHE_BYTES._value.get()
+
+
+def test_what_comes_between_is_taken_up(tmp_path: Path) -> None:
+    with opened(tmp_path) as (_, client):
+        make(client)
+        warm_up(client)
+        change(client, "DELETE FROM d WHERE id = 9")
+        change(client, "INSERT INTO d VALUES (9, 'back', 1)", "UPDATE d SET region = 2 WHERE id = 9")
+        # Rows that come and go, and rows that are as they were.
+        change(client, "INSERT INTO d VALUES (10, 'new', 1)", "DELETE FROM d WHERE id = 10")
+        change(client, "UPDATE d SET region = 7 WHERE id = 5", "UPDATE d SET region = 2 WHERE id = 5")
+        change(client, "INSERT INTO f VALUES (200, 9, 1), (201, 10, 2)")
+        # Of `d` alone, which nobody looks up, and then of both.
+        change(client, "UPDATE d SET region = 5 WHERE id IN (1, 2)", "INSERT INTO d VALUES (10, 'late', 4)")
+        change(client, "UPDATE d SET region = 6 WHERE id = 1", "UPDATE f SET d = 2 WHERE id < 20")
+        change(client, "DELETE FROM f WHERE id < 50")
+
+
+INNER = "SELECT f.id, f.v, d.name, d.region FROM f JOIN d ON f.d = d.id"
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_epochs_that_do_not_look_it_up(tmp_path: Path, is_forgotten: bool) -> None:
+    """A change of one side alone looks nothing up there; what that was is known later, or is forgotten."""
+
+    def change(*statements: str) -> None:
+        run(client, *statements)
+        check(client, "inside", INNER)
+        if is_forgotten:
+            forget(context)
+
+    with opened(tmp_path) as (context, client):
+        run(client, *TABLES, f"CREATE MATERIALIZED VIEW inside AS {INNER}")
+        for v in range(3):
+            change(f"UPDATE f SET v = {1000 + v} WHERE id = {v}", f"UPDATE d SET region = {v} WHERE id = {v}")
+        assert cached() > 0
+        for n in range(3):
+            change(f"INSERT INTO f VALUES ({200 + n}, {n}, 1)", f"DELETE FROM f WHERE id = {n + 50}")
+            change(f"UPDATE d SET region = 100 WHERE id = {n}", f"UPDATE f SET v = {n} WHERE d = {n}")
+            change(f"UPDATE d SET name = 'other' WHERE id = {n}", f"INSERT INTO d VALUES ({20 + n}, 'new', 1)")
+            change(f"UPDATE f SET d = {20 + n} WHERE id = {200 + n}", f"UPDATE d SET region = 7 WHERE id = {n}")
+
+
+def test_changes_of_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies, "MANY_ROWS", 5)
+    with opened(tmp_path) as (_, client):
+        make(client)
+        warm_up(client)
+        for n in range(3):
+            change(client, f"UPDATE f SET v = v + {n}", "UPDATE d SET region = region + 1 WHERE id > 1")
+        change(client, "DELETE FROM d", "INSERT INTO f VALUES (300, 1, 1)")
+        change(client, "INSERT INTO d SELECT i, 'again', i FROM range(5) r(i)")
+
+
+def test_tables_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as (_, client):
+        make(client)
+        warm_up(client)
+        run(client, "ALTER SYSTEM SET epoch_cache_mib = 0")
+        change(client, "UPDATE f SET v = 1 WHERE id = 1", "UPDATE d SET region = 9 WHERE id = 1")
+        assert cached() == 0
+        change(client, "UPDATE f SET v = 2 WHERE id = 1", "UPDATE d SET region = 8 WHERE id = 1")
+        assert cached() == 0
+        run(client, "ALTER SYSTEM SET epoch_cache_mib = DEFAULT")
+        warm_up(client)
+        monkeypatch.setattr(copies, "MOST_ROWS", 50)
+        run(client, "ALTER SYSTEM SET epoch_cache_mib = 0")
+        change(client, "UPDATE f SET v = 3 WHERE id = 1", "UPDATE d SET region = 9 WHERE id = 1")
+        run(client, "ALTER SYSTEM SET epoch_cache_mib = DEFAULT")
+        warm_up(client)  # with the smaller ones
+
+
+def test_an_epoch_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its change is in the lake's transaction and in that of the copies, which are both undone."""
+    with opened(tmp_path) as (context, client):
+        make(client)
+        warm_up(client)
+        run(client, "UPDATE f SET v = 5000 WHERE id = 3", "UPDATE d SET region = 1 WHERE id = 3")
+        fail_once(context, monkeypatch)
+        assert cached() == 0
+        change(client, "UPDATE f SET v = 5001 WHERE id = 3", "UPDATE d SET region = 2 WHERE id = 3")
+        warm_up(client)
+
+
+def fail_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    def set_epoch(*_: object) -> None:
+        raise OSError("this disk is broken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "set_epoch", set_epoch)
+        with pytest.raises(OSError, match="broken"):
+            context.coordinator.barrier()
+
+
+def test_a_column_of_another_type(tmp_path: Path) -> None:
+    """A copy has a column as it was when a view read it that is dropped."""
+    with opened(tmp_path) as (_, client):
+        make(client)
+        run(client, "CREATE TABLE e (id int PRIMARY KEY, x int)", "INSERT INTO e VALUES (1, 10), (2, 20)")
+        reading = "SELECT f.id, e.x FROM f JOIN e ON f.d = e.id"
+        run(client, f"CREATE MATERIALIZED VIEW reading AS {reading}")
+        warm_up(client)
+        run(client, "DROP MATERIALIZED VIEW reading", "ALTER TABLE e ALTER COLUMN x TYPE bigint")
+        run(client, "INSERT INTO e VALUES (3, 3000000000)", f"CREATE MATERIALIZED VIEW reading AS {reading}")
+        for n in range(3):
+            change(client, f"INSERT INTO f VALUES ({400 + n}, 3, 1)", f"INSERT INTO e VALUES ({n + 5}, 4000000000)")
+            check(client, "reading", reading)
+
+
+def test_a_view_of_the_same_name(tmp_path: Path) -> None:
+    with opened(tmp_path) as (_, client):
+        make(client)
+        warm_up(client)
+        run(client, "DROP MATERIALIZED VIEW above", "DROP MATERIALIZED VIEW joined", "DROP MATERIALIZED VIEW grouped")
+        run(client, *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()))
+        warm_up(client)
+        run(client, "DROP MATERIALIZED VIEW above", "DROP MATERIALIZED VIEW joined", "DROP MATERIALIZED VIEW grouped")
+        run(client, "DROP TABLE d", TABLES[1], TABLES[3])
+        run(client, *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()))
+        warm_up(client)
