@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -226,14 +227,39 @@ def _calendar(micros: pa.Array, offsets: pa.Array | None) -> pa.Array:
 
 
 def _usual_timestamp(micros: pa.Array) -> pa.Array:
-    """Timestamps of the years 1 to 9999, which Arrow prints with six digits of fraction: 26 bytes each."""
-    text = micros.cast(pa.timestamp("us")).cast(pa.string())
-    fractions = micros.fill_null(0).to_numpy(zero_copy_only=False) % 1_000_000
-    if micros.null_count or fractions.any():
-        return _trim_fraction(text)
-    start = text.offset * 26
-    cut = np.frombuffer(text.buffers()[2], np.uint8)[start : start + len(text) * 26].reshape(-1, 26)[:, :19]
-    return fixed(cut.tobytes(), len(text), 19).view(pa.string())
+    """Timestamps of the years 1 to 9999. Those without fractions are put together of a day's text and a second's."""
+    seconds, fractions = np.divmod(micros.fill_null(0).to_numpy(zero_copy_only=False), 1_000_000)
+    if fractions.any() or not len(seconds):
+        return _trim_fraction(micros.cast(pa.timestamp("us")).cast(pa.string()))
+    days, clock = np.divmod(seconds, 86_400)
+    rows = np.empty(len(days), _MOMENT)
+    rows["date"], rows["between"], rows["clock"] = _dates(days), ord(" "), _clock().take(clock)
+    text = fixed(rows.data, len(rows), _MOMENT.itemsize).view(pa.string())
+    return pc.if_else(micros.is_valid(), text, None) if micros.null_count else text
+
+
+# `YYYY-MM-DD HH:MM:SS`.
+_MOMENT = np.dtype([("date", "V10"), ("between", "u1"), ("clock", "V8")])
+
+
+def _dates(days: np.ndarray) -> np.ndarray:
+    """`YYYY-MM-DD` of days since 1970; of many that are near each other each is printed once."""
+    first, last = int(days.min()), int(days.max())
+    if last - first < len(days):
+        return _characters(np.arange(first, last + 1), pa.date32(), 10).take(days - first)
+    return _characters(days, pa.date32(), 10)
+
+
+@cache
+def _clock() -> np.ndarray:
+    """`HH:MM:SS` of each second of a day."""
+    return _characters(np.arange(86_400), pa.time32("s"), 8)
+
+
+def _characters(values: np.ndarray, type: pa.DataType, width: int) -> np.ndarray:
+    """What Arrow prints of values of a type, in so many bytes each."""
+    text = pa.array(values.astype(np.int32)).cast(type).cast(pa.string())
+    return np.frombuffer(text.buffers()[2], f"V{width}", len(text))
 
 
 def timestamp_text(micros: int, suffix: str = "") -> str:

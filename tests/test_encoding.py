@@ -156,6 +156,18 @@ def test_timestamptz_prints_in_the_session_zone(zone: str, expected: list[str]) 
     assert text_array(array, parse_type("timestamptz"), zone).to_pylist() == expected
 
 
+@pytest.mark.parametrize("apart", [datetime.timedelta(seconds=977), datetime.timedelta(days=400, seconds=7)])
+@pytest.mark.parametrize("fraction", [0, 250])
+def test_many_timestamps(apart: datetime.timedelta, fraction: int) -> None:
+    """Of a few days and of many; before and after 1970, with NULLs, and not from the first one on."""
+    first = datetime.datetime(1921, 3, 1, 23, 59, 58, fraction)
+    moments = [None if n % 7 == 3 else first + n * apart for n in range(300)]
+    array = pa.array([None, *moments], MICROS)[1:]
+    printed = [None if m is None else str(m).rstrip("0") if fraction else str(m) for m in moments]
+    assert text_array(array, parse_type("timestamp")).to_pylist() == printed
+    assert text_array(array[50:51], parse_type("timestamp")).to_pylist() == printed[50:51]
+
+
 def test_zones_of_old_have_seconds() -> None:
     array = pa.array([stamp("1800-01-01")], UTC_MICROS)
     printed = text_array(array, parse_type("timestamptz"), "America/New_York").to_pylist()
