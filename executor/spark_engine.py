@@ -74,8 +74,10 @@ class SparkEngine:
     exchange: Exchange | None = None
     # Called before Spark is made to compute anything; raises to give up.
     check: Callable[[], None] = lambda: None
-    # The inputs of a slice. They go to Spark with the query that reads them: as views they cost a call each.
+    # What queries read by name: rows and other queries. They go to Spark with the one that reads them: as views they
+    # cost a call each.
     inputs: dict[str, DataFrame] = field(default_factory=dict)
+    queries: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> EngineName:
@@ -212,7 +214,7 @@ class SparkEngine:
         is_left = self.data is None  # the changes are all that is written of the view's own
         for step in made.steps:
             if step.is_lookup or step.name not in made.shared or (is_left and step.name == VIEW_CHANGES):
-                self._bind(step.name, self.query(step.query))
+                self.queries[step.name] = step.query
                 continue
             # Several later steps read each of these; computed once, and cut off so that plans stay small.
             directory = self._new_directory()
@@ -222,7 +224,7 @@ class SparkEngine:
         applied = [self._apply(cursor, view, *item) for item in (states if is_left else (*states, own))]
         left = f"j{view.relation.id}_changes"
         if is_left or view.relation.is_sink:  # of what is being created nobody reads it before
-            self._leave(cursor, left, f"SELECT * FROM {VIEW_CHANGES}")
+            self._leave(cursor, left, f"SELECT * FROM `{VIEW_CHANGES}`")
         if is_left:
             applied.append(own_application(view, left))
         return computed(cursor, view, tuple(applied), left)
@@ -324,15 +326,21 @@ class SparkEngine:
         return target
 
     def _bind(self, name: str, frame: DataFrame) -> None:
-        frame.createOrReplaceTempView(name)
+        self.inputs[name] = frame
 
     def query(self, query: str) -> DataFrame:
         """The rows of a query, which Spark reads when it is to compute them: `session.sql` is a call before that."""
         from pyspark.sql.connect import dataframe  # not at the server's start: it takes long
         from pyspark.sql.connect.plan import SQL, SubqueryAlias
 
-        aliases = [SubqueryAlias(frame._plan, name) for name, frame in self.inputs.items() if name in query]
-        return dataframe.DataFrame(SQL(query, views=aliases), self.session)
+        text, read = query, []
+        for name, part in reversed(self.queries.items()):  # each may read those before
+            if f"`{name}`" in text:
+                text += part
+                read.append(f"`{name}` AS ({part})")
+        aliases = [SubqueryAlias(frame._plan, name) for name, frame in self.inputs.items() if name in text]
+        whole = f"WITH {', '.join(reversed(read))} SELECT * FROM ({query})" if read else query
+        return dataframe.DataFrame(SQL(whole, views=aliases), self.session)
 
     def interrupt(self) -> None:
         """Stop what the session is running; the call in progress fails."""
