@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from catalog.inlined_changes import inlined_rows
 from catalog.lake import (
     METADATA,
     Cursor,
@@ -37,22 +38,41 @@ def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = T
 
     That may be virtual columns of DuckLake too. Columns are matched by their names.
     """
-    inserted = f"SELECT {listed}, 1 AS _weight FROM {_feed('insertions', table, after, upto)}"
-    deleted = f"SELECT {listed}, -1 AS _weight FROM {_feed('deletions', table, after, upto)}"
-    return f"{inserted} UNION ALL BY NAME {deleted}" if has_deletes else inserted
+    return _weighed(listed, *_feeds(table, after, upto, has_deletes))
 
 
 def keep_changes(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str
 ) -> None:
-    """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went."""
-    if has_deletes and is_large(cursor, table):
-        with in_transaction(cursor):  # for compaction moves what the catalog has
-            is_kept = _keep_net(cursor, name, table, after, upto, listed)
-        if is_kept:
+    """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went.
+
+    What is `listed` has names, no `*`.
+    """
+    with in_transaction(cursor):  # for compaction moves what the catalog has
+        came, went = changed_rows(cursor, table, after, upto, has_deletes)
+        is_scanned = has_deletes and went == _feed("deletions", table, after, upto)
+        if is_scanned and is_large(cursor, table) and _keep_net(cursor, name, table, after, upto, listed, came):
             return
-    query = table_changes(table, after, upto, has_deletes, listed)
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {_weighed(listed, came, went)}")
+
+
+def changed_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> tuple[str, str | None]:
+    """SQL of relations with the rows that came in snapshots `after < s <= upto`, and with those that went, if any did.
+
+    They have the virtual columns `rowid` and `snapshot_id`, and may be read in the cursor's transaction.
+    """
+    came, went = _feeds(table, after, upto, has_deletes)
+    inlined = inlined_rows(cursor, table, after, upto, has_deletes)
+    return (inlined.came, inlined.went or went) if inlined is not None else (came, went)
+
+
+def _feeds(table: LakeTable, after: int, upto: int, has_deletes: bool) -> tuple[str, str | None]:
+    return _feed("insertions", table, after, upto), _feed("deletions", table, after, upto) if has_deletes else None
+
+
+def _weighed(listed: str, came: str, went: str | None) -> str:
+    inserted = f"SELECT {listed}, 1 AS _weight FROM {came}"
+    return f"{inserted} UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {went}" if went else inserted
 
 
 def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> int:
@@ -74,7 +94,7 @@ class _Gone:
 _NONE = "SELECT ''::VARCHAR AS file, 0::BIGINT AS place, NULL::BIGINT AS born WHERE false"
 
 
-def _keep_net(cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, listed: str) -> bool:
+def _keep_net(cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, listed: str, came: str) -> bool:
     """Whether the changes could be kept without reading whole files."""
     located = locate(cursor, table, upto)
     first_new = _first_new_file(cursor, located[0], after, upto) if located is not None else None
@@ -94,7 +114,6 @@ def _keep_net(cursor: Cursor, name: str, table: LakeTable, after: int, upto: int
     counts = cursor.execute(
         f"SELECT file, count(*) FILTER (born IS NULL), count(born) FROM {gone} GROUP BY 1"
     ).fetchall()
-    came = _feed("insertions", table, after, upto)
     if any(passed for *_, passed in counts):
         came += f" AS came ANTI JOIN {gone} AS gone ON came.rowid = gone.place AND came.snapshot_id = gone.born"
     query = f"SELECT {listed}, 1 AS _weight FROM {came}"

@@ -6,23 +6,25 @@ DuckLake 1.0 (ducklake.select/docs, "Data Change Feed"): the functions of the fe
 
 from __future__ import annotations
 
-from catalog.names import LakeTable, literal
+from catalog.change_feed import changed_rows
+from catalog.lake import Cursor
+from catalog.names import LakeTable
 
 # Columns of `row_history` besides the table's.
 ROW, SNAPSHOT, IS_THERE = '"?rowid"', '"?snapshot"', '"?is_there"'
 
 
-def row_history(table: LakeTable, columns: str, after: int, upto: int, has_deletes: bool) -> str:
+def row_history(cursor: Cursor, table: LakeTable, columns: str, after: int, upto: int, has_deletes: bool) -> str:
     """SQL of what became of rows in snapshots `after < s <= upto`, with `columns` as they were then.
 
-    Of the entries of a row the last one counts: that of the newest snapshot, and in it the one that is there.
+    Of the entries of a row the last one counts: that of the newest snapshot, and in it the one that is there. It may be
+    run in the cursor's transaction.
     """
-    arguments = f"'lake', {literal(table.schema)}, {literal(table.name)}, {after + 1}, {upto}"
-    kinds = {"insertions": "true", "deletions": "false"} if has_deletes else {"insertions": "true"}
+    came, went = changed_rows(cursor, table, after, upto, has_deletes)
     return " UNION ALL ".join(
-        f"SELECT rowid AS {ROW}, snapshot_id AS {SNAPSHOT}, {is_there} AS {IS_THERE}, {columns} "
-        f"FROM ducklake_table_{kind}({arguments})"
-        for kind, is_there in kinds.items()
+        f"SELECT rowid AS {ROW}, snapshot_id AS {SNAPSHOT}, {is_there} AS {IS_THERE}, {columns} FROM {rows}"
+        for rows, is_there in ((came, "true"), (went, "false"))
+        if rows is not None
     )
 
 

@@ -351,7 +351,7 @@ class Serving:
             return False
         has_deletes = any(ROW_CHANGES[change.kind] for change in changes)
         after = min(change.snapshot for change in changes) - 1
-        history = row_history(copy.relation.lake_table, copy.columns, after, upto, has_deletes)
+        history = row_history(cursor, copy.relation.lake_table, copy.columns, after, upto, has_deletes)
         most = self._pace.most_changes
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_HISTORY} AS {history} LIMIT {most + 1}")
         count = _scalar(cursor, f"SELECT count(*) FROM {_HISTORY}")

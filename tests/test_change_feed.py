@@ -15,6 +15,7 @@ from postgres import Postgres
 from catalog import change_feed
 from catalog.change_feed import keep_changes, table_changes
 from catalog.compaction import flush
+from catalog.inlined_changes import inlined_rows
 from catalog.lake import Cursor, Lake
 from catalog.names import LakeTable
 from catalog.storage import Storage
@@ -116,6 +117,83 @@ def test_the_same_as_ducklake(lake: Lake, table: LakeTable, outcomes: list[bool]
         assert all(outcomes) == is_net
 
 
+# Some changes; what the catalog then has of those that the last ones made: the rows that came, and those that went.
+INLINED = {
+    "new rows": (
+        ["INSERT INTO {t} VALUES (-1, 0, 'x'), (-2, 0, NULL)", "INSERT INTO {t} VALUES (-3, 0, 'x')"],
+        True,
+        True,
+    ),
+    "its own rows": (
+        [
+            "INSERT INTO {t} VALUES (-1, 0, 'x'), (-2, 0, 'x')",
+            "UPDATE {t} SET v = v + 1 WHERE k < 0",
+            "DELETE FROM {t} WHERE k = -2",
+            "UPDATE {t} SET v = v + 1 WHERE k < 0",
+        ],
+        True,
+        True,
+    ),
+    "in one transaction": (
+        [
+            "BEGIN",
+            "INSERT INTO {t} VALUES (-1, 0, 'x')",
+            "UPDATE {t} SET v = 9 WHERE k < 0",
+            "INSERT INTO {t} VALUES (-2, 0, 'y')",
+            "DELETE FROM {t} WHERE k = -2",
+            "COMMIT",
+        ],
+        True,
+        True,
+    ),
+    "rows of a file": (["INSERT INTO {t} VALUES (-1, 0, 'x')", "UPDATE {t} SET v = 1 WHERE k < 2"], True, False),
+    "a column": (["ALTER TABLE {t} ADD COLUMN n INTEGER", "INSERT INTO {t} VALUES (-1, 0, 'x', 1)"], False, False),
+    "many": (["INSERT INTO {t} SELECT -range, 0, 'y' FROM range(1, 100)"], False, False),
+}
+
+
+@pytest.mark.parametrize("name", INLINED)
+def test_what_the_catalog_has(lake: Lake, table: LakeTable, name: str) -> None:
+    """Is read there, where the catalog is in a file; until it is made files of."""
+    statements, came, went = INLINED[name]
+    cursor = lake.cursor()
+    first, snapshots = lake.snapshot(cursor), {lake.snapshot(cursor)}
+    is_one = "BEGIN" in statements
+    for statement in statements:
+        cursor.execute(statement.format(t=table.sql))
+        snapshots |= set() if is_one else {lake.snapshot(cursor)}
+    windows = list(itertools.combinations(sorted({*snapshots, lake.snapshot(cursor)}), 2))
+    for is_flushed in (False, True):
+        if is_flushed:
+            flush(cursor, table)
+        for after, upto in windows:
+            keep_changes(cursor, "kept", table, after, upto, True, "rowid, k, v, w")
+            expected = net(cursor, table_changes(table, after, upto, True, "rowid, k, v, w"))
+            assert net(cursor, "FROM kept") == expected
+        rows = inlined_rows(cursor, table, first, windows[-1][1], True)
+        is_there = came and lake.storage.catalog is None and not is_flushed
+        assert (rows is not None, rows is not None and rows.went is not None) == (is_there, is_there and went)
+
+
+def test_what_the_catalog_has_is_of_the_same_types(lake: Lake) -> None:
+    cursor = lake.cursor()
+    table = LakeTable("s", f"t{next(_NUMBERS)}")
+    types = ["BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "REAL", "DOUBLE", "DECIMAL(38, 10)", "VARCHAR"]
+    types += ["BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL", "UUID", "JSON", "INTEGER[]"]
+    types += ["VARCHAR[]", "STRUCT(x INTEGER, y VARCHAR)", "STRUCT(x INTEGER)[]"]
+    cursor.execute(f"CREATE TABLE {table.sql} ({', '.join(f'c{n} {type_}' for n, type_ in enumerate(types))})")
+    after = lake.snapshot(cursor)
+    cursor.execute(f"INSERT INTO {table.sql} (c0, c17) VALUES (true, [1, NULL])")
+    changes = table_changes(table, after, lake.snapshot(cursor), False)
+    keep_changes(
+        cursor, "kept", table, after, lake.snapshot(cursor), False, ", ".join(["rowid", *(f"c{n}" for n in range(21))])
+    )
+    assert [c[:2] for c in cursor.execute("FROM kept").description] == [
+        c[:2] for c in cursor.execute(changes).description
+    ]
+    assert cursor.execute("FROM kept").fetchall() == cursor.execute(changes).fetchall()
+
+
 def test_a_little_of_a_large_table(lake: Lake, table: LakeTable, outcomes: list[bool]) -> None:
     """Costs no reading of the file."""
     cursor = lake.cursor()
@@ -123,8 +201,9 @@ def test_a_little_of_a_large_table(lake: Lake, table: LakeTable, outcomes: list[
     after = lake.snapshot(cursor)
     cursor.execute(f"UPDATE {table.sql} SET v = 1 WHERE k = 123456")
     upto = lake.snapshot(cursor)
-    query = f"CREATE OR REPLACE TEMPORARY TABLE kept AS {table_changes(table, after, upto)}"
-    ours = _seconds(lambda: keep_changes(cursor, "kept", table, after, upto, True, "rowid, *"))
+    listed = "rowid, k, v, w"
+    query = f"CREATE OR REPLACE TEMPORARY TABLE kept AS {table_changes(table, after, upto, True, listed)}"
+    ours = _seconds(lambda: keep_changes(cursor, "kept", table, after, upto, True, listed))
     assert all(outcomes) and len(net(cursor, "FROM kept")) == 2
     assert ours < _seconds(lambda: cursor.execute(query)) / 2
 

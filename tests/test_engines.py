@@ -113,7 +113,7 @@ def test_portable_expressions(opened: tuple[Cursor, SparkEngine]) -> None:
         tree = some[0][1].tree.copy()
         items = (exp.alias_(query.tree.selects[0].this.copy(), f"x{n}") for n, (_, query) in enumerate(some))
         tree.set("expressions", list(items))
-        frame = engine.session.sql(to_sql(tree, SPARK))
+        frame = engine.query(to_sql(tree, SPARK))
         table = frame.toArrow()
         for place, (expression, query) in enumerate(some):
             type_ = type_of(query.tree.selects[0])
@@ -148,7 +148,7 @@ def test_letters_have_the_same_case(opened: tuple[Cursor, SparkEngine]) -> None:
     engine.bind_query(cursor, "points", points)
     spelled = [fill(form, [exp.column("c")]).sql("spark") for form in (UPPER, LOWER)]
     mixed = [fill(form, [exp.func("concat", "'x'", "c")]).sql("spark") for form in (UPPER, LOWER)]
-    frame = engine.session.sql(f"SELECT c, {', '.join(spelled + mixed)} FROM points ORDER BY c")
+    frame = engine.query(f"SELECT c, {', '.join(spelled + mixed)} FROM points ORDER BY c")
     table = frame.toArrow().rename_columns(["c", "u", "l", "xu", "xl"])
     cursor.register("spark_letters", table)
     wrong = """SELECT c, u, l FROM spark_letters

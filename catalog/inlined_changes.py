@@ -1,0 +1,65 @@
+"""The changes of a table that the lake's catalog has itself.
+
+DuckLake keeps a few changed rows in tables of its catalog: those that came in `ducklake_inlined_data_*`, with the
+snapshot in which each came and the one in which it went, and those that went from files in `ducklake_inlined_delete_*`
+(DuckLake 1.0, ducklake.select/docs, "Data Inlining"). Its functions of the change feed find them too, but ask ten
+questions first. Found by trying, with 1.5.5: a catalog in a file has columns of the same types as the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.lake import METADATA, NEWEST, Cursor, changes_made, first_row, inlined_deletes
+from catalog.names import LakeTable, quote
+
+# What a snapshot does that leaves all it changes in the catalog. Any other change, later too, may move rows.
+_INLINED = ("inlined_insert", "inlined_delete")
+_CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
+
+
+@dataclass(frozen=True)
+class InlinedRows:
+    """SQL of relations with the rows that came and that went, with `rowid` and `snapshot_id`. None: not only these."""
+
+    came: str
+    went: str | None
+
+
+def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> InlinedRows | None:
+    """The changes in snapshots `after < s <= upto`, if the catalog has them; to be read in the cursor's transaction."""
+    cursor.execute(
+        f"SELECT t.table_id, any_value(i.table_name), count(*) FROM {METADATA}.ducklake_table t "
+        f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+        f"JOIN {METADATA}.ducklake_inlined_data_tables i USING (table_id) "
+        "WHERE s.schema_name = $schema AND t.table_name = $name AND t.begin_snapshot <= $after "
+        "AND t.end_snapshot IS NULL AND s.end_snapshot IS NULL "
+        "AND EXISTS (FROM ducklake_settings('lake') WHERE catalog_type = 'duckdb') GROUP BY 1",
+        {"schema": table.schema, "name": table.name, "after": after},
+    )
+    found = first_row(cursor)
+    if found is None or found[2] != 1:  # there is one for each shape that the table has had
+        return None
+    number, name, _ = found
+    if any(c.table_id == number and c.kind not in _INLINED for c in changes_made(cursor, after, NEWEST)):
+        return None
+    came = _relation(name, "begin_snapshot", after, upto)
+    if not has_deletes or _has_lost_rows_of_files(cursor, number, after, upto):
+        return InlinedRows(came, None)
+    return InlinedRows(came, _relation(name, "end_snapshot", after, upto))
+
+
+def _relation(name: str, column: str, after: int, upto: int) -> str:
+    columns = ", ".join(_CATALOG_COLUMNS)
+    return (
+        f"(SELECT * EXCLUDE ({columns}), row_id AS rowid, {column} AS snapshot_id FROM {METADATA}.{quote(name)} "
+        f"WHERE {column} > {after} AND {column} <= {upto})"
+    )
+
+
+def _has_lost_rows_of_files(cursor: Cursor, number: int, after: int, upto: int) -> bool:
+    name = inlined_deletes(cursor, number)
+    if name is None:
+        return False
+    query = f"SELECT count(*) FROM {METADATA}.{name} WHERE begin_snapshot > {after} AND begin_snapshot <= {upto}"
+    return first_row(cursor.execute(query)) != (0,)
