@@ -20,8 +20,6 @@ from executor.advance import make_table
 # What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
 # and what did not fit is not tried again before.
 RECENT_S = 60.0
-# More rows are read where they are: an epoch waits while a copy is made.
-MOST_ROWS = 1_000_000
 # A copy is made anew after it has changed by more rows than it has, and than these.
 MANY_ROWS = 10_000
 # Bytes of a value; those of other types are looked at, in so many rows.
@@ -63,8 +61,11 @@ class Copies:
             copy.read_at = time.monotonic()
         return copy
 
-    def make(self, cursor: Cursor, key: Hashable, rows: Callable[[], str | None]) -> Copy | None:
-        """Make a copy of what has been read before, by SQL of its rows, if there is any. None: there is none still."""
+    def make(self, cursor: Cursor, key: Hashable, rows: Callable[[], str | None], most_rows: int) -> Copy | None:
+        """Make a copy of what has been read before, by SQL of its rows, if there is any. None: there is none still.
+
+        An epoch waits for it, so that it is not made of more than so many rows.
+        """
         now = time.monotonic()
         since = self._read_at.get(key)
         if since is None or not self._budget():
@@ -74,7 +75,7 @@ class Copies:
             return None
         self._drop_left(cursor)
         query = rows()
-        copy = self._made(cursor, query, now) if query is not None else None
+        copy = self._made(cursor, query, most_rows, now) if query is not None else None
         if copy is None:
             self._read_at[key] = now + RECENT_S
             return None
@@ -83,11 +84,11 @@ class Copies:
         self._observe()
         return copy
 
-    def _made(self, cursor: Cursor, query: str, now: float) -> Copy | None:
+    def _made(self, cursor: Cursor, query: str, most_rows: int, now: float) -> Copy | None:
         name = f"copy_{next(self._numbers)}"
-        count = make_table(cursor, name, f"{query} LIMIT {MOST_ROWS + 1}")
+        count = make_table(cursor, name, f"{query} LIMIT {most_rows + 1}")
         copy = Copy(name, count, _width(cursor, name), now)
-        if count <= MOST_ROWS and self._has_room(copy.bytes, now):
+        if count <= most_rows and self._has_room(copy.bytes, now):
             return copy
         self._left.append(name)
         return None

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from catalog.change_feed import is_large
+from catalog.change_feed import LARGE_ROWS, is_large
 from catalog.lake import NEWEST, Cursor, at_version, in_transaction, is_kept
 from catalog.model import Catalog, Relation
 from catalog.names import quote
@@ -101,7 +101,7 @@ class Lookups:
             listed, stored = _listed(columns), at_version(relation.lake_name, snapshot)
             return f"SELECT {listed}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
 
-        copy = self._copies.make(cursor, key, rows)
+        copy = self._copies.make(cursor, key, rows, LARGE_ROWS)
         if copy is not None:
             self._contents[copy] = _Contents(relation, columns, snapshot, snapshot)
         return copy

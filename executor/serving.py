@@ -29,6 +29,7 @@ from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
 from catalog.row_history import ROW, last_entries, row_history
 from catalog.store import Store
 from catalog.translation import DuckDBError
+from executor.advance import make_table
 from executor.slicing import row_count
 from executor.sorted_rows import SortedRows, Value
 
@@ -353,8 +354,7 @@ class Serving:
         after = min(change.snapshot for change in changes) - 1
         history = row_history(cursor, copy.relation.lake_table, copy.columns, after, upto, has_deletes)
         most = self._pace.most_changes
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_HISTORY} AS {history} LIMIT {most + 1}")
-        count = _scalar(cursor, f"SELECT count(*) FROM {_HISTORY}")
+        count = make_table(cursor, _HISTORY, f"{history} LIMIT {most + 1}")
         copy.changed += count
         if count > most or copy.changed > max(copy.rows, most):
             self._load_later(copy.relation.id)

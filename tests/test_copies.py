@@ -9,7 +9,7 @@ from test_retention import check, forget, opened, run
 
 from catalog.metrics import EPOCH_CACHE_BYTES
 from catalog.store import Store
-from executor import copies
+from executor import copies, lookups
 from server.context import Context
 from server.dispatch import Client
 
@@ -110,7 +110,7 @@ def test_tables_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert cached() == 0
         run(client, "ALTER SYSTEM SET epoch_cache_mib = DEFAULT")
         warm_up(client)
-        monkeypatch.setattr(copies, "MOST_ROWS", 50)
+        monkeypatch.setattr(lookups, "LARGE_ROWS", 50)
         run(client, "ALTER SYSTEM SET epoch_cache_mib = 0")
         change(client, "UPDATE f SET v = 3 WHERE id = 1", "UPDATE d SET region = 9 WHERE id = 1")
         run(client, "ALTER SYSTEM SET epoch_cache_mib = DEFAULT")
