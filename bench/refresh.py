@@ -244,8 +244,8 @@ def _by_view(title: str, name: str, found: Found) -> Table:
     }
     return Table(
         f"{title}: one view at a time after {100 * AIMED:g} % changed, s",
-        f"The only view there is, and its {EPOCHS_ALONE}th epoch: those before may have shown what each way of refreshing "
-        "takes, and made copies of what epochs look up.",
+        f"The only view there is, and its {EPOCHS_ALONE}th epoch: those before may have shown what each way of "
+        "refreshing takes, and made copies of what epochs look up.",
         ("view", "FLUSH", "REFRESH", "times", "recomputing", "times"),
         rows,
         Bars(f"refresh_{name}_views", "s", labels, series),
