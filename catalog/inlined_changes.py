@@ -28,13 +28,14 @@ class InlinedRows:
 
 def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> InlinedRows | None:
     """The changes in snapshots `after < s <= upto`, if the catalog has them; to be read in the cursor's transaction."""
+    if first_row(cursor.execute("SELECT catalog_type FROM ducklake_settings('lake')")) != ("duckdb",):
+        return None
     cursor.execute(
         f"SELECT t.table_id, any_value(i.table_name), count(*) FROM {METADATA}.ducklake_table t "
         f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
         f"JOIN {METADATA}.ducklake_inlined_data_tables i USING (table_id) "
         "WHERE s.schema_name = $schema AND t.table_name = $name AND t.begin_snapshot <= $after "
-        "AND t.end_snapshot IS NULL AND s.end_snapshot IS NULL "
-        "AND EXISTS (FROM ducklake_settings('lake') WHERE catalog_type = 'duckdb') GROUP BY 1",
+        "AND t.end_snapshot IS NULL AND s.end_snapshot IS NULL GROUP BY 1",
         {"schema": table.schema, "name": table.name, "after": after},
     )
     found = first_row(cursor)

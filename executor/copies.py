@@ -68,7 +68,7 @@ class Copies:
         """
         now = time.monotonic()
         since = self._read_at.get(key)
-        if since is None or not self._budget():
+        if since is None or now - since > RECENT_S or not self._budget():
             self._read_at = {other: at for other, at in self._read_at.items() if now - at < RECENT_S} | {key: now}
             return None
         if now < since:
