@@ -82,7 +82,7 @@ def test_nothing_is_noticed(lake: Lake, eager: None, seed: int, monkeypatch: pyt
         net = dict(known[upto])
         for row, count in known[after].items():
             net[row] = net.get(row, 0) - count
-        keep_changes(cursor, "kept", TABLE, after, upto, True, "rowid, *")
+        keep_changes(cursor, "kept", TABLE, after, upto, True, "rowid, k, v, w")
         for changes in (table_changes(TABLE, after, upto), "FROM kept"):
             query = (
                 f"SELECT rowid, k, v, w, sum(_weight)::INTEGER FROM ({changes}) GROUP BY ALL HAVING sum(_weight) <> 0"
