@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from catalog.inlined_changes import inlined_rows
+from catalog.inlined_changes import InlinedRows, inlined_rows
 from catalog.lake import (
     METADATA,
     Cursor,
@@ -22,6 +22,7 @@ from catalog.lake import (
     first_row,
     in_transaction,
     inlined_deletes,
+    inlined_tables,
     locate,
 )
 from catalog.names import LakeTable, literal, quote
@@ -38,7 +39,7 @@ def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = T
 
     That may be virtual columns of DuckLake too. Columns are matched by their names.
     """
-    return _weighed(listed, *_feeds(table, after, upto, has_deletes))
+    return _weighed(listed, *_or_feeds(InlinedRows(), table, after, upto, has_deletes))
 
 
 def keep_changes(
@@ -49,9 +50,10 @@ def keep_changes(
     What is `listed` has names, no `*`.
     """
     with in_transaction(cursor):  # for compaction moves what the catalog has
-        came, went = changed_rows(cursor, table, after, upto, has_deletes)
-        is_scanned = has_deletes and went == _feed("deletions", table, after, upto)
-        if is_scanned and is_large(cursor, table) and _keep_net(cursor, name, table, after, upto, listed, came):
+        inlined = inlined_rows(cursor, table, after, upto, has_deletes)
+        came, went = _or_feeds(inlined, table, after, upto, has_deletes)
+        reads_files = has_deletes and inlined.went is None
+        if reads_files and is_large(cursor, table) and _keep_net(cursor, name, table, after, upto, listed, came):
             return
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {_weighed(listed, came, went)}")
 
@@ -61,13 +63,16 @@ def changed_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_de
 
     They have the virtual columns `rowid` and `snapshot_id`, and may be read in the cursor's transaction.
     """
-    came, went = _feeds(table, after, upto, has_deletes)
     inlined = inlined_rows(cursor, table, after, upto, has_deletes)
-    return (inlined.came, inlined.went or went) if inlined is not None else (came, went)
+    return _or_feeds(inlined, table, after, upto, has_deletes)
 
 
-def _feeds(table: LakeTable, after: int, upto: int, has_deletes: bool) -> tuple[str, str | None]:
-    return _feed("insertions", table, after, upto), _feed("deletions", table, after, upto) if has_deletes else None
+def _or_feeds(
+    inlined: InlinedRows, table: LakeTable, after: int, upto: int, has_deletes: bool
+) -> tuple[str, str | None]:
+    """What is inlined, and DuckLake's functions for what is not."""
+    came = inlined.came or _feed("insertions", table, after, upto)
+    return came, inlined.went or (_feed("deletions", table, after, upto) if has_deletes else None)
 
 
 def _weighed(listed: str, came: str, went: str | None) -> str:
@@ -202,10 +207,7 @@ def _in_catalog(cursor: Cursor, number: int, directory: str, after: int, upto: i
 
 def _inlined(cursor: Cursor, number: int, after: int, upto: int) -> Iterator[_Gone]:
     """The rows that are not in a file."""
-    names = cursor.execute(
-        f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {number}"
-    ).fetchall()
-    for (name,) in names:
+    for name in inlined_tables(cursor, number):
         yield _Gone(
             f"SELECT {literal(name)}, row_id, if(begin_snapshot > {after}, begin_snapshot, NULL) "
             f"FROM {METADATA}.{quote(name)} WHERE end_snapshot > {after} AND end_snapshot <= {upto}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, NEWEST, Cursor, changes_made, first_row, inlined_deletes
+from catalog.lake import METADATA, NEWEST, Cursor, changes_made, first_row, inlined_deletes, inlined_tables, locate
 from catalog.names import LakeTable, quote
 
 # What a snapshot does that leaves all it changes in the catalog. Any other change, later too, may move rows.
@@ -20,33 +20,26 @@ _CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
 
 @dataclass(frozen=True)
 class InlinedRows:
-    """SQL of relations with the rows that came and that went, with `rowid` and `snapshot_id`. None: not only these."""
+    """SQL of relations with the rows that came and that went, with `rowid` and `snapshot_id`, as far as it has them."""
 
-    came: str
-    went: str | None
+    came: str | None = None
+    went: str | None = None
 
 
-def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> InlinedRows | None:
-    """The changes in snapshots `after < s <= upto`, if the catalog has them; to be read in the cursor's transaction."""
+def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> InlinedRows:
+    """The changes in snapshots `after < s <= upto` that the catalog has, to be read in the cursor's transaction."""
     if first_row(cursor.execute("SELECT catalog_type FROM ducklake_settings('lake')")) != ("duckdb",):
-        return None
-    cursor.execute(
-        f"SELECT t.table_id, any_value(i.table_name), count(*) FROM {METADATA}.ducklake_table t "
-        f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-        f"JOIN {METADATA}.ducklake_inlined_data_tables i USING (table_id) "
-        "WHERE s.schema_name = $schema AND t.table_name = $name AND t.begin_snapshot <= $after "
-        "AND t.end_snapshot IS NULL AND s.end_snapshot IS NULL GROUP BY 1",
-        {"schema": table.schema, "name": table.name, "after": after},
-    )
-    found = first_row(cursor)
-    if found is None or found[2] != 1:  # there is one for each shape that the table has had
-        return None
-    number, name, _ = found
+        return InlinedRows()
+    located = locate(cursor, table, after)
+    names = inlined_tables(cursor, located[0]) if located is not None else []
+    if located is None or len(names) != 1:  # rows of other shapes have other columns
+        return InlinedRows()
+    number, [name] = located[0], names
     if any(c.table_id == number and c.kind not in _INLINED for c in changes_made(cursor, after, NEWEST)):
-        return None
+        return InlinedRows()
     came = _relation(name, "begin_snapshot", after, upto)
     if not has_deletes or _has_lost_rows_of_files(cursor, number, after, upto):
-        return InlinedRows(came, None)
+        return InlinedRows(came)
     return InlinedRows(came, _relation(name, "end_snapshot", after, upto))
 
 

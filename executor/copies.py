@@ -8,6 +8,7 @@ has those of the inputs of views, `executor.states` those of their states).
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Copies:
 
     def get(self, key: Hashable) -> Copy | None:
         """A copy, which has been read by that."""
-        self._shrink()
+        self._make_room(0, math.inf)  # they have grown, or may take less than before
         copy = self._copies.get(key)
         if copy is not None:
             copy.read_at = time.monotonic()
@@ -88,7 +89,7 @@ class Copies:
         name = f"copy_{next(self._numbers)}"
         count = make_table(cursor, name, f"{query} LIMIT {most_rows + 1}")
         copy = Copy(name, count, _width(cursor, name), now)
-        if count <= most_rows and self._has_room(copy.bytes, now):
+        if count <= most_rows and self._make_room(copy.bytes, now - RECENT_S):
             return copy
         self._left.append(name)
         return None
@@ -119,20 +120,11 @@ class Copies:
         for key in [*self._copies]:
             self.forget(key)
 
-    def _shrink(self) -> None:
-        """Forget the copies read least recently while all take more than they may: they have grown, or that is less."""
-        taken = sum(copy.bytes for copy in self._copies.values())
-        for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
-            if taken <= self._budget():
-                break
-            taken -= copy.bytes
-            self.forget(key)
-
-    def _has_room(self, size: int, now: float) -> bool:
-        """Forget the copies that have been read least recently until `size` bytes fit; none that is in use."""
+    def _make_room(self, size: int, read_before: float) -> bool:
+        """Forget copies that were read last before a time, the longest ago first, until `size` more bytes fit."""
         free = self._budget() - sum(copy.bytes for copy in self._copies.values())
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
-            if free >= size or now - copy.read_at < RECENT_S:
+            if free >= size or copy.read_at > read_before:
                 break
             free += copy.bytes
             self.forget(key)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from catalog.change_feed import count_inserted, keep_changes
 from catalog.lake import ChangedTables, Cursor, Lake
 from catalog.model import Relation
-from catalog.names import quote
-from executor.versions import stored_columns
+from executor.versions import listed, stored_columns
 from planner.nodes import Scan
 
 
@@ -58,8 +57,7 @@ class Feeds:
         name, made = self._made.get(key, (f"feed_{relation.id}_{old}_{new}", frozenset()))
         if key not in self._made or not made >= columns:
             made = made | columns | self.columns(relation)
-            listed = ", ".join(["rowid", *map(quote, sorted(made))])
-            keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed)
+            keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed(made))
             self._made[key] = name, made
         return name
 
@@ -72,9 +70,8 @@ class Feeds:
         name, made = self._net.get(key, (f"net_{relation.id}_{old}_{new}", frozenset()))
         if key not in self._net or not made >= columns:
             made = self._made[key][1]
-            listed = ", ".join(["rowid", *map(quote, sorted(made))])
             self._cursor.execute(
-                f"CREATE OR REPLACE TEMPORARY TABLE {name} AS SELECT {listed}, sum(_weight)::BIGINT AS _weight "
+                f"CREATE OR REPLACE TEMPORARY TABLE {name} AS SELECT {listed(made)}, sum(_weight)::BIGINT AS _weight "
                 f"FROM {feed} GROUP BY ALL HAVING sum(_weight) <> 0"
             )
             self._net[key] = name, made

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, Cursor, inlined_deletes, locate
+from catalog.lake import METADATA, Cursor, inlined_deletes, inlined_tables, locate
 from catalog.model import ROW_ID, Column, Relation
 from catalog.names import literal, quote
 from catalog.places import Place
@@ -136,9 +136,7 @@ def _inlined(
     cursor: Cursor, relation: Relation, table_id: int, live: str, defaults: Mapping[str, str], target: Place
 ) -> Place | None:
     parts = []
-    for (name,) in cursor.execute(
-        f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = ?", [table_id]
-    ).fetchall():
+    for name in inlined_tables(cursor, table_id):
         table = f"{METADATA}.{quote(name)}"
         present = {column for column, *_ in cursor.execute(f"SELECT * FROM {table} LIMIT 0").description or ()}
         columns = ", ".join(_inlined_column(column, present, defaults) for column in relation.stored)

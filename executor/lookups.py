@@ -14,11 +14,10 @@ from weakref import WeakKeyDictionary
 from catalog.change_feed import LARGE_ROWS, is_large
 from catalog.lake import NEWEST, Cursor, at_version, in_transaction, is_kept
 from catalog.model import Catalog, Relation
-from catalog.names import quote
 from executor.advance import View, count_signs
 from executor.copies import Copies, Copy
 from executor.feeds import Feeds
-from executor.versions import Version, stored_columns
+from executor.versions import Version, listed, stored_columns
 
 _SINCE, _UNTIL = '"?since"', '"?until"'
 
@@ -98,8 +97,8 @@ class Lookups:
         def rows() -> str | None:
             if is_large(cursor, relation.lake_table):
                 return None
-            listed, stored = _listed(columns), at_version(relation.lake_name, snapshot)
-            return f"SELECT {listed}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
+            stored = at_version(relation.lake_name, snapshot)
+            return f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
 
         copy = self._copies.make(cursor, key, rows, LARGE_ROWS)
         if copy is not None:
@@ -119,7 +118,7 @@ class Lookups:
                     f"WHERE {_UNTIL} = {NEWEST} AND rowid IN (SELECT rowid FROM {net} WHERE _weight < 0)"
                 )
                 cursor.execute(
-                    f"INSERT INTO {copy.name} SELECT {_listed(has.columns)}, {snapshot}, {NEWEST} "
+                    f"INSERT INTO {copy.name} SELECT {listed(has.columns)}, {snapshot}, {NEWEST} "
                     f"FROM {net} WHERE _weight > 0"
                 )
         has.last = snapshot
@@ -129,7 +128,3 @@ class Lookups:
 def _at(copy: Copy, snapshot: int) -> str:
     """SQL of the rows of a copy at a snapshot."""
     return f"(FROM {copy.name} WHERE {_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot})"
-
-
-def _listed(columns: Collection[str]) -> str:
-    return ", ".join(["rowid", *map(quote, sorted(columns))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from catalog.lake import at_version
@@ -85,6 +86,11 @@ def stored_columns(scan: Scan) -> frozenset[str]:
     """The scanned columns under the names that the lake knows, without the lake's row id."""
     relation = scan.relation
     return frozenset(_stored(relation, name) for name in scan.columns if not _is_lake_row_id(relation, name))
+
+
+def listed(columns: Iterable[str]) -> str:
+    """SQL of a list of the row id and columns, in an order of their own."""
+    return ", ".join(["rowid", *map(quote, sorted(columns))])
 
 
 def _columns(scan: Scan) -> str:

@@ -172,7 +172,7 @@ def test_what_the_catalog_has(lake: Lake, table: LakeTable, name: str) -> None:
             assert net(cursor, "FROM kept") == expected
         rows = inlined_rows(cursor, table, first, windows[-1][1], True)
         is_there = came and lake.storage.catalog is None and not is_flushed
-        assert (rows is not None, rows is not None and rows.went is not None) == (is_there, is_there and went)
+        assert (rows.came is not None, rows.went is not None) == (is_there, is_there and went)
 
 
 def test_what_the_catalog_has_is_of_the_same_types(lake: Lake) -> None:
