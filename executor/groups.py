@@ -193,6 +193,7 @@ class Groups:
         """
         self.check_exists(name)
         with self._lock:
+            _check(self._closing.is_set)
             starting = self._steady.get(name)
             if starting is None or starting.is_over:
                 starting = self._steady[name] = _Starting(lambda: self._start_steady(name))
@@ -256,8 +257,9 @@ class Groups:
         return [tree for group in list(self._groups.values()) if (tree := group.endpoint.tree) is not None]
 
     def close(self) -> None:
-        """End all groups."""
-        self._closing.set()
+        """End all groups; whoever asks for one from now on is cancelled."""
+        with self._lock:
+            self._closing.set()
         self.calls.stop()
         for starting in list(self._steady.values()):
             starting.join(10)

@@ -86,12 +86,11 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
 
 
 def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop: threading.Event) -> None:
-    metrics_address = config.metrics_address
     config.storage.check()
     context = open_context(config, parameters, lease)
     metrics: MetricsServer | None = None
     try:
-        metrics = _serve_metrics(metrics_address, context)
+        metrics = _serve_metrics(config.metrics_address, context)
         wire = _listen(config, context)
         threading.Thread(target=wire.serve_forever, args=(0.1,), name="wire", daemon=True).start()
         dashboard = _open_dashboard(config, context)

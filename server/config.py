@@ -114,24 +114,22 @@ class Config:
 
     @property
     def address(self) -> tuple[str, int]:
-        """(host, port). Raises Error F0000 when `listen` is no such thing."""
+        """(host, port)."""
         return _address(self.listen)
 
     @property
     def advertised(self) -> str:
-        """HOST:PORT where other servers send those who want to write. Raises Error F0000 when it is no such thing."""
-        text = self.advertise or self.listen
-        _address(text)
-        return text
+        """HOST:PORT where other servers send those who want to write."""
+        return self.advertise or self.listen
 
     @property
     def metrics_address(self) -> tuple[str, int] | None:
-        """(host, port), None without metrics. Raises Error F0000 when `metrics` is neither."""
+        """(host, port), None without metrics."""
         return _address(self.metrics) if self.metrics else None
 
     @property
     def dashboard_address(self) -> tuple[str, int] | None:
-        """(host, port), None without a dashboard. Raises Error F0000 when `dashboard` is neither."""
+        """(host, port), None without a dashboard."""
         return _address(self.dashboard) if self.dashboard else None
 
 
@@ -182,6 +180,15 @@ def _address(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def _check_address(text: str) -> str:
+    _address(text)
+    return text
+
+
+def _check_address_or_none(text: str) -> str:
+    return _check_address(text) if text else text
+
+
 def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     try:
         content = tomllib.loads(file.read_text())
@@ -217,6 +224,10 @@ def _endpoint(text: str) -> str:
 
 
 _CONVERSIONS: dict[str, Any] = {
+    "listen": _check_address,
+    "metrics": _check_address_or_none,
+    "dashboard": _check_address_or_none,
+    "advertise": _check_address,
     "data": Path,
     "catalog": check_catalog,
     "shared": _shared,

@@ -20,7 +20,7 @@ from servers import Server, wait_until
 from test_users import machine_address
 
 from catalog.errors import Error
-from server.config import Config
+from server.config import Config, load_config
 from server.dashboard import logins
 from server.dashboard.logins import Throttle, TooManyGuesses
 
@@ -505,7 +505,7 @@ def test_a_port_in_use_is_a_warning(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["nowhere", "127.0.0.1", ":1", "127.0.0.1:x", "127.0.0.1:65536"])
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(Error, match="is not an address; write HOST:PORT"):
-        _ = Config(dashboard=text).dashboard_address
+        load_config({"dashboard": text}, {}, None)
 
 
 def test_addresses() -> None:

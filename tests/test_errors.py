@@ -521,6 +521,7 @@ def test_wrong_config_file(tmp_path: Path, text: str, message: str) -> None:
     assert process.wait(20) == 1
     assert message in log.read_text()
     assert "Traceback" not in log.read_text()
+    assert not (tmp_path / "data").exists()
 
 
 def test_missing_config_file(tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_the_address_of_the_server_that_writes(tmp_path: Path, monkeypatch: pyte
     assert caught.value.sqlstate == CONFIG_FILE_ERROR
     assert caught.value.message.startswith(f"the address {'x' * 43}:4566 is longer than the 47 bytes")
     with pytest.raises(Error, match='"nowhere" is not an address'):
-        _ = Config(advertise="nowhere").advertised
+        load_config({"advertise": "nowhere"}, {}, None)
 
 
 def test_the_key_of_secrets(tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ import pytest
 from marking import long_but
 from servers import Server, command_line, descendants, java_processes, refused, wait_until, without_spark
 
+from catalog.errors import QUERY_CANCELED, Error
+from server.config import Config
+from server.context import open_context
+
 Connection = psycopg.Connection[Any]
 
 ENABLE = "ALTER SYSTEM SET serverless_backfill_enabled = true"
@@ -150,6 +154,14 @@ def test_parameters(configured: Server) -> None:
 
 
 # Groups that cannot be had.
+
+
+def test_none_starts_while_the_server_ends(tmp_path: Path) -> None:
+    context = open_context(Config(data=tmp_path / "data", spark_start="on_demand"), {})
+    context.close()
+    with pytest.raises(Error) as caught:
+        context.groups.get()
+    assert caught.value.sqlstate == QUERY_CANCELED
 
 
 @contextmanager
