@@ -1,9 +1,4 @@
-"""A lake's catalog for another place: copied as of a moment, and told where its files are.
-
-DuckLake 1.0 (ducklake.select/docs, "Tables"): `ducklake_metadata` has the path that files are below, and those that
-were registered have their whole path in `ducklake_data_file`. The rest are relative, so nothing else of a lake says
-where it is; the paths in files of deletes are not read (found by trying, with 1.5.5).
-"""
+"""A lake's catalog for another place, copied as of a moment."""
 
 from __future__ import annotations
 
@@ -14,23 +9,12 @@ from pathlib import Path
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.lake import (
-    METADATA,
-    Cursor,
-    in_transaction,
-    inlined_deletes,
-    load_extension,
-    load_extensions,
-    rollback,
-    without_lake,
-)
+from catalog.lake import METADATA, Cursor, inlined_deletes, load_extension, load_extensions, without_lake
 from catalog.model import CREATING
 from catalog.names import literal, quote, system_table
-from catalog.places import Place
 from catalog.storage import Storage
+from catalog.transactions import in_transaction, rollback
 from catalog.translation import DuckDBError
-
-_WITH_PATHS = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
 
 
 @contextmanager
@@ -155,22 +139,6 @@ _TYPES = {"int8": "TINYINT", "uint8": "UTINYINT", "uint16": "USMALLINT", "uint32
 def forget_deleted_files(cursor: Cursor, name: str) -> None:
     """Have a copied catalog not name the files that are to be deleted: no snapshot of it has them."""
     cursor.execute(f"DELETE FROM {name}.ducklake_files_scheduled_for_deletion")
-
-
-def move_files(cursor: Cursor, name: str, data_path: Place) -> None:
-    """Note in a copied catalog that its files are below another path than they were."""
-    new = f"{data_path}/"
-    row = cursor.execute(f"SELECT value FROM {name}.ducklake_metadata WHERE key = 'data_path'").fetchone()
-    assert row is not None, "a DuckLake has a data path"
-    [old] = row
-    with in_transaction(cursor):
-        for table in _WITH_PATHS:
-            cursor.execute(
-                f"UPDATE {name}.{table} SET path = ? || substr(path, length(?) + 1) "
-                "WHERE NOT path_is_relative AND starts_with(path, ?)",
-                [new, old, old],
-            )
-        cursor.execute(f"UPDATE {name}.ducklake_metadata SET value = ? WHERE key = 'data_path'", [new])
 
 
 def finished_steps(cursor: Cursor) -> list[tuple[int, int, int]]:

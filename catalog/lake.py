@@ -26,7 +26,9 @@ from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
 from catalog.places import BucketPath, Place, below
+from catalog.relocation import relocate
 from catalog.storage import Lease, Storage, lock_directory
+from catalog.transactions import rollback
 from catalog.translation import first_line, is_conflict
 from catalog.vacuum import BLOCK_BYTES, vacuum
 
@@ -111,6 +113,7 @@ class Lake:
         try:
             if self.storage.catalog is None and not self.read_only and self.storage.catalog_file.exists():
                 vacuum(connection, self.storage.catalog_file)
+                relocate(connection, self.storage.catalog_file, self.data_path)
             connection.execute(f"ATTACH {target} AS lake ({options})")
             if not self.read_only:
                 # Many deleted rows cost a reading of their file (`catalog.change_feed`), a slice of a backfill too.
@@ -486,24 +489,6 @@ def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
             raise
         return None
     return name
-
-
-def rollback(cursor: Cursor) -> None:
-    """Roll back if a transaction is open."""
-    with contextlib.suppress(duckdb.Error):
-        cursor.execute("ROLLBACK")
-
-
-@contextlib.contextmanager
-def in_transaction(cursor: Cursor) -> Iterator[None]:
-    """While entered, what the cursor does outside of the lake, and reads of it, is one transaction."""
-    cursor.execute("BEGIN")
-    try:
-        yield
-        cursor.execute("COMMIT")
-    except BaseException:
-        rollback(cursor)
-        raise
 
 
 @contextlib.contextmanager

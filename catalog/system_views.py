@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from importlib import resources
 
 from catalog.errors import Error
-from catalog.lake import Cursor, rollback
+from catalog.lake import Cursor
 from catalog.names import literal
+from catalog.transactions import rollback
 from catalog.types import BASES, Type, duckdb_type
 
 # The DuckDB schema of each system schema, and its OID.

@@ -24,16 +24,17 @@ from catalog.backup import (
     finished_steps,
     forget_deleted_files,
     make_empty_catalog,
-    move_files,
     new_postgres_catalog,
 )
 from catalog.check import KnownFile, known_files
 from catalog.compaction import all_tables, flush
 from catalog.errors import Error
-from catalog.lake import Cursor, Lake, rollback, without_lake
+from catalog.lake import Cursor, Lake, without_lake
 from catalog.places import BucketPath, Place, below, listed, remove_tree, sizes_below
+from catalog.relocation import move_files
 from catalog.secrets import KEY_FILE
 from catalog.storage import LOCK_FILE, Lease, Storage, lock_directory
+from catalog.transactions import rollback
 from catalog.translation import DuckDBError, translate
 from executor.check import unserved
 from executor.work import partial_results

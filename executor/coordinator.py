@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from catalog import errors
 from catalog.errors import Error, canceled
 from catalog.job_store import fail_job, finish_job
-from catalog.lake import Cursor, Lake, rollback
+from catalog.lake import Cursor, Lake
 from catalog.log_context import logged, note
 from catalog.metrics import (
     BARRIER_FAILURES,
@@ -25,6 +25,7 @@ from catalog.metrics import (
 )
 from catalog.model import CREATED, Epoch, Relation
 from catalog.store import Store
+from catalog.transactions import rollback
 from catalog.translation import DISK_FULL, DuckDBError, disk_full, translate
 from executor.advance import Advance, View
 from executor.engines import Engines

@@ -22,12 +22,13 @@ from queue import SimpleQueue
 
 import pyarrow as pa
 
-from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, in_transaction, is_kept, locate
+from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, is_kept, locate
 from catalog.metrics import SERVING_HITS, SERVING_MISSES
 from catalog.model import Relation
 from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
 from catalog.row_history import ROW, last_entries, row_history
 from catalog.store import Store
+from catalog.transactions import in_transaction
 from catalog.translation import DuckDBError
 from executor.advance import make_table
 from executor.slicing import row_count

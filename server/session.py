@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from catalog import errors, system_views
 from catalog.errors import Error
-from catalog.lake import Cursor, rollback
+from catalog.lake import Cursor
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from catalog.sizes import reads_sizes, set_sizes
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
+from catalog.transactions import rollback
 from catalog.translation import DuckDBError
 from catalog.users import ROOT, User
 from planner.batch.index_selection import is_kept

@@ -1,0 +1,30 @@
+"""Transactions of a cursor that are not the lake's (`catalog.lake.Lake.transaction`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from catalog.translation import DuckDBError
+
+if TYPE_CHECKING:
+    from catalog.lake import Cursor
+
+
+def rollback(cursor: Cursor) -> None:
+    """Roll back if a transaction is open."""
+    with suppress(DuckDBError):
+        cursor.execute("ROLLBACK")
+
+
+@contextmanager
+def in_transaction(cursor: Cursor) -> Iterator[None]:
+    """While entered, what the cursor does outside of the lake, and reads of it, is one transaction."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+        cursor.execute("COMMIT")
+    except BaseException:
+        rollback(cursor)
+        raise
