@@ -20,13 +20,13 @@ from catalog.lake import (
     at_version,
     files_with_column,
     first_row,
-    in_transaction,
     inlined_deletes,
     inlined_tables,
     locate,
 )
 from catalog.names import LakeTable, literal, quote
 from catalog.row_ids import SNAPSHOT_COLUMN
+from catalog.transactions import in_transaction
 
 # A table with fewer rows in files is read as fast as it is found out where the deleted ones are.
 LARGE_ROWS = 1_000_000

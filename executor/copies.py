@@ -21,11 +21,14 @@ from executor.advance import make_table
 # What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
 # and what did not fit is not tried again before.
 RECENT_S = 60.0
+# An epoch that makes a copy of so many takes a second longer.
+MOST_ROWS = 10_000_000
 # A copy is made anew after it has changed by more rows than it has, and than these.
 MANY_ROWS = 10_000
 # Bytes of a value; those of other types are looked at, in so many rows.
 _VALUE_BYTES, _SAMPLE = 8, 2048
-_FIXED = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME")
+_FIXED = ("BIGINT", "DOUBLE", "DECIMAL", "TIME")
+_SMALL = {"BOOLEAN": 1, "SMALLINT": 2, "INTEGER": 4, "FLOAT": 4, "DATE": 4}
 
 
 @dataclass(eq=False)
@@ -62,11 +65,8 @@ class Copies:
             copy.read_at = time.monotonic()
         return copy
 
-    def make(self, cursor: Cursor, key: Hashable, rows: Callable[[], str | None], most_rows: int) -> Copy | None:
-        """Make a copy of what has been read before, by SQL of its rows, if there is any. None: there is none still.
-
-        An epoch waits for it, so that it is not made of more than so many rows.
-        """
+    def make(self, cursor: Cursor, key: Hashable, query: str) -> Copy | None:
+        """Make a copy of what has been read before, by SQL of its rows. None: there is none still."""
         now = time.monotonic()
         since = self._read_at.get(key)
         if since is None or now - since > RECENT_S or not self._budget():
@@ -75,8 +75,7 @@ class Copies:
         if now < since:
             return None
         self._drop_left(cursor)
-        query = rows()
-        copy = self._made(cursor, query, most_rows, now) if query is not None else None
+        copy = self._made(cursor, query, now)
         if copy is None:
             self._read_at[key] = now + RECENT_S
             return None
@@ -85,14 +84,15 @@ class Copies:
         self._observe()
         return copy
 
-    def _made(self, cursor: Cursor, query: str, most_rows: int, now: float) -> Copy | None:
-        name = f"copy_{next(self._numbers)}"
-        count = make_table(cursor, name, f"{query} LIMIT {most_rows + 1}")
-        copy = Copy(name, count, _width(cursor, name), now)
-        if count <= most_rows and self._make_room(copy.bytes, now - RECENT_S):
-            return copy
-        self._left.append(name)
-        return None
+    def _made(self, cursor: Cursor, query: str, now: float) -> Copy | None:
+        row = first_row(cursor.execute(f"SELECT count(*) FROM ({query})"))
+        if row is None or row[0] > MOST_ROWS:
+            return None
+        copy = Copy(f"copy_{next(self._numbers)}", row[0], _width(cursor, query), now)
+        if not self._make_room(copy.bytes, now - RECENT_S):
+            return None
+        make_table(cursor, copy.name, query)
+        return copy
 
     def changes(self, key: Hashable, removed: int, added: int) -> Copy | None:
         """The copy of what changes by so many rows, for somebody to change it; None if it is better made anew."""
@@ -138,10 +138,10 @@ class Copies:
         EPOCH_CACHE_BYTES.set(sum(copy.bytes for copy in self._copies.values()))
 
 
-def _width(cursor: Cursor, name: str) -> float:
-    """Bytes of a row of a table, about."""
-    columns = [(quote(column), str(type_)) for column, type_, *_ in cursor.execute(f"FROM {name} LIMIT 0").description]
-    varying = [column for column, type_ in columns if not type_.startswith(_FIXED)]
+def _width(cursor: Cursor, query: str) -> float:
+    """Bytes of a row of a query, about."""
+    columns = [(quote(column), str(type_)) for column, type_, *_ in cursor.execute(f"{query} LIMIT 0").description]
+    varying = [column for column, type_ in columns if type_ not in _SMALL and not type_.startswith(_FIXED)]
     lengths = " + ".join(f"coalesce(strlen({column}::VARCHAR), 0)" for column in varying) or "0"
-    row = first_row(cursor.execute(f"SELECT avg({lengths}) FROM (FROM {name} LIMIT {_SAMPLE})"))
-    return _VALUE_BYTES * len(columns) + (row[0] or 0.0 if row else 0.0)
+    row = first_row(cursor.execute(f"SELECT avg({lengths}) FROM ({query} LIMIT {_SAMPLE})"))
+    return sum(_SMALL.get(type_, _VALUE_BYTES) for _, type_ in columns) + (row[0] or 0.0 if row else 0.0)

@@ -30,6 +30,9 @@ from planner.functions.emit import DUCKDB, to_sql
 
 # The name of what has the rows of a view's table as they are stored.
 Stored = Callable[[Cursor, View, LakeTable], str]
+# By more keys than these a join looks no rows up as by a list, which passes over row groups that have none of them.
+_USUAL_KEYS, MOST_KEYS = 50, 5000
+_LAKE = "lake."
 
 
 class DuckDBEngine:
@@ -50,16 +53,16 @@ class DuckDBEngine:
         for step in made.steps:
             query = _within(step.query, bound)
             if step.name == VIEW_CHANGES:
-                make_table(cursor, left, query)
+                _make(cursor, left, query, changes.rows)
             elif step.name in made.shared:
-                make_table(cursor, step.name, query)
+                _make(cursor, step.name, query, changes.rows)
             else:  # a part of the only one that reads it
                 bound[step.name] = query
         *states, _ = applications(view, made)
         counts = [
             (
-                make_table(cursor, item.removed, _within(apply.removed, bound)),
-                make_table(cursor, item.added.rows, _within(apply.added, bound)),
+                _make(cursor, item.removed, _within(apply.removed, bound), changes.rows),
+                _make(cursor, item.added.rows, _within(apply.added, bound), changes.rows),
             )
             for item, apply in zip(states, made.applies[:-1], strict=True)
         ]
@@ -127,6 +130,18 @@ class DuckDBEngine:
             if version.added_rows != NONE:
                 bound[f"{scan.input}_changes"] = rows_added(scan, version)
         return bound
+
+
+def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
+    """As `make_table`. In copies so many keys are looked up as a list; DuckLake would ask its catalog for each."""
+    is_listed = keys > _USUAL_KEYS and _LAKE not in query
+    if is_listed:
+        cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
+    try:
+        return make_table(cursor, name, query)
+    finally:
+        if is_listed:
+            cursor.execute("RESET dynamic_or_filter_threshold")
 
 
 def _within(query: str, bound: Mapping[str, str]) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from catalog.change_feed import LARGE_ROWS, is_large
-from catalog.lake import NEWEST, Cursor, at_version, in_transaction, is_kept
+from catalog.lake import NEWEST, Cursor, at_version, is_kept
 from catalog.model import Catalog, Relation
+from catalog.transactions import in_transaction
 from executor.advance import View, count_signs
 from executor.copies import Copies, Copy
 from executor.feeds import Feeds
@@ -66,14 +66,14 @@ class Lookups:
     ) -> Copy | None:  # fmt: skip
         """A copy that has the rows of both snapshots of a version."""
         key = ("input", relation.id)
-        copy = self._copies.get(key)
-        if copy is not None and not self._is_good(cursor, copy, relation, columns, version):
+        copy, wanted = self._copies.get(key), columns | feeds.columns(relation)
+        if copy is not None and not self._is_good(cursor, copy, relation, columns, wanted, version):
             self._copies.forget(key)
             copy = None
         last = self._contents[copy].last if copy is not None else version.old
         if not reads_feeds and feeds.has_changes(relation, last, version.new):
             return None
-        copy = copy or self._made(cursor, key, relation, columns | feeds.columns(relation), version.old)
+        copy = copy or self._made(cursor, key, relation, wanted, version.old)
         # It is to be asked for the rows at the old snapshot, so that it has to stop there.
         for snapshot in (version.old, version.new):
             if copy is not None and self._contents[copy].last < snapshot:
@@ -81,12 +81,13 @@ class Lookups:
         return copy
 
     def _is_good(
-        self, cursor: Cursor, copy: Copy, relation: Relation, columns: frozenset[str], version: Version
-    ) -> bool:
-        """Whether a copy is of what there is now, and can be taken along."""
+        self, cursor: Cursor, copy: Copy, relation: Relation, columns: frozenset[str], wanted: frozenset[str],
+        version: Version,
+    ) -> bool:  # fmt: skip
+        """Whether a copy is of what there is now, with columns that are read and no others, and can be taken along."""
         has = self._contents[copy]
         is_same = (has.relation.lake_table, has.relation.columns) == (relation.lake_table, relation.columns)
-        if not is_same or not has.columns >= columns or has.first > version.old or has.last > version.new:
+        if not is_same or not wanted >= has.columns >= columns or has.first > version.old or has.last > version.new:
             return False
         # No snapshot is forgotten that is after the one which created views have applied.
         return has.last >= version.old or is_kept(cursor, has.last, version.old)
@@ -94,13 +95,9 @@ class Lookups:
     def _made(
         self, cursor: Cursor, key: Hashable, relation: Relation, columns: frozenset[str], snapshot: int
     ) -> Copy | None:
-        def rows() -> str | None:
-            if is_large(cursor, relation.lake_table):
-                return None
-            stored = at_version(relation.lake_name, snapshot)
-            return f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
-
-        copy = self._copies.make(cursor, key, rows, LARGE_ROWS)
+        stored = at_version(relation.lake_name, snapshot)
+        rows = f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
+        copy = self._copies.make(cursor, key, rows)
         if copy is not None:
             self._contents[copy] = _Contents(relation, columns, snapshot, snapshot)
         return copy

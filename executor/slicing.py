@@ -8,12 +8,15 @@ from catalog.model import Relation
 from planner.backfill import Fragment, fragments
 from planner.stream import StreamPlan
 
+# A slice has up to so many times the rows that are asked for: what is lost with one is to stay little.
+MOST_TIMES = 10
+
 
 def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int) -> list[Slice]:
-    """The slices of every fragment of a plan over its inputs at a snapshot, about `slice_rows` rows each.
+    """The slices of every fragment of a plan over its inputs at a snapshot, of `slice_rows` rows or more.
 
-    A fragment whose drivers are smaller than that is one slice over all its inputs. One that ends in an aggregate
-    and has several slices gets one more, which merges their partial results.
+    A fragment that is not worth two is one slice over all its inputs. One that ends in an aggregate and has several
+    gets one more, which merges their partial results.
     """
     counts = {scan.input: row_count(cursor, scan.relation, snapshot) for scan in plan.scans}
     found: list[Slice] = []
@@ -27,7 +30,9 @@ def _fragment_slices(
 ) -> list[Slice]:
     scans = {scan.input: scan for scan in plan.scans}
     total = sum(counts[driver] for driver in fragment.drivers)
-    if total <= slice_rows:
+    # Each slice reads the other inputs whole: as many rows of its own, and all of them read no more than twice as much.
+    slice_rows = min(max(sum(counts.values()) - total, slice_rows), slice_rows * MOST_TIMES)
+    if total < 2 * slice_rows:
         driver = max(fragment.drivers, key=counts.__getitem__, default=None)
         upstream = scans[driver].relation.id if driver else None
         return [Slice(fragment.id, 1, upstream, driver, None, None, total)]
@@ -42,9 +47,12 @@ def _fragment_slices(
 
 
 def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int, int | None, int]]:
-    """Cut `count` rows with ids in `first <= id <= last` into ranges (start, stop, expected rows); the last is open."""
+    """Cut `count` rows with ids in `first <= id <= last` into ranges (start, stop, expected rows); the last is open.
+
+    They have `slice_rows` rows or more, up to twice as many.
+    """
     first, last = row_ids
-    number = max(-(-count // slice_rows), 1)
+    number = max(count // slice_rows, 1)
     width = -(-(last - first + 1) // number)
     ranges: list[tuple[int, int | None, int]] = []
     for index in range(number):

@@ -6,6 +6,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import PurePosixPath
 
 import grpc
@@ -131,41 +132,39 @@ class SparkEngine:
         return self._read_files(cursor, scan, snapshot, rows)
 
     def _read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> DataFrame:
-        table = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
-        if table.inlined is None and all(_is_covered(file, rows) for file in table.files):
-            rows = ALL  # which need not be looked at one by one
-        needs_row_id = rows != ALL or (scan.relation.is_table and ROW_ID in scan.columns)
-        columns = list(scan.columns)
-        if needs_row_id and ROW_ID not in columns:
-            columns.append(ROW_ID)
-        parts = list(self._read_parts(cursor, table, scan.relation, columns, needs_row_id, rows))
-        frame = parts[0]
-        for part in parts[1:]:
-            frame = frame.unionByName(part)
-        if rows != ALL:
-            frame = frame.where(rows.condition(ROW_ID))
-        return frame.select(*(F.col(f"`{name}`") for name in scan.columns))
-
-    def _read_parts(
-        self, cursor: Cursor, table: TableFiles, relation: Relation, columns: list[str], needs_row_id: bool,
-        rows: RowIds,
-    ) -> Iterator[DataFrame]:  # fmt: skip
-        chosen = [file for file in table.files if file.has_row_ids or _overlaps(file, rows)]
-        for shape in dict.fromkeys(file.shape for file in chosen):
-            files = [file for file in chosen if file.shape == shape]
-            yield self._read_group(cursor, files, table, relation, columns, needs_row_id)
+        relation, columns = scan.relation, list(scan.columns)
+        table = table_files(cursor, relation, snapshot, self.scratch / uuid.uuid4().hex)
+        with_id = columns if ROW_ID in columns else [*columns, ROW_ID]
+        # Only where a file has other rows too they are looked at one by one.
+        whole = [file for file in table.files if _is_covered(file, rows)]
+        others = (file for file in table.files if not _is_covered(file, rows))
+        partly = [file for file in others if file.has_row_ids or _overlaps(file, rows)]
+        found = self._read_groups(cursor, partly, table, relation, with_id)
         if table.inlined is not None:
-            frame = self.files.read([str(table.inlined)], _schema(relation, columns, lake=True))
-            yield _named(frame, relation, columns)
-        if not chosen and table.inlined is None:
-            yield self.session.createDataFrame([], _schema(relation, columns))
+            frame = self.files.read([str(table.inlined)], _schema(relation, with_id, lake=True))
+            found.append(_named(frame, relation, with_id))
+        parts = [
+            *self._read_groups(cursor, whole, table, relation, columns),
+            *(frame.where(rows.condition(ROW_ID)).drop(*{ROW_ID} - {*columns}) for frame in found),
+        ]
+        if not parts:
+            return self.session.createDataFrame([], _schema(relation, columns))
+        return reduce(lambda frame, part: frame.unionByName(part), parts)
+
+    def _read_groups(
+        self, cursor: Cursor, files: list[DataFile], table: TableFiles, relation: Relation, columns: list[str]
+    ) -> list[DataFrame]:
+        """Some columns of some files of a table."""
+        return [
+            self._read_group(cursor, [file for file in files if file.shape == shape], table, relation, columns)
+            for shape in dict.fromkeys(file.shape for file in files)
+        ]
 
     def _read_group(
-        self, cursor: Cursor, files: list[DataFile], table: TableFiles, relation: Relation, columns: list[str],
-        needs_row_id: bool,
-    ) -> DataFrame:  # fmt: skip
+        self, cursor: Cursor, files: list[DataFile], table: TableFiles, relation: Relation, columns: list[str]
+    ) -> DataFrame:
         """Files of one shape, whose columns have the names of the lake."""
-        first = files[0]
+        first, needs_row_id = files[0], ROW_ID in columns
         by_name = {column.name: column for column in relation.stored}
         there = [n for n in columns if n in by_name and by_name[n].lake_name not in first.missing]
         schema = _schema(relation, there, lake=True)
@@ -398,7 +397,7 @@ def _overlaps(file: DataFile, rows: RowIds) -> bool:
 
 def _is_covered(file: DataFile, rows: RowIds) -> bool:
     start = file.row_id_start
-    return start is not None and not file.has_row_ids and rows.covers(start, start + file.row_count)
+    return rows == ALL or (start is not None and not file.has_row_ids and rows.covers(start, start + file.row_count))
 
 
 def spark_error(error: BaseException) -> Error:

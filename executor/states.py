@@ -13,9 +13,6 @@ from catalog.names import LakeTable
 from executor.advance import Advance, View
 from executor.copies import Copies
 
-# Of more rows the lake finds a few about as fast.
-MOST_ROWS = 200_000
-
 
 class States:
     """Used by the coordinator's thread alone, and with its cursor."""
@@ -28,7 +25,7 @@ class States:
         if not view.relation.created:
             return table.sql  # a job writes it
         key = _key(view, table)
-        copy = self._copies.get(key) or self._copies.make(cursor, key, lambda: f"FROM {table.sql}", MOST_ROWS)
+        copy = self._copies.get(key) or self._copies.make(cursor, key, f"FROM {table.sql}")
         return copy.name if copy is not None else table.sql
 
     def apply(self, cursor: Cursor, advance: Advance) -> None:

@@ -198,9 +198,9 @@ SYSTEM: dict[str, Variable] = {
         Variable("backfill_engine", "spark", one_of("spark", "auto"), "auto: fill views over little data on DuckDB"),
         Variable("source_rows_per_epoch", "1000000", integer(1, 2**62), "Rows a source may be ahead of the views"),
         Variable("serving_cache_mib", "256", integer(0, 2**31), "Memory for copies of relations read often; 0: none"),
-        Variable("epoch_cache_mib", "256", integer(0, 2**31), "Memory for copies of what epochs look up; 0: none"),
+        Variable("epoch_cache_mib", "1024", integer(0, 2**31), "Memory for copies of what epochs look up; 0: none"),
         Variable("slow_spark_call_secs", "300", integer(0, 86400), "Seconds until a Spark call is warned of; 0: never"),
-        Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Upstream rows a slice of a backfill reads"),
+        Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Least upstream rows of a slice of a backfill"),
     )
 }  # fmt: skip
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_retention import check, forget, opened, run
 
+from catalog.lake import METADATA, Cursor
 from catalog.metrics import EPOCH_CACHE_BYTES
 from catalog.store import Store
-from executor import copies, lookups
+from executor import copies
 from server.context import Context
 from server.dispatch import Client
 
@@ -110,11 +113,51 @@ def test_tables_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert cached() == 0
         run(client, "ALTER SYSTEM SET epoch_cache_mib = DEFAULT")
         warm_up(client)
-        monkeypatch.setattr(lookups, "LARGE_ROWS", 50)
+        monkeypatch.setattr(copies, "MOST_ROWS", 50)
         run(client, "ALTER SYSTEM SET epoch_cache_mib = 0")
         change(client, "UPDATE f SET v = 3 WHERE id = 1", "UPDATE d SET region = 9 WHERE id = 1")
         run(client, "ALTER SYSTEM SET epoch_cache_mib = DEFAULT")
         warm_up(client)  # with the smaller ones
+
+
+class Explained:
+    """A cursor that keeps how many rows come out of the copies that its statements scan."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self.scanned: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+    def execute(self, sql: str, *rest: Any) -> Cursor:
+        if sql.startswith("CREATE") and "copy_" in sql and f"{METADATA}." not in sql:
+            [(_, plan)] = self._cursor.execute(f"EXPLAIN (ANALYZE, FORMAT json) {sql}").fetchall()
+            self.scanned += scanned(json.loads(plan))
+        return self._cursor.execute(sql, *rest)
+
+
+def scanned(operator: dict[str, Any]) -> list[int]:
+    """Rows of each scan of a copy below an operator of a plan."""
+    below = [rows for child in operator.get("children", ()) for rows in scanned(child)]
+    is_copy = ".copy_" in operator.get("extra_info", {}).get("Table", "")
+    return [*below, operator["operator_cardinality"]] if is_copy else below
+
+
+def test_many_keys_far_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large copy an epoch reads what is near the keys, of which it has a list."""
+    query = "SELECT f.id, f.v, big.v AS w FROM f JOIN big ON f.id = big.id"
+    with opened(tmp_path) as (context, client):
+        run(client, "CREATE TABLE f (id int PRIMARY KEY, v int)", "CREATE TABLE big (id int PRIMARY KEY, v int)")
+        run(client, "INSERT INTO big SELECT i, i FROM range(400000) r(i)", f"CREATE MATERIALIZED VIEW v AS {query}")
+        for n in range(3):
+            cursor = Explained(context.coordinator._cursor)
+            with monkeypatch.context() as patched:
+                patched.setattr(context.coordinator, "_cursor", cursor)
+                ends = f"SELECT abs(399999 * (i % 2) - {n} * 200 - i), i FROM range(200) r(i)"
+                run(client, f"INSERT INTO f {ends}", "FLUSH")
+        check(client, "v", query)
+        assert cursor.scanned and max(cursor.scanned) < 300_000
 
 
 def test_an_epoch_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

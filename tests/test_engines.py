@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -76,6 +77,10 @@ def test_spark_reads_what_duckdb_reads(opened: tuple[Cursor, SparkEngine]) -> No
             expected = duckdb_rows(cursor, snapshot, rows)
             frame = engine._read_files(cursor, scan, snapshot, rows)
             assert Counter(tuple(row) for row in frame.collect()) == expected, (snapshot, rows)
+            without_id = engine._read_files(cursor, replace(scan, columns=("s", "a")), snapshot, rows)
+            assert Counter((a, s) for s, a in without_id.collect()) == Counter(
+                (a, s) for a, s, _ in expected.elements()
+            )
 
 
 def duckdb_rows(cursor: Cursor, snapshot: int, rows: RowIds) -> Counter[tuple[object, ...]]:
