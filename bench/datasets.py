@@ -61,7 +61,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Tables as CSV files and, for those who read no CSV here, as Parquet files; with the queries over them."""
+    """Tables as CSV files and, for those who read no CSV here, as Parquet files; with the queries over them.
+
+    `rows` are of its large tables, which are `counted`.
+    """
 
     create: tuple[str, ...]
     queries: dict[str, str]
@@ -69,6 +72,7 @@ class Dataset:
     parquet: dict[str, Path]
     changes: tuple[Change, ...]
     rows: int
+    counted: str
     indexes: tuple[str, ...]
 
     def load(self, connection: psycopg.Connection[Any], is_postgres: bool = False) -> None:
@@ -126,7 +130,9 @@ def tpch(directory: Path, scale: float, fractions: Sequence[float] = ()) -> Data
             deletes = (f"DELETE FROM lineitem WHERE l_orderkey {gone}", f"DELETE FROM orders WHERE o_orderkey {gone}")
             changes.append(Change(fraction, changed, files, deletes))
             first, oldest = first + count, oldest + count
-    return Dataset(_tables("tpch"), _queries("tpch"), csv, parquet, tuple(changes), rows, TPCH_INDEXES)
+    return Dataset(
+        _tables("tpch"), _queries("tpch"), csv, parquet, tuple(changes), rows, "orders and lines", TPCH_INDEXES
+    )
 
 
 def nexmark(directory: Path, events: int, fractions: Sequence[float] = ()) -> Dataset:
@@ -151,7 +157,7 @@ def nexmark(directory: Path, events: int, fractions: Sequence[float] = ()) -> Da
     queries = {
         name: query for name, query in _queries("nexmark").items() if not any(word in query for word in _NOT_PORTABLE)
     }
-    return Dataset(_tables("nexmark"), queries, csv, parquet, tuple(changes), events, NEXMARK_INDEXES)
+    return Dataset(_tables("nexmark"), queries, csv, parquet, tuple(changes), events, "events", NEXMARK_INDEXES)
 
 
 def _events(duck: duckdb.DuckDBPyConnection, start: int, end: int) -> None:

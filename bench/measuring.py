@@ -11,15 +11,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line asks for. `rows` is of the table of orders; `scale` and `refresh_scale` are TPC-H's, of
-    the sections of these names; `events` is Nexmark's, `runs` those of a backfill that count.
+    """What the command line asks for. `rows` is of the table of orders; `scale` is TPC-H's and `events` Nexmark's
+    where views are made, with "refresh" where they are refreshed; `runs` are those of a backfill that count.
     """
 
     is_quick: bool
+    is_large: bool
     rows: int
     scale: float
     refresh_scale: float
     events: int
+    refresh_events: int
     runs: int
     samples: int
     memory_mib: int

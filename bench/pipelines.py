@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow.dataset
 
-from bench.sql import to_spark
+from bench.sql import is_portable, to_spark
 
 _SPEC = """name: bench
 storage: file://{directory}/storage
@@ -21,7 +21,6 @@ libraries:
   - glob:
       include: transformations/**
 """
-_UNKNOWN = re.compile("regexp_match", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def run(directory: Path, parquet: dict[str, Path], queries: dict[str, str], memo
 
     Raises RuntimeError when the pipeline fails.
     """
-    left_out = tuple(name for name, query in queries.items() if _UNKNOWN.search(query))
+    left_out = tuple(name for name, query in queries.items() if not is_portable(query))
     queries = {name: query for name, query in queries.items() if name not in left_out}
     shutil.rmtree(directory, ignore_errors=True)
     (directory / "transformations").mkdir(parents=True)

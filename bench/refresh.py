@@ -58,9 +58,9 @@ def measure_tpch(settings: Settings) -> Iterator[Table]:
 def measure_nexmark(settings: Settings) -> Iterator[Table]:
     """Nexmark's queries that other databases have too."""
     yield from _measure(
-        f"Nexmark, {settings.events:,} events",
+        f"Nexmark, {settings.refresh_events:,} events",
         "nexmark",
-        lambda folder, fractions: datasets.nexmark(folder, settings.events, fractions),
+        lambda folder, fractions: datasets.nexmark(folder, settings.refresh_events, fractions),
         settings,
     )
 
@@ -196,9 +196,10 @@ def _by_change(title: str, name: str, data: Dataset, found: Found, load_s: float
         flows += f", but {', '.join(found.pipeline.left_out)}, for which Spark has no function"
     return Table(
         f"{title}: all {len(data.queries)} views after a change, s",
-        f"{data.rows:,} rows, loaded by COPY in {load_s:.0f} s. Half of a change of TPC-H are new orders with their "
-        "lines, half old ones that go; a change of Nexmark is new events. FLUSH takes all views along, median of up to "
-        f"three; REFRESH is the sum over the views. `spark-pipelines run` computes all from the loaded rows{flows}; "
+        f"{data.rows:,} {data.counted}, loaded by COPY in {load_s:.0f} s. Half of a change of TPC-H are new orders "
+        "with their lines, half old ones that go; a change of Nexmark is new events. FLUSH takes all views along, "
+        "median of up to three; REFRESH is the sum over the views. "
+        f"`spark-pipelines run` computes all from the loaded rows{flows}; "
         "recomputing is each query into a table of Sparkwave's, in process. "
         f"After each REFRESH the rows of ours and of PostgreSQL's views {wrong}.{refused} {NOTE}",
         ("changed", "rows", "FLUSH", "spread", "REFRESH", "times", "pipelines", "times", "recomputing", "times"),

@@ -79,7 +79,7 @@ def _page(sections: Sequence[Section], missing: Sequence[str]) -> Iterator[str]:
     yield "Another system is ahead of it in:\n"
     yield "\n".join(behind or ["- nothing that was measured."]) + "\n"
     for section in sections:
-        yield f"## {section.name.capitalize()}\n"
+        yield f"## {section.name.replace('_', ' ').capitalize()}\n"
         yield f"{section.date}, commit {section.commit}, {section.seconds:.0f} s.\n"
         for table in section.tables:
             yield f"### {table.title}\n"
