@@ -29,10 +29,11 @@ def _rows(connection: psycopg.Connection[Any], view: str) -> list[Row]:
     return [tuple(float(value) if isinstance(value, Decimal | int) else value for value in row) for row in rows]
 
 
-def _order(row: Row) -> tuple[str, ...]:
+def _order(row: Row) -> tuple[list[str], list[str], list[float]]:
     """Text first, so that numbers that differ in their last digits stay next to each other."""
+    numbers = [value for value in row if isinstance(value, float)]
     words = [str(value) for value in row if not isinstance(value, float)]
-    return (*words, *(f"{value:.3e}" for value in row if isinstance(value, float)))
+    return words, [f"{value:.3e}" for value in numbers], numbers
 
 
 def _is_same_row(one: Row, other: Row) -> bool:

@@ -514,6 +514,13 @@ def register_files(cursor: Cursor, table: LakeTable, files: Iterable[str]) -> No
         )
 
 
+def registered_files(cursor: Cursor, table: LakeTable) -> list[str]:
+    """The Parquet files of a table that files were added to and nothing else was done with."""
+    schema = literal(table.schema)
+    cursor.execute(f"SELECT data_file FROM ducklake_list_files('lake', {literal(table.name)}, schema => {schema})")
+    return [file for (file,) in cursor.fetchall()]
+
+
 def load_extensions(cursor: Cursor, storage: Storage) -> None:
     """Have what it takes to attach a lake. Raises Error as `load_extension`."""
     root = storage.root

@@ -181,4 +181,8 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN deliver_from BIGINT
     """,
+    # The version of the planner by which a relation was planned first: see `planner.rules`.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN planner INTEGER
+    """,
 )

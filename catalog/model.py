@@ -90,7 +90,8 @@ class Relation:
     `shown` is the definition of a view as it would be written now, where that is another.
     `details` are of an index or a sink. A sink's lake table holds what it has read while it is being created, and
     nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place they take once
-    they are all there; until then no name leads to them. `defined_by` is the id under which they were made.
+    they are all there; until then no name leads to them. `defined_by` is the id under which they were made. `planner`
+    is the version of the planner that made its plan: what is stored fits the plan of no other.
     """
 
     id: int
@@ -114,6 +115,7 @@ class Relation:
     details: Details | None = None
     replaces: int | None = None
     defined_by: int | None = None
+    planner: int = 1
 
     @property
     def definition_id(self) -> int:

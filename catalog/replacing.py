@@ -34,6 +34,7 @@ def replaced(before: Relation, made: Relation, change: int) -> Relation:
         made_as=made.made_as,
         shown=made.shown,
         defined_by=made.id,
+        planner=made.planner,
     )
 
 
@@ -58,7 +59,7 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
     cursor.execute(f"DELETE FROM {relations} WHERE id = ?", [made_id])
     cursor.execute(
         f"UPDATE {relations} SET key = ?, definition = ?, upstreams = ?, lake_schema = ?, lake_name = ?, shown = ?, "
-        "defined_by = ? WHERE id = ?",
+        "defined_by = ?, planner = ? WHERE id = ?",
         [
             list(relation.key),
             relation.definition,
@@ -67,6 +68,7 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
             relation.lake_table.name,
             relation.shown,
             made_id,
+            relation.planner,
             relation.id,
         ],
     )

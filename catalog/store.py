@@ -124,7 +124,7 @@ class Store:
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
             f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
-            "shown, details, replaces, defined_by "
+            "shown, details, replaces, defined_by, coalesce(planner, 1) "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
@@ -132,10 +132,10 @@ class Store:
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
                      tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
                      owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
-                     shown, load_details(kind, details), replaces, defined_by)
+                     shown, load_details(kind, details), replaces, defined_by, planner)
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
                 column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details, replaces,
-                defined_by in rows
+                defined_by, planner in rows
         )  # fmt: skip
         return {"relations": relations}
 
@@ -242,8 +242,8 @@ class Store:
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
             "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
-            "version_columns, details, replaces) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "version_columns, details, replaces, planner) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -265,6 +265,7 @@ class Store:
                 list(relation.conflict.versions),
                 dump_details(relation.details),
                 relation.replaces,
+                relation.planner,
             ],
         )
         if relation.created:

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from catalog.job_store import Slice, check_step, finish_step, load_slices, start_job
-from catalog.lake import Cursor, register_files
+from catalog.lake import Cursor, register_files, registered_files
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
 from catalog.places import Place, bytes_in, delete_unused, keep_list, listed
@@ -103,24 +103,24 @@ def _begin(work: Work, slice_: Slice) -> Cursor:
 def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> None:
     cursor = _begin(work, slice_)
     plan, epoch = work.view.plan, work.job.epoch
+    if is_only:
+        query = to_sql(whole_query(plan, fragment), SPARK)
+    else:
+        assert slice_.input is not None
+        query = to_sql(slice_query(plan, fragment, slice_.input), SPARK)
     # Partial aggregates are as many as there are tasks: no more of these than may run at once.
     with work.spark("slice", Exchange(work.actors, by_key=False)) as engine:
-        for scan in plan.scans:
+        for scan in (scan for scan in plan.scans if f"{scan.input}_new" in query):
             work.check_step()
             whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
             rows = ALL if whole else RowIds(((slice_.row_id_from or 0, slice_.row_id_to),))
             engine.bind_slice(cursor, scan, epoch.snapshot, rows)
-        _bind_states(work, engine, cursor)
+        _bind_states(work, engine, cursor, query)
         if plan.reads_now:
             engine.set_times((epoch.time_us, epoch.time_us))
-        if is_only:
-            query = whole_query(plan, fragment)
-        else:
-            assert slice_.input is not None
-            query = slice_query(plan, fragment, slice_.input)
         is_partial = fragment.end is not None and not is_only
         target = _directory(work, fragment, slice_, is_partial)
-        files = engine.run_to_parquet(to_sql(query, SPARK), target, work.view.texts)
+        files = engine.run_to_parquet(query, target, work.view.texts)
     BACKFILL_BYTES.add(work.id, bytes_in(target, files), fragment.id)
     work.check()
     if is_partial:
@@ -133,7 +133,6 @@ def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
     cursor = _begin(work, slice_)
     with work.spark("merge") as engine:
         engine.bind_files(PARTIALS, listed(work.staging, f"f{fragment.id}_s*"))
-        _bind_states(work, engine, cursor)
         query = to_sql(merge_query(work.view.plan, fragment), SPARK)
         target = _directory(work, fragment, slice_, is_partial=False)
         files = engine.run_to_parquet(query, target, work.view.texts)
@@ -142,10 +141,11 @@ def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
     _commit_slice(work, cursor, fragment, slice_, target, files)
 
 
-def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor) -> None:
+def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) -> None:
+    """Make the states relations that a query reads, from the files that fragments before it have left."""
     for state in work.view.plan.states:
-        if not state.in_view:
-            engine.bind_state(cursor, work.view, state)
+        if f"{state.name}_state" in query:
+            engine.bind_state_files(work.view, state, registered_files(cursor, work.view.state_table(state)))
 
 
 def _commit_slice(

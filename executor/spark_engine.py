@@ -119,9 +119,14 @@ class SparkEngine:
 
     def bind_state(self, cursor: Cursor, view: View, state: State) -> None:
         """Make `<state>_state` the stored rows of an operator."""
-        held = view.relation.stored if state.in_view else state.node.fields
-        schema = ", ".join(f"`{column.name}` {column.type.spark()}" for column in held)
-        self.bind_query(cursor, f"{state.name}_state", f"FROM {view.state_table(state).sql}", schema)
+        query = f"FROM {view.state_table(state).sql}"
+        self.bind_query(cursor, f"{state.name}_state", query, _state_schema(view, state))
+
+    def bind_state_files(self, view: View, state: State, files: Sequence[str]) -> None:
+        """The same where a state's rows are all in some files, if there are any."""
+        schema = _state_schema(view, state)
+        rows = self.files.read(files, schema) if files else self.session.createDataFrame([], schema)
+        self._bind(f"{state.name}_state", rows)
 
     def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> DataFrame:
         """The scanned columns of some rows of a relation at a snapshot."""
@@ -374,6 +379,12 @@ def file_rows(cursor: Cursor, file: str) -> int:
     """The number of rows of a Parquet file."""
     row = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({literal(file)})").fetchone()
     return row[0] if row else 0
+
+
+def _state_schema(view: View, state: State) -> str:
+    """Spark's schema of a state's rows."""
+    held = view.relation.stored if state.in_view else state.node.fields
+    return ", ".join(f"`{column.name}` {column.type.spark()}" for column in held)
 
 
 def _schema(relation: Relation, columns: Sequence[str], lake: bool = False) -> str:

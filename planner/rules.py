@@ -39,12 +39,16 @@ from planner.nodes import (
     with_inputs,
 )
 from planner.outputs import limit_outputs
+from planner.sharing import keeps_state, share_states
+
+# A relation keeps the version by which it was planned first: what is stored for it fits no other plan.
+PLANNER = 2
 
 
-def apply_rules(root: Project, is_stored: bool = True) -> Project:
-    """Run RULES over a plan, whose rows are stored or only handed on."""
+def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:
+    """Run the RULES that a version of the planner has over a plan, whose rows are stored or only handed on."""
     for rule in RULES:
-        if rule is keep_state_in_view and not is_stored:
+        if (rule is keep_state_in_view and not is_stored) or _SINCE.get(rule, 1) > version:
             continue
         rewritten = rule(root)
         visible = rewritten.fields[: len(root.fields)]
@@ -154,32 +158,66 @@ def limit_windows(root: Node) -> Node:
     """
 
     def limit(node: Node) -> Node:
-        if not (isinstance(node, Filter) and isinstance(node.input, Project | OverWindow)):
+        numbered = _numbered_rows(node)
+        if numbered is None:
             return node
-        window = node.input.input if isinstance(node.input, Project) else node.input
-        if not isinstance(window, OverWindow) or len(window.calls) != 1:
+        filter_, window, name = numbered
+        bounds = [n for part in conjuncts(filter_.predicate) if (n := _upper_bound(part, name)) is not None]
+        if not bounds:
             return node
-        call = window.calls[0]
-        if not isinstance(call.expression, exp.RowNumber) or not call.order:
-            return node
-        outer = node.input.passed_on.get(call.name) if isinstance(node.input, Project) else call.name
-        bound = _upper_bound(node.predicate, outer)
-        if bound is None:
-            return node
-        limited = replace(window, input=TopN(window.input, window.partition, call.order, bound))
-        below = replace(node.input, input=limited) if isinstance(node.input, Project) else limited
-        return replace(node, input=below)
+        limited = replace(window, input=TopN(window.input, window.partition, window.calls[0].order, min(bounds)))
+        below = replace(filter_.input, input=limited) if isinstance(filter_.input, Project) else limited
+        return replace(filter_, input=below)
 
     return transform(root, limit)
 
 
-def _upper_bound(predicate: exp.Expr, name: str | None) -> int | None:
-    for part in conjuncts(predicate):
-        if not isinstance(part, exp.LTE | exp.LT | exp.EQ):
-            continue
-        left, right = part.this.unnest(), part.expression.unnest()
-        if isinstance(left, exp.Column) and left.name == name and isinstance(right, exp.Literal) and right.is_int:
-            return max(int(right.name) - isinstance(part, exp.LT), 0)
+def drop_known_places(root: Node) -> Node:
+    """A filter need not say of rows what `limit_windows` has made true of them: that they are the first n.
+
+    Unless somebody reads their places, the window goes then too.
+    """
+
+    def drop(node: Node) -> Node:
+        numbered = _numbered_rows(node)
+        if numbered is None:
+            return node
+        filter_, window, name = numbered
+        first = window.input
+        if not isinstance(first, TopN) or first.limit is None or not {*first.partition} <= {*window.partition}:
+            return node
+        bounds = ((part, _upper_bound(part, name)) for part in conjuncts(filter_.predicate))
+        # `= n` says more than that the place is at most n, but of the first.
+        unknown = [
+            part
+            for part, bound in bounds
+            if bound is None or bound < first.limit or (isinstance(part, exp.EQ) and bound != 1)
+        ]
+        return _filtered(filter_.input, unknown)
+
+    return transform(root, drop)
+
+
+def _numbered_rows(node: Node) -> tuple[Filter, OverWindow, str | None] | None:
+    """A filter of rows with their row numbers, the window below it, and what it knows the number as."""
+    if not (isinstance(node, Filter) and isinstance(node.input, Project | OverWindow)):
+        return None
+    window = node.input.input if isinstance(node.input, Project) else node.input
+    if not isinstance(window, OverWindow) or len(window.calls) != 1:
+        return None
+    call = window.calls[0]
+    if not isinstance(call.expression, exp.RowNumber) or not call.order:
+        return None
+    return node, window, node.input.passed_on.get(call.name) if isinstance(node.input, Project) else call.name
+
+
+def _upper_bound(part: exp.Expr, name: str | None) -> int | None:
+    """The n of `name <= n`, or of what says that too."""
+    if not isinstance(part, exp.LTE | exp.LT | exp.EQ):
+        return None
+    left, right = part.this.unnest(), part.expression.unnest()
+    if isinstance(left, exp.Column) and left.name == name and isinstance(right, exp.Literal) and right.is_int:
+        return max(int(right.name) - isinstance(part, exp.LT), 0)
     return None
 
 
@@ -344,7 +382,7 @@ def keep_state_in_view(root: Node) -> Node:
     if not isinstance(root, Project):
         return root
     below = root.input
-    if isinstance(below, Aggregate) or (isinstance(below, TopN) and below.limit is not None and not below.offset):
+    if keeps_state(below) and not (isinstance(below, TopN) and below.offset):
         missing = [f.name for f in below.fields if f.name not in root.passed_on]
         return replace(root, items=root.items + _pass_on(below, missing, {i.name for i in root.items}))
     return root
@@ -355,9 +393,13 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     connect_joins,
     merge_projects,
     limit_windows,
+    drop_known_places,
     prune_columns,  # before keys are carried: it keeps the keys of scans by itself
     merge_projects,
     carry_keys,
     keep_state_in_view,  # after all that changes what is on top
-    limit_outputs,  # last: it looks at what all the others left
+    limit_outputs,  # it looks at what all the others left
+    share_states,  # last: it looks for what is equal in all of that
 )
+# The version with which a rule came, if not the first.
+_SINCE: dict[Callable[[Node], Node], int] = {drop_known_places: 2, share_states: 2}

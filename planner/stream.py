@@ -42,7 +42,8 @@ from planner.options import read_options
 from planner.output_names import UNNAMED
 from planner.parse.statement import parse_statement
 from planner.parse.trees import position_of
-from planner.rules import apply_rules
+from planner.rules import PLANNER, apply_rules
+from planner.sharing import keeps_state
 from planner.sinks import planned_sink, target_of
 from planner.statements import CreateSink, CreateStreaming
 from planner.strategy import DEFAULTS, BackfillSettings, choose
@@ -90,7 +91,7 @@ class StreamPlan:
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
-        return tuple(node for node in walk(self.root) if isinstance(node, Scan))
+        return tuple(dict.fromkeys(node for node in walk(self.root) if isinstance(node, Scan)))
 
     @cached_property
     def key(self) -> tuple[str, ...]:
@@ -135,7 +136,7 @@ def plan_view(
         root = on_window_close(root)
     width = len(root.items)
     _check_names(root)
-    planned = apply_rules(root, streaming.is_stored)
+    planned = apply_rules(root, streaming.is_stored, PLANNER if made is None else made.planner)
     _check_time(planned)
     _check_temporal_joins(planned, True)
     chosen = choose(planned, options.applied(settings), options.strategy)
@@ -155,7 +156,7 @@ def plan_view(
 
 
 def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
-    """Plan a stored definition again. Plans are never stored, so a newer planner takes effect at a restart."""
+    """Plan a stored definition again, as the version of the planner does that planned it first."""
     statement = parse_statement(relation.definition)
     assert isinstance(statement, CreateStreaming)
     return plan_view(statement, catalog, scope_of(relation), made=relation)
@@ -258,9 +259,7 @@ def _ordinal(number: int) -> str:
 def _states(root: Project, is_stored: bool) -> tuple[State, ...]:
     """The states of a plan; what stores no rows of its own cannot hold one."""
     states: list[State] = []
-    for node in walk(root):
-        if not (isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)):
-            continue
+    for node in dict.fromkeys(filter(keeps_state, walk(root))):
         in_view = is_stored and root.input is node and not (isinstance(node, TopN) and node.offset)
         names = root.passed_on if in_view else {f.name: f.name for f in node.fields}
         columns = tuple((f.name, names[f.name]) for f in node.fields)

@@ -23,6 +23,7 @@ from planner.explain.explain import notices
 from planner.options import JobOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
 from planner.privileges import check_relation, permission_denied
+from planner.rules import PLANNER
 from planner.sinks import check_no_circle, check_target, target_of
 from planner.statements import CreateIndex, CreateSink, CreateStreaming
 from planner.stream import StreamPlan, plan_view
@@ -146,6 +147,7 @@ def _relation(
         owner=session.user.name,
         upstreams=tuple(sorted(upstreams)),
         details=_details(session, statement, plan.details),
+        planner=PLANNER,
     )
 
 

@@ -45,6 +45,12 @@ OPERATORS: dict[str, str] = {
     "ties_of_groups": "SELECT s, count(*) AS n FROM t GROUP BY s ORDER BY n DESC, 1 FETCH FIRST ROW WITH TIES",
     "group_top_n": """SELECT a, s FROM (SELECT a, s, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn FROM t)
                       AS r WHERE rn <= 2""",
+    "first_of_group": """SELECT a, b FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn FROM t)
+                         AS r WHERE rn = 1 AND b > 1""",
+    "second_of_group": """SELECT a, s FROM (SELECT a, s, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn
+                          FROM t) AS r WHERE rn = 2 AND rn <= 3""",
+    "places": """SELECT a, rn FROM (SELECT a, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn FROM t) AS r
+                 WHERE rn <= 2""",
     "window": """SELECT a, s, rank() OVER w AS r, lag(a) OVER w AS l, sum(a) OVER (PARTITION BY s) AS x FROM t
                  WINDOW w AS (PARTITION BY s ORDER BY a)""",
     "unnest": "SELECT k, e FROM arrays, unnest(items) AS e",
@@ -55,6 +61,10 @@ OPERATORS: dict[str, str] = {
               GROUP BY window_start, window_end""",
     "cte_twice": """WITH c AS (SELECT s, count(*) AS n FROM t GROUP BY s)
                     SELECT x.s, y.n FROM c AS x JOIN c AS y ON x.n = y.n""",
+    "cte_of_cte": """WITH c AS (SELECT s, b, max(a) AS m FROM t GROUP BY s, b),
+                     d AS (SELECT s, sum(m) AS m FROM c GROUP BY s)
+                     SELECT d.s, e.m AS most, c.b FROM d JOIN d AS e ON d.s = e.s LEFT JOIN c ON c.s = d.s""",
+    "not_in_groups": "SELECT a FROM t WHERE a NOT IN (SELECT k FROM u GROUP BY k HAVING count(*) < 2)",
 }
 
 # Left to DuckDB: rows.

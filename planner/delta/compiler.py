@@ -56,7 +56,8 @@ from planner.nodes import (
     column,
     walk,
 )
-from planner.stream import StreamPlan
+from planner.sharing import keeps_state
+from planner.stream import State, StreamPlan
 
 VIEW_CHANGES = "view_changes"
 
@@ -93,6 +94,7 @@ class Compiler:
     retracts: bool = True
     steps: list[Step] = field(default_factory=list)
     applies: list[Apply] = field(default_factory=list)
+    kept: dict[str, exp.Select | None] = field(default_factory=dict)  # changes by state
 
     def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
         self.steps.append(Step(name, query, is_lookup))
@@ -121,6 +123,8 @@ class Compiler:
                 return sql.union(listed) if listed else None
             case Join():
                 return self._join(node)
+        if keeps_state(node):
+            return self._kept(node)
         below = self.changes(node.input)
         if below is None:
             return None
@@ -129,10 +133,7 @@ class Compiler:
                 return sql.project(node, below, WEIGHT)
             case Unnest():
                 return sql.unnest(node, below, WEIGHT)
-            case Aggregate():
-                return self._aggregate(node, below)
-            case TopN() if node.limit is not None:
-                return self._top_n(node, below)
+        assert isinstance(node, OverWindow | TopN)
         return self._partitions(node, below)
 
     def _filter(self, node: Filter) -> exp.Select | None:
@@ -229,15 +230,28 @@ class Compiler:
 
     # Operators that replace the rows of a group or partition.
 
-    def _aggregate(self, node: Aggregate, below: exp.Select) -> exp.Select:
+    def _kept(self, node: Aggregate | TopN) -> exp.Select | None:
+        """The changes of an operator with state, whose steps are there once however many read them."""
         state = self.plan.state_of(node)
+        if state.name not in self.kept:
+            below = self.changes(node.input)
+            if below is not None:
+                below = (
+                    self._aggregate(node, state, below)
+                    if isinstance(node, Aggregate)
+                    else self._top_n(node, state, below)
+                )
+            self.kept[state.name] = below
+        changes = self.kept[state.name]
+        return None if changes is None else changes.copy()
+
+    def _aggregate(self, node: Aggregate, state: State, below: exp.Select) -> exp.Select:
         merge_groups(self, node, state, below, self._may_retract(node.input))
         removed = exp.select("*").from_(f"{state.name}_stored")
         added = alive(node, f"{state.name}_merged")
         return _replaced(removed, added, node.fields)
 
-    def _top_n(self, node: TopN, below: exp.Select) -> exp.Select:
-        state = self.plan.state_of(node)
+    def _top_n(self, node: TopN, state: State, below: exp.Select) -> exp.Select:
         merge_first_rows(self, node, state, below, self._may_retract(node.input))
         assert node.limit is not None
         removed, added = (

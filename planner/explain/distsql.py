@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from catalog.types import Type
 from planner.explain.expressions import type_name
 from planner.explain.operators import Operator
-from planner.nodes import Aggregate, TopN
+from planner.nodes import Aggregate
+from planner.sharing import keeps_state
 from planner.stream import State, StreamPlan
 
 VIEW_TABLE = 4294967294
@@ -81,7 +82,7 @@ def distsql(plan: StreamPlan, root: Operator, verbose: bool) -> list[str]:
 def _extras(plan: StreamPlan, operator: Operator, numbers: dict[str, int], verbose: bool) -> Iterator[tuple[str, str]]:
     if operator.name == "StreamMaterialize":
         yield "tables", _listed([f"Materialize: {VIEW_TABLE}"])
-    elif isinstance(operator.node, Aggregate) or (isinstance(operator.node, TopN) and operator.node.limit is not None):
+    elif operator.node is not None and keeps_state(operator.node):
         state = plan.state_of(operator.node)
         yield "tables", _listed([f"{_STATE_NAMES[state.operator]}: {numbers.get(state.name, VIEW_TABLE)}"])
     if verbose:

@@ -44,6 +44,7 @@ from planner.nodes import (
     column,
     walk,
 )
+from planner.sharing import keeps_state
 from planner.stream import State, StreamPlan
 
 
@@ -128,7 +129,8 @@ def _operators(plan: StreamPlan) -> Iterator[str]:
     printer = Printer(STREAM, strategy=plan.strategy, keep=True)
     printer.of(plan.root)
     labels: dict[int, str] = {}
-    for number, node in enumerate(walk(plan.root), 1):
+    nodes = {id(node): node for node in walk(plan.root)}  # once, however many read it
+    for number, node in enumerate(nodes.values(), 1):
         if number > 1:
             yield ""
         reads = ", ".join(labels[id(child)] for child in node.inputs)
@@ -141,7 +143,7 @@ def _operators(plan: StreamPlan) -> Iterator[str]:
 
 
 def _state(plan: StreamPlan, node: Node, rule: Rule) -> str:
-    if not (isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)):
+    if not keeps_state(node):
         return rule.state
     state = plan.state_of(node)
     return f"{state.name} in {_place(state)}, {rule.state}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -42,7 +43,9 @@ from planner.nodes import (
     Unnest,
     Values,
     WindowCall,
+    walk,
 )
+from planner.sharing import keeps_state
 from planner.strategy import SNAPSHOT
 from planner.stream import StreamPlan
 
@@ -62,6 +65,7 @@ class Printer:
     strategy: str = SNAPSHOT
     keep: bool = False
     used: frozenset[str] | None = None  # the fields that matter, for a plan that no rule has pruned
+    shared: Mapping[int, int] = field(default_factory=dict)  # by id: nodes that several others read, numbered
     numbers: count[int] = field(default_factory=lambda: count(1))
     made: dict[int, Operator] = field(default_factory=dict)
 
@@ -73,6 +77,9 @@ class Printer:
             shown = tuple(names.get(name, name) for name in output)
             operator = replace(operator, output=shown, key=tuple(names.get(key, key) for key in node.key))
         self.made[id(node)] = operator
+        if id(node) in self.shared:
+            shown_as = (("id", str(self.shared[id(node)])),)
+            operator = replace(operator, name="StreamShare", fields=shown_as, children=(operator,), node=None)
         return operator, names
 
     def outputs(self, node: Node) -> tuple[str, ...]:
@@ -264,7 +271,7 @@ class Printer:
 
 def view_operators(plan: StreamPlan, verbose: bool = False) -> Operator:
     """What EXPLAIN CREATE prints of what a job keeps."""
-    child, names = Printer(STREAM, verbose, plan.strategy).of(plan.root)
+    child, names = Printer(STREAM, verbose, plan.strategy, shared=_shared(plan)).of(plan.root)
     move = view_move(plan.root)
     if move is not None:
         child = exchange(STREAM, child, tuple(f.name for f in plan.root.fields), names, move)
@@ -273,6 +280,13 @@ def view_operators(plan: StreamPlan, verbose: bool = False) -> Operator:
         return Operator("StreamSink", (("type", plan.details.type), ("columns", columns)), (child,))
     pk = tuple(dict.fromkeys((*(order.name for order in plan.clustering), *plan.key)))
     return materialize(columns, plan.key, "NoCheck", child, pk)
+
+
+def _shared(plan: StreamPlan) -> dict[int, int]:
+    """The operators with state that several others read, from 1, by id."""
+    nodes = {id(node): node for node in walk(plan.root)}
+    readers = Counter(id(read) for node in nodes.values() for read in node.inputs if keeps_state(read))
+    return {id_: number for number, id_ in enumerate((i for i, times in readers.items() if times > 1), 1)}
 
 
 # What a join hashes by is printed without parentheses.

@@ -1,0 +1,36 @@
+"""What is stored for a relation fits the plan of the version that made it: later versions plan it as that one did."""
+
+from __future__ import annotations
+
+import pytest
+from test_queries_page import catalog, plan
+
+from catalog.model import Catalog, Relation
+from planner.rules import PLANNER
+from planner.stream import StreamPlan, plan_definition
+
+FIRST_BIDS = """SELECT auction, price FROM (
+                SELECT auction, price, row_number() OVER (PARTITION BY auction ORDER BY date_time) AS place FROM bid)
+                AS placed WHERE place <= 1"""
+NOT_BID_FOR = "SELECT id FROM auction WHERE id NOT IN (SELECT auction FROM bid GROUP BY auction)"
+
+
+@pytest.fixture
+def nexmark() -> Catalog:
+    return catalog("nexmark", "")
+
+
+def made_by(planner: int, query: str, nexmark: Catalog) -> StreamPlan:
+    definition = f"CREATE MATERIALIZED VIEW v AS {query}"
+    return plan_definition(Relation(9, "dev", "public", "v", "materialized view", (), (), definition, True,
+                                    planner=planner), nexmark)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "before", "now"), [(FIRST_BIDS, [False], [True]), (NOT_BID_FOR, [False] * 3, [False] * 2)]
+)
+def test_a_relation_is_planned_as_it_was(nexmark: Catalog, query: str, before: list[bool], now: list[bool]) -> None:
+    assert [state.in_view for state in made_by(1, query, nexmark).states] == before
+    current = made_by(PLANNER, query, nexmark)
+    assert [state.in_view for state in current.states] == now
+    assert plan(query, nexmark).columns == current.columns
