@@ -35,7 +35,7 @@ ON_REQUEST = ("create_nexmark", "isolation")
 LARGE = ("create_tpch", "create_nexmark", "refresh_tpch", "refresh_nexmark", "scale")
 _USUAL = Settings(
     is_quick=False, is_large=False, rows=10_000_000, scale=0.5, refresh_scale=0.1, events=500_000,
-    refresh_events=500_000, runs=4, samples=30, memory_mib=2048,
+    refresh_events=500_000, runs=3, samples=30, memory_mib=2048,
 )  # fmt: skip
 _SIZES = {
     "usual": _USUAL,
@@ -104,7 +104,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     parser.add_argument("--rows", type=int, help="rows of the table of orders (default 10,000,000)")
     parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 0.5, and 0.1 for refresh)")
     parser.add_argument("--events", type=int, help="Nexmark's events (default 500,000)")
-    parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 4)")
+    parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 3)")
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 30)")
     parser.add_argument("--memory-mib", type=int, help="memory of Spark (default 2048)")
     given = parser.parse_args()

@@ -150,7 +150,9 @@ def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     end = fragment.end
     assert end is not None
     if isinstance(end, TopN):
-        return _to_target(fragment, _stateful(end, exp.select(*(column(f.name) for f in end.fields)).from_(PARTIALS)))
+        return _to_target(
+            fragment, _stateful(end, exp.select(*(column(f.name) for f in end.input.fields)).from_(PARTIALS))
+        )
     outputs = [exp.alias_(_merge(call), call.name, quoted=True) for call in end.calls]
     merged = exp.select(*map(column, end.keys), *outputs).from_(PARTIALS)
     if end.keys:

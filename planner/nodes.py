@@ -312,13 +312,19 @@ class Aggregate(_Unary):
 class TopN(_SameRows):
     """The first rows of each partition in an order; ties are broken by the stream key.
 
-    Its state are the first `offset + limit` rows. `limit` None is without end, and keeps no state.
+    Its state are the first `offset + limit` rows. `limit` None is without end, and keeps no state. With a `place`
+    (only without an offset) the rows have that field too, in which they are numbered from 1.
     """
 
     partition: tuple[str, ...]
     order: tuple[Order, ...]
     limit: int | None
     offset: int = 0
+    place: Field | None = None
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields if self.place is None else (*self.input.fields, self.place)
 
     @property
     def full_order(self) -> tuple[Order, ...]:

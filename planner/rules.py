@@ -19,6 +19,7 @@ from planner.nodes import (
     LEFT,
     SEMI,
     Aggregate,
+    Field,
     Filter,
     Item,
     Join,
@@ -196,6 +197,21 @@ def drop_known_places(root: Node) -> Node:
         return _filtered(filter_.input, unknown)
 
     return transform(root, drop)
+
+
+def place_rows(root: Node) -> Node:
+    """The first rows of partitions are numbered where they are found, not by a window above."""
+
+    def place(node: Node) -> Node:
+        if not isinstance(node, OverWindow) or not isinstance(node.input, TopN) or len(node.calls) != 1:
+            return node
+        [call], first = node.calls, node.input
+        is_same = (call.order, node.partition) == (first.order, first.partition) and first.limit is not None
+        if not is_same or first.offset or first.place is not None or not isinstance(call.expression, exp.RowNumber):
+            return node
+        return replace(first, place=Field(call.name, call.type))
+
+    return transform(root, place)
 
 
 def _numbered_rows(node: Node) -> tuple[Filter, OverWindow, str | None] | None:
@@ -395,6 +411,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     limit_windows,
     drop_known_places,
     prune_columns,  # before keys are carried: it keeps the keys of scans by itself
+    place_rows,  # of what reads them
     merge_projects,
     carry_keys,
     keep_state_in_view,  # after all that changes what is on top
@@ -402,4 +419,4 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     share_states,  # last: it looks for what is equal in all of that
 )
 # The version with which a rule came, if not the first.
-_SINCE: dict[Callable[[Node], Node], int] = {drop_known_places: 2, share_states: 2}
+_SINCE: dict[Callable[[Node], Node], int] = {drop_known_places: 2, place_rows: 2, share_states: 2}

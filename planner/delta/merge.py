@@ -127,7 +127,7 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
     input, and that partition is read again.
     """
     assert node.limit is not None
-    fields, names = node.fields, node.partition
+    fields, names = node.input.fields, node.partition
     changes = f"{state.name}_changes"
     compiler.add(changes, sql.consolidated(below, fields))
     keys = sql.key_items(names) or [exp.alias_(exp.Literal.number(1), "k0")]
@@ -163,7 +163,13 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
         )
         removed = removed.from_(f"{state.name}_touched")
         compiler.applies.append(
-            Apply(state.name, names, present, removed, sql.over(exp.select("*").from_(f"{state.name}_merged"), fields))
+            Apply(
+                state.name,
+                names,
+                present,
+                removed,
+                sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields),
+            )
         )
 
 

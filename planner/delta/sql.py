@@ -121,8 +121,8 @@ def mergeable(call: Call, argument: exp.Expr) -> exp.Expr:
 
 def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Select:
     """The rows at places `first < place <= last` of each partition; `last` None is the end."""
-    names = [column(f.name) for f in node.fields]
-    if not node.partition:
+    names = [column(f.name) for f in node.input.fields]
+    if not node.partition and node.place is None:
         query = (
             exp.select(*names)
             .from_(below.subquery("s", copy=False))
@@ -135,6 +135,9 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
         exp.alias_(_window(exp.RowNumber(), node.partition, node.full_order, None), RANK, quoted=True),
     ).from_(below.subquery("s", copy=False))
     query = exp.select(*(name.copy() for name in names)).from_(ranked.subquery("t", copy=False))
+    if node.place is not None:
+        place = exp.cast(column(RANK), data_type(node.place.type))
+        query = query.select(exp.alias_(place, node.place.name, quoted=True), copy=False)
     if first:
         query = query.where(exp.GT(this=column(RANK), expression=exp.Literal.number(first)), copy=False)
     if last is not None:

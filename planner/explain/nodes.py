@@ -256,6 +256,9 @@ class Printer:
         shown |= {"limit": "ALL" if node.limit is None else str(node.limit), "offset": str(node.offset)}
         if node.partition:
             shown["group_key"] = tuple(names.get(key, key) for key in node.partition)
+        if node.place is not None:
+            shown["place"] = "row_number"
+            names = names | {node.place.name: "row_number"}
         name = "GroupTopN" if node.partition and self.style != LOGICAL else "TopN"
         if self.style != STREAM and not node.order and not node.partition:
             name = "Limit"
