@@ -74,7 +74,9 @@ class Positions:
     def extended(self, rows: int, actors: int) -> Positions:
         """Read on by about `rows` rows, shared by actors that each read neighbouring vnodes in order."""
         moved: dict[int, Vnode] = {}
-        for part in _parts([v for v in self.vnodes if v.position < v.stop], actors):
+        unread = [v for v in self.vnodes if v.position < v.stop]
+        actors = max(min(actors, len(unread)), 1)
+        for part in _parts(unread, actors):
             budget = -(-rows // actors)
             for vnode in part:
                 if budget <= 0 and vnode.remaining:

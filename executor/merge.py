@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from catalog.job_store import add_positions, check_step, finish_step, load_positions, move_positions, start_job
-from catalog.lake import Cursor
+from catalog.lake import Cursor, at_one_moment
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
 from catalog.places import Place, bytes_in
@@ -27,7 +27,7 @@ from executor.throttle import Throttle
 from executor.versions import Version
 from executor.work import ControlsChanged, Work
 from planner.backfill import first_rows, more_rows
-from planner.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT, exchange_reason
+from planner.strategy import ARRANGEMENT, SNAPSHOT, exchange_reason
 
 # An Arrangement backfill keeps the positions of so many vnodes an input, as RisingWave does.
 VNODES = 256
@@ -71,13 +71,14 @@ def plan(work: Work) -> None:
     """
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
-    vnodes = work.actors if work.job.strategy == NO_SHUFFLE else VNODES
+    vnodes = VNODES if work.job.strategy == ARRANGEMENT else work.actors
     scans = [s for s in work.view.plan.scans if s.input not in work.view.plan.looked_up]
     positions = []
-    for number, scan in enumerate(scans, start=1):
-        stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
-        rows = row_count(cursor, scan.relation, epoch.snapshot)
-        positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
+    with at_one_moment(cursor):  # else each query reads the lake's catalog anew
+        for number, scan in enumerate(scans, start=1):
+            stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
+            rows = row_count(cursor, scan.relation, epoch.snapshot)
+            positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
     with work.store.change() as transaction:
         start_job(transaction, work.job, epoch, [])
         add_positions(transaction, work.id, positions)
