@@ -34,7 +34,7 @@ ON_REQUEST = ("create_nexmark", "isolation")
 # What `--large` runs: each takes longer than `make bench`, and its results are kept beside the usual ones.
 LARGE = ("create_tpch", "create_nexmark", "refresh_tpch", "refresh_nexmark", "scale")
 _USUAL = Settings(
-    is_quick=False, is_large=False, rows=10_000_000, scale=0.5, refresh_scale=0.1, events=500_000,
+    is_quick=False, is_large=False, rows=10_000_000, scale=1, refresh_scale=0.1, events=500_000,
     refresh_events=500_000, runs=3, samples=30, memory_mib=2048,
 )  # fmt: skip
 _SIZES = {
@@ -102,7 +102,7 @@ def _parse_arguments() -> tuple[list[str], Settings]:
     size.add_argument("--large", dest="size", action="store_const", const="large",
                       help=f"ten times the data of {', '.join(LARGE)}, for hours")  # fmt: skip
     parser.add_argument("--rows", type=int, help="rows of the table of orders (default 10,000,000)")
-    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 0.5, and 0.1 for refresh)")
+    parser.add_argument("--sf", type=float, help="TPC-H's scale factor (default 1, and 0.1 for refresh)")
     parser.add_argument("--events", type=int, help="Nexmark's events (default 500,000)")
     parser.add_argument("--runs", type=int, help="runs of each backfill that count (default 3)")
     parser.add_argument("--samples", type=int, help="inserts timed for freshness (default 30)")
