@@ -36,20 +36,6 @@ class Times:
         """The magnitude nearest to so many changed rows that is not beyond them: what that took is the least."""
         return max((known for known in self.incremental if known <= _magnitude(rows)), default=None)
 
-    def expected(self, rows: int) -> float | None:
-        """What an incremental refresh of so many changed rows takes; None before any was as small.
-
-        More rows than there ever were take as much more as the last step up has taken, if that is more than noise.
-        """
-        last = self.nearest(rows)
-        if last is None:
-            return None
-        seconds, before = self.incremental[last], max((m for m in self.incremental if m < last), default=None)
-        if before is None or seconds < max(self.incremental[before], WORTH_S):
-            return seconds
-        a_row = (seconds - self.incremental[before]) / (4**last - 4**before)
-        return seconds + a_row * (4 ** _magnitude(rows) - 4**last)
-
 
 class Refresh:
     """Chooses for each view and epoch. Used by the coordinator's thread alone."""
@@ -71,12 +57,12 @@ class Refresh:
         if mode == FULL:
             return True
         times = self._times.get(view.plan)
-        expected_s = times.expected(changed_rows) if times is not None else None
-        if times is None or expected_s is None or expected_s < WORTH_S or _adds_floats(view.plan):
+        nearest = times.nearest(changed_rows) if times is not None else None
+        if times is None or nearest is None or times.incremental[nearest] < WORTH_S or _adds_floats(view.plan):
             return False
         if times.full is None:
             times.full = FIXED_S + stored_rows() / ROWS_A_SECOND
-        return times.full < expected_s
+        return times.full < times.incremental[nearest]
 
     def took(self, view: View, changed_rows: int, is_full: bool, seconds: float) -> None:
         """Keep what a refresh took."""
@@ -93,7 +79,6 @@ class Refresh:
 
 
 def _magnitude(rows: int) -> int:
-    """Such that 4 to its power is about so many rows."""
     return rows.bit_length() // 2
 
 

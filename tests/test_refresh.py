@@ -59,20 +59,6 @@ def test_a_small_change_is_not_judged_by_a_large_one() -> None:
     assert chosen.is_full(made, 1_000_000, lambda: ROWS)
 
 
-def test_what_more_rows_take_is_read_off_those_there_were() -> None:
-    chosen, made = refresh_in(AUTO), view()
-    chosen.took(made, 1_000, False, 0.1)
-    assert not chosen.is_full(made, 100_000, lambda: 50 * ROWS)
-    chosen.took(made, 10_000, False, 0.2)
-    assert not chosen.is_full(made, 10_000, lambda: 50 * ROWS)
-    assert chosen.is_full(made, 100_000, lambda: 50 * ROWS)  # a second, and half of one
-    # From what takes next to nothing, nothing follows.
-    other = refresh_in(AUTO)
-    other.took(made, 10, False, 0.01)
-    other.took(made, 100, False, 0.02)
-    assert not other.is_full(made, 1_000_000, no_rows)
-
-
 def test_the_faster_way_is_kept_and_the_other_one_tried_again() -> None:
     chosen, made = refresh_in(AUTO), view()
     chosen.took(made, 10, False, 0.2)
