@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -412,6 +413,11 @@ def expressions(node: Node) -> tuple[exp.Expr, ...]:
         case OverWindow(calls=calls):
             return tuple(call.expression for call in calls)
     return ()
+
+
+def keeps_state(node: Node) -> TypeGuard[Aggregate | TopN]:
+    """Whether rows of a node are stored between epochs."""
+    return isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)
 
 
 def has_one_row(node: Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -35,12 +36,13 @@ from planner.nodes import (
     column,
     conjuncts,
     has_one_row,
+    keeps_state,
     transform,
     walk,
     with_inputs,
 )
 from planner.outputs import limit_outputs
-from planner.sharing import keeps_state, share_states
+from planner.sharing import share_states
 
 # A relation keeps the version by which it was planned first: what is stored for it fits no other plan.
 PLANNER = 2
@@ -203,11 +205,11 @@ def place_rows(root: Node) -> Node:
     """The first rows of partitions are numbered where they are found, not by a window above."""
 
     def place(node: Node) -> Node:
-        if not isinstance(node, OverWindow) or not isinstance(node.input, TopN) or len(node.calls) != 1:
+        if not _numbers_rows(node) or not isinstance(node.input, TopN):
             return node
         [call], first = node.calls, node.input
         is_same = (call.order, node.partition) == (first.order, first.partition) and first.limit is not None
-        if not is_same or first.offset or first.place is not None or not isinstance(call.expression, exp.RowNumber):
+        if not is_same or first.offset or first.place is not None:
             return node
         return replace(first, place=Field(call.name, call.type))
 
@@ -219,12 +221,15 @@ def _numbered_rows(node: Node) -> tuple[Filter, OverWindow, str | None] | None:
     if not (isinstance(node, Filter) and isinstance(node.input, Project | OverWindow)):
         return None
     window = node.input.input if isinstance(node.input, Project) else node.input
-    if not isinstance(window, OverWindow) or len(window.calls) != 1:
+    if not _numbers_rows(window) or not window.calls[0].order:
         return None
     call = window.calls[0]
-    if not isinstance(call.expression, exp.RowNumber) or not call.order:
-        return None
     return node, window, node.input.passed_on.get(call.name) if isinstance(node.input, Project) else call.name
+
+
+def _numbers_rows(node: Node) -> TypeGuard[OverWindow]:
+    """Whether a node is a window that does nothing but `row_number()`."""
+    return isinstance(node, OverWindow) and len(node.calls) == 1 and isinstance(node.calls[0].expression, exp.RowNumber)
 
 
 def _upper_bound(part: exp.Expr, name: str | None) -> int | None:

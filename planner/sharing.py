@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
-from typing import TypeGuard
 
 from sqlglot import exp
 
 from catalog.model import Relation
-from planner.nodes import Aggregate, Item, Node, Project, TopN, column, walk, with_inputs
+from planner.nodes import Item, Node, Project, column, keeps_state, walk, with_inputs
 
 # Of nodes and their parts: what holds names of fields, and what only tells one occurrence from another.
 _NAMES = frozenset({"name", "keys", "partition", "argument", "marker", "branch_key", "number", "position"})
@@ -33,11 +32,6 @@ def share_states(root: Node) -> Node:
         return shared
 
     return share(root)
-
-
-def keeps_state(node: Node) -> TypeGuard[Aggregate | TopN]:
-    """Whether rows of a node are stored between epochs."""
-    return isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)
 
 
 def _renamed(node: Node, other: Node) -> Node:

@@ -36,6 +36,7 @@ from planner.nodes import (
     UnionAll,
     Unnest,
     expressions,
+    keeps_state,
     walk,
 )
 from planner.options import read_options
@@ -43,7 +44,6 @@ from planner.output_names import UNNAMED
 from planner.parse.statement import parse_statement
 from planner.parse.trees import position_of
 from planner.rules import PLANNER, apply_rules
-from planner.sharing import keeps_state
 from planner.sinks import planned_sink, target_of
 from planner.statements import CreateSink, CreateStreaming
 from planner.strategy import DEFAULTS, BackfillSettings, choose

@@ -54,9 +54,9 @@ from planner.nodes import (
     Unnest,
     Values,
     column,
+    keeps_state,
     walk,
 )
-from planner.sharing import keeps_state
 from planner.stream import State, StreamPlan
 
 VIEW_CHANGES = "view_changes"

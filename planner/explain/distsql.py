@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from catalog.types import Type
 from planner.explain.expressions import type_name
 from planner.explain.operators import Operator
-from planner.nodes import Aggregate
-from planner.sharing import keeps_state
+from planner.nodes import Aggregate, keeps_state
 from planner.stream import State, StreamPlan
 
 VIEW_TABLE = 4294967294

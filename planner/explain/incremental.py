@@ -42,9 +42,9 @@ from planner.nodes import (
     Unnest,
     Values,
     column,
+    keeps_state,
     walk,
 )
-from planner.sharing import keeps_state
 from planner.stream import State, StreamPlan
 
 

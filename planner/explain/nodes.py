@@ -43,9 +43,9 @@ from planner.nodes import (
     Unnest,
     Values,
     WindowCall,
+    keeps_state,
     walk,
 )
-from planner.sharing import keeps_state
 from planner.strategy import SNAPSHOT
 from planner.stream import StreamPlan
 
