@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,7 +13,7 @@ import psycopg
 
 from bench import datasets
 from bench.answers import are_same
-from bench.datasets import Dataset
+from bench.datasets import Dataset, Workload
 from bench.measuring import Settings, digits, geometric_mean, seconds, spread
 from bench.plain_spark import PlainSpark
 from bench.postgres import NOTE, postgres
@@ -28,27 +28,15 @@ RUNS = {1: "One run", 2: "The better of two runs"}
 
 def measure_tpch(settings: Settings) -> Iterator[Table]:
     """The 22 queries."""
-    yield _measure(
-        f"TPC-H at scale factor {settings.scale:g}",
-        "tpch",
-        lambda folder: datasets.tpch(folder, settings.scale),
-        "SELECT o_orderpriority, count(*) AS n FROM orders GROUP BY o_orderpriority",
-        settings,
-    )
+    yield _measure(datasets.TPCH, settings.scale, settings)
 
 
 def measure_nexmark(settings: Settings) -> Iterator[Table]:
     """Nexmark's queries that other databases have too."""
-    yield _measure(
-        f"Nexmark, {settings.events:,} events",
-        "nexmark",
-        lambda folder: datasets.nexmark(folder, settings.events),
-        "SELECT category, count(*) AS n FROM auction GROUP BY category",
-        settings,
-    )
+    yield _measure(datasets.NEXMARK, settings.events, settings)
 
 
-def _measure(title: str, name: str, make: Callable[[Path], Dataset], warm_up: str, settings: Settings) -> Table:
+def _measure(workload: Workload, size: float, settings: Settings) -> Table:
     """Every query on all systems in turn."""
     turns = 2 if settings.is_large else 1
     with (
@@ -58,7 +46,7 @@ def _measure(title: str, name: str, make: Callable[[Path], Dataset], warm_up: st
         duckdb.connect(str(Path(folder) / "beside.duckdb"), config={"threads": os.cpu_count() or 1}) as duck,
         server.connect() as connection,
     ):
-        data = make(Path(folder))
+        data = workload.make(Path(folder), size)
         load_s = seconds(data.load, connection)
         for table, file in data.parquet.items():
             duck.execute(f"CREATE TABLE {table} AS FROM '{file}'")
@@ -68,19 +56,19 @@ def _measure(title: str, name: str, make: Callable[[Path], Dataset], warm_up: st
             beside.execute(f"SET statement_timeout = '{LONGEST_S}s'")
         files = {table: [str(file)] for table, file in data.parquet.items()}
         port = int(scalar(connection, DEFAULT_GROUP_PORT))
-        connection.execute(f"CREATE MATERIALIZED VIEW warm_up AS {warm_up}")
+        connection.execute(f"CREATE MATERIALIZED VIEW warm_up AS {workload.warm_up}")
         notices: list[str] = []
         connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
         found, same, engine = {}, {}, {}
         with PlainSpark(port, files, server.directory / "plain") as plain:
-            plain.run(warm_up)
+            plain.run(workload.warm_up)
             for number, (view, query) in enumerate(data.queries.items()):
                 notices.clear()
                 found[view], same[view] = _query(view, query, connection, plain, beside, duck, turns, number % 2 == 0)
                 engine[view] = "DuckDB" if any("DuckDB" in notice for notice in notices) else "Spark"
                 print(f"  {view}: " + ", ".join(f"{system} {s:.2f}" for system, s in found[view].items()), flush=True)
         rows = [_row(view, engine[view], found[view], same[view]) for view in found]
-    return _table(title, name, data, found, engine, rows, load_s, turns)
+    return _table(workload.title(size), workload.name, data, found, engine, rows, load_s, turns)
 
 
 def _query(

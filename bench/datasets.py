@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,6 +158,28 @@ def nexmark(directory: Path, events: int, fractions: Sequence[float] = ()) -> Da
         name: query for name, query in _queries("nexmark").items() if not any(word in query for word in _NOT_PORTABLE)
     }
     return Dataset(_tables("nexmark"), queries, csv, parquet, tuple(changes), events, "events", NEXMARK_INDEXES)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A dataset of any size, with its queries. `make` is given a directory, the size, and the fractions that change;
+    `warm_up` is a small query."""
+
+    name: str
+    title: Callable[[float], str]
+    make: Callable[..., Dataset]
+    warm_up: str
+
+
+TPCH = Workload(
+    "tpch",
+    "TPC-H at scale factor {:g}".format,
+    tpch,
+    "SELECT o_orderpriority, count(*) AS n FROM orders GROUP BY o_orderpriority",
+)
+NEXMARK = Workload(
+    "nexmark", "Nexmark, {:,} events".format, nexmark, "SELECT category, count(*) AS n FROM auction GROUP BY category"
+)
 
 
 def _events(duck: duckdb.DuckDBPyConnection, start: int, end: int) -> None:

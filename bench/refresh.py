@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import psycopg
 
 from bench import datasets, pipelines
 from bench.answers import are_same
-from bench.datasets import Change, Dataset
+from bench.datasets import Change, Dataset, Workload
 from bench.measuring import Settings, digits, geometric_mean, seconds, spread
 from bench.postgres import NOTE, postgres
 from bench.results import Aim, Bars, Lines, Table
@@ -47,27 +47,16 @@ class Found:
 
 def measure_tpch(settings: Settings) -> Iterator[Table]:
     """The 22 queries."""
-    yield from _measure(
-        f"TPC-H at scale factor {settings.refresh_scale:g}",
-        "tpch",
-        lambda folder, fractions: datasets.tpch(folder, settings.refresh_scale, fractions),
-        settings,
-    )
+    yield from _measure(datasets.TPCH, settings.refresh_scale, settings)
 
 
 def measure_nexmark(settings: Settings) -> Iterator[Table]:
     """Nexmark's queries that other databases have too."""
-    yield from _measure(
-        f"Nexmark, {settings.refresh_events:,} events",
-        "nexmark",
-        lambda folder, fractions: datasets.nexmark(folder, settings.refresh_events, fractions),
-        settings,
-    )
+    yield from _measure(datasets.NEXMARK, settings.refresh_events, settings)
 
 
-def _measure(
-    title: str, name: str, make: Callable[[Path, Sequence[float]], Dataset], settings: Settings
-) -> Iterator[Table]:
+def _measure(workload: Workload, size: float, settings: Settings) -> Iterator[Table]:
+    title, name = workload.title(size), workload.name
     samples = dict.fromkeys(SAMPLES, 1) if settings.is_quick else SAMPLES
     together = [min(SAMPLES), *(fraction for fraction, count in samples.items() for _ in range(count))]
     with (
@@ -77,7 +66,7 @@ def _measure(
         server.connect() as connection,
     ):
         alone = [AIMED] * EPOCHS_ALONE * len(list((datasets.QUERIES / name).glob("q*.sql")))
-        data = make(Path(folder), [*alone, *together])
+        data = workload.make(Path(folder), size, [*alone, *together])
         found = Found()
         load_s = seconds(_prepare, connection, data)
         beside = other.connect() if other else None
