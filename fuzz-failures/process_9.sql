@@ -1,0 +1,53 @@
+ALTER SYSTEM SET backfill_engine = auto;
+ALTER SYSTEM SET streaming_engine = duckdb;
+ALTER SYSTEM SET refresh_mode = incremental;
+CREATE TABLE s2.t0 (old timestamp, g int, k int, value int, PRIMARY KEY (value, g));
+CREATE TABLE s1.t1 (d interval, value int, k int, filename numeric(8,2), PRIMARY KEY (value));
+CREATE TABLE s1.t2 (value int, k int, a varchar[], f date, e varchar[]);
+INSERT INTO s2.t0 VALUES ('2024-02-29 00:00:30', 2, 1, 4);
+INSERT INTO s1.t1 VALUES ('02:00:00', 1, 4, 3), (NULL, 0, 4, NULL);
+INSERT INTO s1.t2 VALUES (2, NULL, '{}', '2023-12-31', '{"x,y",""}'), (1, 2, NULL, '2024-02-29', '{}');
+CREATE MATERIALIZED VIEW s1.v0 AS SELECT DISTINCT ON (k) r1.k AS k, r1.value AS value FROM s1.t2 AS r1 ORDER BY k, value;
+DELETE FROM s1.t1 WHERE k IS NOT NULL;
+CREATE MATERIALIZED VIEW s1.v1 AS SELECT DISTINCT r2.k AS c0 FROM s1.v0 AS r2 WHERE r2.k IS NULL;
+CREATE MATERIALIZED VIEW s1.v2 AS SELECT r3.value AS c0, r3.e AS c1, r3.k AS c2, first_value(r3.e) OVER (PARTITION BY r3.value ORDER BY r3.value, r3.e DESC NULLS LAST, r3.k DESC ROWS UNBOUNDED PRECEDING) AS w0 FROM s1.t2 AS r3;
+INSERT INTO s2.t0 VALUES ('2023-12-31 23:59:59.5', 2, NULL, -1), ('2023-12-31 23:59:59.5', 5, 4, -1), ('2024-02-29 00:01:59', 1, 2, 5);
+CREATE MATERIALIZED VIEW s2.v3 AS SELECT value FROM (SELECT *, rank() OVER (PARTITION BY value ORDER BY value) AS rn FROM (SELECT false AS value FROM s1.t2 AS r4 FULL JOIN s1.v1 AS r5 ON r4.k = r5.c0 WHERE EXISTS (SELECT 1 FROM s1.v2 AS r6 WHERE r6.c0 = r4.k AND NOT r6.c1 <= '{NULL,b}'::varchar[])) AS i) AS o WHERE rn <= 2;
+INSERT INTO s1.t2 VALUES (0, 1, '{a}', '2024-02-29', '{"x,y",""}'), (NULL, 0, '{}', NULL, '{"x,y",""}'), (0, 5, NULL, '2024-01-01', '{}');
+CREATE MATERIALIZED VIEW s2.v4 AS SELECT r7.k AS c0, g.i AS e FROM (SELECT old, g, k, value FROM s2.t0 WHERE 4 NOT IN (1, 1)) AS r7, generate_series(0, least(r7.k, 5), 2) AS g(i);
+INSERT INTO s2.t0 VALUES ('2024-02-29 00:00:30', 2, 0, 5), ('2023-12-31 23:59:59.5', 4, NULL, 4);
+FLUSH;
+INSERT INTO s2.t0 VALUES ('2024-02-29 00:01:59', 0, 1, 5), (NULL, 5, 4, 1), (NULL, -1, 0, 0), (NULL, 5, NULL, 5);
+INSERT INTO s2.t0 VALUES (NULL, 1, 5, 2), (NULL, 1, -1, 0), ('2024-02-29 00:01:59', -1, 0, 5), ('2024-02-29 00:01:59', 1, 3, 5);
+INSERT INTO s1.t2 VALUES (5, 4, '{"x,y",""}', '2024-01-01', NULL);
+UPDATE s2.t0 SET k = value % 3 WHERE value <> 3;
+FLUSH;
+INSERT INTO s2.t0 VALUES ('2024-02-29 00:01:59', -1, 2, 2), ('2024-02-29 00:00:30', 4, NULL, 1);
+DELETE FROM s2.t0;
+INSERT INTO s2.t0 VALUES (NULL, -1, -1, 4), ('2024-02-29 00:00:30', 2, NULL, 4), ('2024-02-29 00:01:59', 5, 4, 5);
+UPDATE s1.t2 SET k = coalesce(value, k) WHERE k < k;
+INSERT INTO s1.t1 VALUES ('1 year 2 days 00:00:01.5', 5, 5, 3), ('1 year 2 days 00:00:01.5', 4, 4, 0), (NULL, 1, NULL, 0), ('02:00:00', 2, -1, -1.10);
+FLUSH;
+INSERT INTO s2.t0 VALUES (NULL, 1, 0, 3), ('2024-02-29 00:00:00', 4, 4, 5), ('2024-02-29 00:01:59', 2, 1, 5);
+INSERT INTO s1.t1 VALUES ('1 day', -1, NULL, 0), ('1 month', 5, NULL, 1.5) ON CONFLICT (value) DO UPDATE SET k = excluded.k;
+FLUSH;
+INSERT INTO s2.t0 VALUES ('2024-02-29 00:01:59', -1, -1, 1), ('2023-12-31 23:59:59.5', -1, 0, 2), ('2023-12-31 23:59:59.5', -1, NULL, 3), ('2024-02-29 00:00:30', 1, 1, 3);
+UPDATE s2.t0 SET k = k;
+INSERT INTO s1.t2 VALUES (-1, 4, NULL, '2024-01-01', '{NULL,b}');
+INSERT INTO s1.t1 VALUES ('1 day', 4, 5, 3);
+INSERT INTO s2.t0 VALUES ('2024-02-29 00:01:59', 4, 1, 0), ('2024-02-29 00:01:59', 5, 3, 4), ('2024-02-29 00:00:30', 4, NULL, -1), ('2024-02-29 00:01:59', 2, 5, 2) ON CONFLICT (value, g) DO UPDATE SET old = excluded.old;
+FLUSH;
+INSERT INTO s1.t1 VALUES ('02:00:00', 4, 2, 0);
+DELETE FROM s2.t0;
+INSERT INTO s1.t2 VALUES (5, 2, '{a}', '2024-02-29', '{}'), (3, 4, '{}', '2024-02-29', '{}'), (0, 3, '{a}', '2024-02-29', '{a}');
+FLUSH;
+BEGIN;
+DELETE FROM s1.t1 WHERE value IS DISTINCT FROM k;
+UPDATE s1.t1 SET d = d WHERE filename < filename;
+DELETE FROM s1.t2 WHERE (NULL::varchar) LIKE 'a%';
+COMMIT;
+FLUSH;
+
+-- a view has other types
+-- s1.v2 AS SELECT r3.value AS c0, r3.e AS c1, r3.k AS c2, first_value(r3.e) OVER (PARTITION BY r3.value ORDER BY r3.value, r3.e DESC NULLS LAST, r3.k DESC ROWS UNBOUNDED PRECEDING) AS w0 FROM s1.t2 AS r3
+-- text[] is varchar[] in PostgreSQL, text[] is varchar[] in PostgreSQL
