@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -24,11 +24,12 @@ _MOST_ROWS = 3000  # of a view that others may read
 
 @dataclass(frozen=True)
 class Failure:
-    """`kind` is what a smaller case has to fail with too."""
+    """`kind` is what a smaller case has to fail with too; `place` is that of the statement after which it failed."""
 
     kind: str
     statement: str
     detail: str
+    place: int = -1
 
     def __str__(self) -> str:
         return f"{self.kind}\n{self.statement}\n{self.detail}"
@@ -99,10 +100,10 @@ class _Play:
         self.tables: dict[str, str] = {}  # what PostgreSQL needs to overwrite rows of the same key
 
     def run(self) -> Failure | None:
-        for statement in self.case.statements:
+        for place, statement in enumerate(self.case.statements):
             failure = self._step(statement)
             if failure:
-                return failure
+                return replace(failure, place=place)
         return None
 
     def _step(self, sql: str) -> Failure | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import sqlglot
 from sqlglot import exp
 
-from .cases import CREATE_VIEW, FLUSH, Case
+from .cases import CREATE_VIEW, Case
 from .play import Bench, Failure
 
 _ROWS = re.compile(r"(INSERT INTO .*? VALUES )(\(.*\))((?: ON CONFLICT.*)?)", re.DOTALL)
@@ -28,7 +28,8 @@ class _Shrinking:
         self.bench, self.case, self.failure, self.deadline = bench, case, failure, deadline
 
     def run(self) -> None:
-        # What only sets up the server stays until the end, what is behind the failure goes at once.
+        if self.failure.place >= 0:
+            self.case = replace(self.case, statements=self.case.statements[: self.failure.place + 1])
         self._drop_views()
         self._fewer(list(self.case.statements))
         before: tuple[str, ...] = ()
@@ -175,9 +176,6 @@ def _by_null(tree: exp.Expression, node: exp.Expression, option: int) -> exp.Exp
         return None
     node.replace(sqlglot.parse_one(texts[option]))
     return tree
-
-
-_ = FLUSH
 
 
 def _split(rows: str) -> list[str]:
