@@ -3,9 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Test files run at a time; each may have a Spark of its own.
 WORKERS ?= 2
+SECONDS ?= 60
+PATHS ?= process,refresh,alter,kill
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: install clients demo dbt run test test-all check format bench golden clean
+.PHONY: install clients demo dbt run test test-all fuzz check format bench golden clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -35,6 +37,9 @@ test: .venv/installed ## Run all tests but the long ones
 
 test-all: .venv/installed .venv-clients/installed ## Run all tests
 	@$(PYTEST)
+
+fuzz: .venv/installed ## Play random cases against PostgreSQL for SECONDS (PATHS=process,kill SEED=1)
+	@PYTHONPATH=.:tests nice $(BIN)/python -m fuzz --seconds $(SECONDS) --paths $(PATHS) $(if $(SEED),--seed $(SEED))
 
 check: .venv/installed ## Format, lint, types, layering
 	@$(BIN)/ruff format --check .

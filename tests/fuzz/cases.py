@@ -65,7 +65,9 @@ PATHS = {
         EnginePath("refresh", _IN_PROCESS, modes=("full", "incremental", "full")),
         EnginePath("alter", _IN_PROCESS, views=4, alters=True),
         EnginePath("kill", _IN_PROCESS, views=4, epochs=4, ends=(RESTART, KILL)),
-        EnginePath("spark-fill", ("backfill_engine = spark", "streaming_engine = duckdb", "backfill_slice_rows = 3"), epochs=3),
+        EnginePath(
+            "spark-fill", ("backfill_engine = spark", "streaming_engine = duckdb", "backfill_slice_rows = 3"), epochs=3
+        ),
         EnginePath("spark-epochs", ("backfill_engine = spark", "streaming_engine = spark"), views=4, epochs=2),
     )
 }

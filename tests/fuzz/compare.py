@@ -18,7 +18,7 @@ _NAMES = {
     1186: "interval", 1231: "numeric[]", 1700: "numeric", 3802: "jsonb",
 }  # fmt: skip
 _FLOATS = {"float4": 6, "float8": 9}  # digits that have to be equal
-_EXACT = ("int2", "int4", "int8", "numeric")
+_NUMBERS = ("float4", "float8", "numeric", "int8", "int4", "int2")  # the less exact first
 
 Value = str | None
 
@@ -74,20 +74,21 @@ def difference(one: Answer, other: Answer) -> str:
 def types_differ(mine: Answer, postgres: Answer) -> str:
     """The outputs whose types are not PostgreSQL's, and not said to be others."""
     pairs = zip(mine.types, postgres.types, strict=False)
-    return ", ".join(f"{one} is {other} in PostgreSQL" for one, other in pairs if one != other and (one, other) not in TYPES)
+    return ", ".join(
+        f"{one} is {other} in PostgreSQL" for one, other in pairs if one != other and (one, other) not in TYPES
+    )
 
 
 def _compared_as(one: str, other: str) -> str:
     """The type that values of two types are compared as: the less exact of two types of numbers."""
-    for kind in ("float4", "float8", "numeric"):
-        if kind in (one, other):
-            return kind
-    return "numeric" if one != other and one in _EXACT and other in _EXACT else "text"
+    if one in _NUMBERS and other in _NUMBERS:
+        return next((kind for kind in _NUMBERS if kind in (one, other)), "numeric")
+    return "text"
 
 
 def _value(text: Value, kind: str) -> Value:
     """Text that is the same for equal values."""
-    if text is None or kind == "text":
+    if text is None or kind not in ("numeric", *_FLOATS):
         return text
     if kind in _FLOATS:
         return f"{float(text) + 0.0:.{_FLOATS[kind]}g}"

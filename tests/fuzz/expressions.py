@@ -129,4 +129,3 @@ class Expressions:
             return self.literal(of) if hole[1] else operand(self.of(of, columns, depth))
 
         return _HOLE.sub(fill, template)
-

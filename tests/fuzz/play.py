@@ -55,6 +55,7 @@ class Bench:
         self.there = self.postgres.connect()
         for one in (self.here, self.there):
             ask(one, "SET TimeZone = 'UTC'")
+            ask(one, f"SET search_path = {SCHEMAS[0]}")
             ask(one, "SET statement_timeout = '120s'")
         self._here("SET atomic_transactions = on")
 
@@ -135,7 +136,9 @@ class _Play:
         here = self._here(sql)
         if sql.startswith(ALTER_VIEW) and not here.failed:
             self._there(f"DROP VIEW {name}")
-        there = Answer() if sql.startswith(ALTER_VIEW) and here.failed else self._there(f"CREATE VIEW {name} AS {query}")
+        there = (
+            Answer() if sql.startswith(ALTER_VIEW) and here.failed else self._there(f"CREATE VIEW {name} AS {query}")
+        )
         if here.failed and not there.failed:
             self._there(f"DROP VIEW IF EXISTS {name}") if sql.startswith(CREATE_VIEW) else None
             if self._is_left_out(here):
@@ -185,7 +188,9 @@ class _Play:
         rest = self._columns(table, "NOT a.attnum = ANY(i.indkey)")
         if key:
             update = ", ".join(f"{column} = excluded.{column}" for column in rest)
-            self.tables[table] = f" ON CONFLICT ({', '.join(key)}) DO " + (f"UPDATE SET {update}" if rest else "NOTHING")
+            self.tables[table] = f" ON CONFLICT ({', '.join(key)}) DO " + (
+                f"UPDATE SET {update}" if rest else "NOTHING"
+            )
 
     def _columns(self, table: str, condition: str) -> list[str]:
         found = self._there(
@@ -202,7 +207,11 @@ class _Play:
     # Comparisons.
 
     def _check(self) -> Failure | None:
-        found = (check(name) for check, names in ((self._table, self.tables), (self._law, self.views)) for name in list(names))
+        found = (
+            check(name)
+            for check, names in ((self._table, self.tables), (self._law, self.views))
+            for name in list(names)
+        )
         return next((failure for failure in found if failure), None)
 
     def _table(self, name: str) -> Failure | None:
@@ -232,7 +241,13 @@ class _Play:
             return Failure(f"only as a query it fails: {asked.code}", statement, asked.failed)
         wrong = self.case.on_postgres and difference(here, there)
         if not asked.failed and (differs := difference(here, asked)):
-            more = f"\nagainst PostgreSQL:\n{wrong}" if wrong else "\nwhat PostgreSQL has too" if self.case.on_postgres else ""
+            more = (
+                f"\nagainst PostgreSQL:\n{wrong}"
+                if wrong
+                else "\nwhat PostgreSQL has too"
+                if self.case.on_postgres
+                else ""
+            )
             return Failure("a view is not its query", statement, differs + more)
         if wrong:
             return Failure("a view is not PostgreSQL's", statement, wrong)
@@ -243,4 +258,3 @@ class _Play:
 
 def summary(seen: Iterable[tuple[str, int]]) -> str:
     return "\n".join(f"{number:7} {what}" for what, number in seen)
-

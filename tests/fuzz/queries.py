@@ -115,13 +115,11 @@ class Queries:
     def _same_names(self) -> tuple[str, Columns] | None:
         """Two relations by their own names, which only their schemas tell apart if there are such."""
         named = [s for s in self.sources if "." in s.name and "k" in s.columns]
-        last = [s.name.rpartition(".")[2] for s in named]
         pairs = [(a, b) for a in named for b in named if a is not b]
         same = [(a, b) for a, b in pairs if a.name.rpartition(".")[2] == b.name.rpartition(".")[2]]
         if not pairs:
             return None
         one, other = self.random.choice(same or pairs)
-        del last
         columns = {f"{s.name}.{c}": kind for s in (one, other) for c, kind in s.columns.items()}
         kind = self.random.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
         return f"{one.name} {kind} {other.name} ON {one.name}.k = {other.name}.k", columns
@@ -241,7 +239,9 @@ class Queries:
             pair = self._pair(columns, inner_columns)
             value = self.expressions.column(inner_columns, *INTEGERS)
             if pair and value:
-                call, kind = self.random.choice((("max", inner_columns[value]), ("count", "bigint"), ("min", inner_columns[value])))
+                call, kind = self.random.choice(
+                    (("max", inner_columns[value]), ("count", "bigint"), ("min", inner_columns[value]))
+                )
                 local = f" AND {self.expressions.condition(inner_columns)}" if self.random.random() < 0.3 else ""
                 items += f", (SELECT {call}({value}) FROM {inner} WHERE {pair[1]} = {pair[0]}{local}) AS q"
                 outputs["q"] = kind
@@ -338,7 +338,10 @@ class Queries:
             return f"SELECT {call} AS m FROM {table}", {"m": kind}
         listed = ", ".join(keys)
         choices = [f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ())"]
-        choices += [f"GROUPING SETS (({keys[0]}), ({keys[-1]}))", f"GROUPING SETS (({listed}), ({keys[0]}), ({keys[0]}))"]
+        choices += [
+            f"GROUPING SETS (({keys[0]}), ({keys[-1]}))",
+            f"GROUPING SETS (({listed}), ({keys[0]}), ({keys[0]}))",
+        ]
         if len(keys) > 1:
             choices += [f"{keys[0]}, ROLLUP ({', '.join(keys[1:])})"]
         outputs = {f"g{n}": columns[key] for n, key in enumerate(keys)} | {"m": kind, "gr": "int"}
@@ -354,7 +357,9 @@ class Queries:
         branches = []
         for _ in range(self.random.choice((2, 2, 2, 3))):
             table, columns = self._from()
-            items = [f"{self.expressions.of(kind, columns, 1)} AS {name}" for kind, name in zip(kinds, "ab", strict=True)]
+            items = [
+                f"{self.expressions.of(kind, columns, 1)} AS {name}" for kind, name in zip(kinds, "ab", strict=True)
+            ]
             branches.append(f"SELECT {', '.join(items)} FROM {table}{self._where(columns)}")
         query = branches[0]
         for branch in branches[1:]:
@@ -462,7 +467,10 @@ class Queries:
         number = self.expressions.column(columns, "int", "smallint") or "2"
         stop = f"least({number}, 5)"
         if self.random.random() < 0.5:
-            return f"SELECT {number} AS c0, generate_series(1, {stop}) AS e FROM {table}", {"c0": columns.get(number, "int"), "e": "int"}
+            return f"SELECT {number} AS c0, generate_series(1, {stop}) AS e FROM {table}", {
+                "c0": columns.get(number, "int"),
+                "e": "int",
+            }
         text = f"SELECT {number} AS c0, g.i AS e FROM {table}, generate_series(0, {stop}, 2) AS g(i)"
         return text, {"c0": columns.get(number, "int"), "e": "int"}
 
@@ -476,7 +484,8 @@ class Queries:
         kind = self.random.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
         joined = f"SELECT p.{name} AS x, q.{shown} AS y FROM c AS p {kind} c AS q ON p.{name} = q.{name}"
         if self.random.random() < 0.4:
-            joined = f"SELECT {name} AS x, {shown} AS y FROM c UNION ALL SELECT {name}, {shown} FROM c WHERE {self.expressions.condition(columns)}"
+            items, where = f"{name} AS x, {shown} AS y", self.expressions.condition(columns)
+            joined = f"SELECT {items} FROM c UNION ALL SELECT {items} FROM c WHERE {where}"
         return f"WITH c AS ({inner}) {joined}", {"x": columns[name], "y": columns[shown]}
 
     def _time_window(self) -> tuple[str, Columns]:

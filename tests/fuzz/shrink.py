@@ -1,4 +1,4 @@
-"""Makes a failing case small: fewer statements, then fewer rows, then shorter expressions, as long as it fails alike."""
+"""Makes a failing case small: fewer statements, fewer rows, shorter queries, as long as it fails alike."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def shrunk(bench: Bench, case: Case, failure: Failure, seconds: float) -> tuple[
     return shrinking.case, shrinking.failure
 
 
+_CHANGES = ("INSERT ", "UPDATE ", "DELETE ")
+_KINDS: tuple[str | tuple[str, ...], ...] = (
+    (*_CHANGES, "BEGIN", "COMMIT", "ROLLBACK", "FLUSH", "ALTER SYSTEM", "KILL", "RESTART"),
+    ("ALTER SYSTEM", "BEGIN", "COMMIT", "KILL", "RESTART"),
+    *(("BEGIN", "COMMIT"), "ALTER SYSTEM", "UPDATE ", "DELETE "),
+)
+
+
 class _Shrinking:
     def __init__(self, bench: Bench, case: Case, failure: Failure, deadline: float) -> None:
         self.bench, self.case, self.failure, self.deadline = bench, case, failure, deadline
@@ -31,6 +39,7 @@ class _Shrinking:
         if self.failure.place >= 0:
             self.case = replace(self.case, statements=self.case.statements[: self.failure.place + 1])
         self._drop_views()
+        self._drop_kinds()
         self._fewer(list(self.case.statements))
         before: tuple[str, ...] = ()
         while before != self.case.statements and time.monotonic() < self.deadline:
@@ -55,13 +64,24 @@ class _Shrinking:
 
     def _drop_views(self) -> None:
         """Without the views that the failing one does not read, if it is a view that fails."""
-        views = {s.removeprefix(CREATE_VIEW).split(" ")[0]: s for s in self.case.statements if s.startswith(CREATE_VIEW)}
+        views = {
+            s.removeprefix(CREATE_VIEW).split(" ")[0]: s for s in self.case.statements if s.startswith(CREATE_VIEW)
+        }
         needed = [name for name in views if re.search(rf"{re.escape(name)}\b", self.failure.statement)]
         for name in needed:
-            needed += [other for other in views if other not in needed and re.search(rf"{re.escape(other)}\b", views[name])]
+            needed += [
+                other for other in views if other not in needed and re.search(rf"{re.escape(other)}\b", views[name])
+            ]
         gone = [statement for name, statement in views.items() if name not in needed]
         if needed:
             self._fails([s for s in self.case.statements if s not in gone])
+
+    def _drop_kinds(self) -> None:
+        """Without all statements of a kind at once: often they have nothing to do with it."""
+        for words in _KINDS:
+            fewer = [s for s in self.case.statements if not s.startswith(words)]
+            if len(fewer) < len(self.case.statements):
+                self._fails(fewer)
 
     def _fewer(self, statements: list[str]) -> None:
         """Delta debugging: leave out halves, quarters, single statements."""
@@ -102,7 +122,9 @@ class _Shrinking:
             head, found, query = statement.partition(" AS ")
             if not found or "MATERIALIZED VIEW" not in head:
                 continue
-            self._shorter(lambda text, number=number, head=head: self._fails(self._with(number, f"{head} AS {text}")), query)  # type: ignore[misc]
+            self._shorter(
+                lambda text, number=number, head=head: self._fails(self._with(number, f"{head} AS {text}")), query
+            )  # type: ignore[misc]
 
     def _shorter(self, fails: Callable[[str], bool], query: str) -> None:
         """Replace parts of a query by less, the largest parts first."""
@@ -133,7 +155,19 @@ def _simpler(query: str) -> Iterator[str]:
                 yield changed.sql(dialect="postgres")
 
 
-_OPTIONAL = ("where", "having", "joins", "order", "limit", "offset", "with", "with_", "distinct", "group", "partition_by")
+_OPTIONAL = (
+    "where",
+    "having",
+    "joins",
+    "order",
+    "limit",
+    "offset",
+    "with",
+    "with_",
+    "distinct",
+    "group",
+    "partition_by",
+)
 
 
 def _without_part(tree: exp.Expression, node: exp.Expression, option: int) -> exp.Expression | None:
@@ -156,7 +190,9 @@ def _without_part(tree: exp.Expression, node: exp.Expression, option: int) -> ex
 
 def _by_child(tree: exp.Expression, node: exp.Expression, option: int) -> exp.Expression | None:
     """An expression by one of its operands, a query by one of its parts."""
-    children = [c for c in node.iter_expressions() if isinstance(c, (exp.Condition, exp.Query, exp.Subquery, exp.Table))]
+    children = [
+        c for c in node.iter_expressions() if isinstance(c, (exp.Condition, exp.Query, exp.Subquery, exp.Table))
+    ]
     if option >= len(children) or isinstance(node, (exp.Column, exp.Table, exp.DataType)):
         return None
     if node is tree:
@@ -170,7 +206,12 @@ def _by_child(tree: exp.Expression, node: exp.Expression, option: int) -> exp.Ex
 def _by_null(tree: exp.Expression, node: exp.Expression, option: int) -> exp.Expression | None:
     """A condition by true, an expression by a number or a text."""
     texts = ("true", "1", "'a'")
-    if option >= len(texts) or node is tree or not isinstance(node, exp.Condition) or isinstance(node, (exp.Literal, exp.Boolean)):
+    if (
+        option >= len(texts)
+        or node is tree
+        or not isinstance(node, exp.Condition)
+        or isinstance(node, (exp.Literal, exp.Boolean))
+    ):
         return None
     if isinstance(node.parent, exp.Column) or isinstance(node, exp.Identifier):
         return None

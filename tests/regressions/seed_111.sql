@@ -1,3 +1,4 @@
+-- Not for PostgreSQL.
 CREATE TABLE t (a int, b int, s varchar, d double precision);
 CREATE TABLE u (k int PRIMARY KEY, b int, s varchar);
 CREATE TABLE w (k int, a int, n bigint, PRIMARY KEY (k, a));
@@ -23,12 +24,3 @@ FLUSH;
 FLUSH;
 FLUSH;
 FLUSH;
-DROP MATERIALIZED VIEW v4;
-DROP MATERIALIZED VIEW v3;
-DROP MATERIALIZED VIEW v2;
-DROP MATERIALIZED VIEW v1;
-DROP MATERIALIZED VIEW v0;
-DROP TABLE t;
-DROP TABLE u;
-DROP TABLE w;
-DROP TABLE x;

@@ -1,3 +1,4 @@
+-- Not for PostgreSQL.
 CREATE TABLE t (a int, b int, s varchar, d double precision);
 CREATE TABLE u (k int PRIMARY KEY, b int, s varchar);
 CREATE TABLE w (k int, a int, n bigint, PRIMARY KEY (k, a));
@@ -29,12 +30,3 @@ FLUSH;
 INSERT INTO w VALUES (4, 6, 2), (4, 1, 5);
 INSERT INTO t VALUES (1, 5, NULL, 3.75);
 FLUSH;
-DROP MATERIALIZED VIEW v4;
-DROP MATERIALIZED VIEW v3;
-DROP MATERIALIZED VIEW v2;
-DROP MATERIALIZED VIEW v1;
-DROP MATERIALIZED VIEW v0;
-DROP TABLE t;
-DROP TABLE u;
-DROP TABLE w;
-DROP TABLE x;
