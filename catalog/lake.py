@@ -22,6 +22,7 @@ import duckdb
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.locks import Rank, RankedLock, RankedRLock
 from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
 from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
@@ -69,11 +70,11 @@ class Lake:
         self.lease = lease
         self.read_only = read_only or (lease is not None and not lease.is_held)
         self._lock_file = lock_directory(self.directory)
-        self._commit_lock = threading.RLock()
-        self._end_lock = threading.Lock()  # held while a COMMIT runs
+        self._commit_lock = RankedRLock(Rank.COMMIT)
+        self._end_lock = RankedLock(Rank.END)  # held while a COMMIT runs
         self._newest: int | None = None
         self._table_names: dict[int, tuple[str, str]] = {}  # a table keeps its schema and name for life
-        self._table_locks: dict[LakeTable, threading.Lock] = {}
+        self._table_locks: dict[LakeTable, RankedRLock] = {}
         self._writing: dict[LakeTable, float] = {}
         self.pinned: list[int] = []  # snapshots that clients go on reading
         self._keepers = 0
@@ -185,7 +186,7 @@ class Lake:
     def keeps_files(self) -> bool:
         return self._keepers > 0
 
-    def exclusive(self) -> threading.RLock:
+    def exclusive(self) -> RankedRLock:
         """Held by whoever must see no catalog change between a commit and what follows it."""
         return self._commit_lock
 
@@ -256,14 +257,26 @@ class Lake:
             self._committed.notify_all()
 
     @contextlib.contextmanager
-    def holding(self, *tables: LakeTable) -> Iterator[None]:
-        """While entered, nobody else writes these tables' rows."""
+    def holding(self, *tables: LakeTable, patience_s: float = -1) -> Iterator[None]:
+        """While entered, nobody else writes these tables' rows.
+
+        Raises TimeoutError when somebody goes on writing one for longer than `patience_s`, where that is given.
+        """
         with contextlib.ExitStack() as held:
-            for table in sorted(set(tables), key=_by_name):  # so that no two wait for each other
-                held.enter_context(self._table_locks.setdefault(table, threading.Lock()))
-                self._writing[table] = time.monotonic()
-                held.callback(self._writing.pop, table)
+            for table in sorted(set(tables), key=_by_name):
+                self._hold(held, table, patience_s)
             yield
+
+    def _hold(self, held: contextlib.ExitStack, table: LakeTable, patience_s: float) -> None:
+        lock = self._table_locks.get(table)
+        if lock is None:
+            lock = self._table_locks.setdefault(table, RankedRLock(Rank.TABLE, f"{table.schema}.{table.name}"))
+        if not lock.acquire(timeout=patience_s):
+            raise TimeoutError
+        held.callback(lock.release)
+        if table not in self._writing:  # by an outer `holding`
+            self._writing[table] = time.monotonic()
+            held.callback(self._writing.pop, table)
 
     def newest(self, cursor: Cursor, patience_s: float = -1) -> int:
         """The id of the newest committed snapshot, without a question to the lake while that is the same one.

@@ -7,13 +7,13 @@ is not counted here: see server/metrics.py.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Collection
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from catalog.errors import Error
+from catalog.locks import RankedLock
 
 disable_created_metrics()
 
@@ -101,7 +101,7 @@ class PerJob:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[int, int], float] = {}
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
 
     def add(self, job_id: int, amount: float, fragment_id: int = 0) -> None:
         with self._lock:

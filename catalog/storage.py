@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.locks import RankedLock
 from catalog.places import BucketPath, Place
 
 # The advisory lock of the one server that writes: "sparkwav" as a number.
@@ -114,7 +114,7 @@ class Lease:
             message = f"the address {address} is longer than the {_NAME_BYTES - len(name) + len(address)} bytes that"
             message += " a catalog in a PostgreSQL can note"
             raise Error(message, errors.CONFIG_FILE_ERROR, hint="Choose a shorter one with --advertise.")
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
         self.is_held = False
         try:
             self._connection = psycopg.connect(

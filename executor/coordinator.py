@@ -16,6 +16,7 @@ from catalog import errors
 from catalog.errors import Error, canceled
 from catalog.job_store import fail_job, finish_job
 from catalog.lake import Cursor, Lake
+from catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from catalog.log_context import logged, note
 from catalog.metrics import (
     BARRIER_FAILURES,
@@ -78,7 +79,7 @@ class Coordinator:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._handovers: list[Handover] = []
-        self._handover_lock = threading.Lock()
+        self._handover_lock = RankedLock()
         self._failures: dict[int, int] = {}
         self._epoch_condition = threading.Condition()
         self._epoch = store.epoch(self._cursor)
@@ -86,8 +87,8 @@ class Coordinator:
         self._has_computed = False  # whether the barrier has had changes to compute, if only to find that none is left
         self._last_error: str | None = None
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
-        # Held while a barrier runs: whoever drops a view waits for it.
-        self.barrier_lock = threading.RLock()
+        # Whoever drops a view waits for a barrier that runs.
+        self.barrier_lock = RankedRLock(Rank.BARRIER)
 
     def start(self) -> None:
         self._thread.start()
@@ -118,6 +119,7 @@ class Coordinator:
 
         Raises Error 57014 when cancelled, 55000 when the views do not get there in time.
         """
+        check_free()
         target = self._lake.newest(self._lake.cursor())
         deadline = time.monotonic() + timeout_s
         sinks = sum(relation.target is not None for relation in self._store.catalog.relations)

@@ -21,6 +21,7 @@ from catalog import applications, errors
 from catalog.applications import DESTROYED, DRAINING, PROVISIONING, READY, ApplicationRow
 from catalog.errors import Error, canceled, not_found
 from catalog.lake import Cursor
+from catalog.locks import Rank, RankedLock
 from catalog.model import DEFAULT_GROUP
 from catalog.store import Store
 from catalog.translation import DuckDBError
@@ -151,7 +152,7 @@ class Groups:
         self._store = store
         self._lake = store.lake
         self._settings = settings
-        self._lock = threading.Lock()
+        self._lock = RankedLock(Rank.GROUPS)
         self._steady: dict[str, _Starting] = {}
         self._groups: dict[int, Group] = {}
         self._closing = threading.Event()

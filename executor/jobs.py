@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +11,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.job_store import add_job, forget_slices, set_job_waiting
 from catalog.lake import Cursor, Lake
+from catalog.locks import Rank, RankedRLock, check_free
 from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.places import remove_tree
@@ -54,8 +54,7 @@ class Jobs:
         self._settings = settings
         self._permits = Permits(max_creating)
         self._running: dict[int, BackfillJob] = {}
-        # Held while jobs are replaced by others with their ids, so that nobody takes the first for the last.
-        self._lock = threading.RLock()
+        self._lock = RankedRLock(Rank.JOBS)
         self._closing = False
 
     def recover(self) -> None:
@@ -203,6 +202,7 @@ class Jobs:
 
     def cancel(self, ids: tuple[int, ...]) -> list[int]:
         """Cancel creating jobs and wait until nothing is left of them. Unknown and finished ids are left out."""
+        check_free()
         with self._lock:
             known = [self._running[id_] for id_ in ids if id_ in self._running]
         found = [job for job in known if not job.finished.is_set()]
@@ -218,6 +218,7 @@ class Jobs:
 
         `check` raises to give up. Raises what made the job fail.
         """
+        check_free()
         while True:
             event = job.started if is_background else job.finished
             while not event.wait(0.05):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 
+from catalog.locks import RankedLock
 from catalog.model import Catalog, Relation
 from executor.advance import View
 from planner.nodes import Scan
@@ -16,7 +16,7 @@ class Plans:
 
     def __init__(self) -> None:
         self._plans: dict[int, StreamPlan] = {}
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
 
     def view(self, relation: Relation, catalog: Catalog) -> View:
         """The view of a relation; planned from its stored definition the first time."""

@@ -23,6 +23,7 @@ from queue import SimpleQueue
 import pyarrow as pa
 
 from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, is_kept, locate
+from catalog.locks import Rank, RankedLock
 from catalog.metrics import SERVING_HITS, SERVING_MISSES
 from catalog.model import Relation
 from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
@@ -112,7 +113,7 @@ class Serving:
         self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         self._clock = self._lake.cursor()
         self._state = State()
-        self._lock = threading.Lock()  # of whoever changes copies
+        self._lock = RankedLock(Rank.SERVING)  # of whoever changes copies
         self._missed: dict[int, deque[float]] = {}
         self._not_before: dict[int, float] = {}
         self._numbers = itertools.count(1)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from catalog.locks import RankedLock
 from catalog.log_context import logged
 from catalog.metrics import SLOW_SPARK_CALLS
 from catalog.store import Store
@@ -57,7 +58,7 @@ class SparkCalls:
         self._store = store
         self._limit_s = limit_s
         self._calls: list[Call] = []
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
         self._stopping = threading.Event()
         threading.Thread(target=self._watch, name="watch-spark-calls", daemon=True).start()
 

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from catalog.locks import RankedLock
+
 logger = logging.getLogger(__name__)
 
 SERVER = "sparkwave-server"
@@ -86,7 +88,7 @@ class Usage:
         self._trees = trees
         self._nodes: dict[str, _Node] = {}
         self._running: frozenset[str] = frozenset()
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
         self._members: dict[str, list[int]] = {}
         self._scanned: frozenset[Tree] = frozenset()
         self._next_scan = 0.0

@@ -13,6 +13,7 @@ from functools import cached_property
 from catalog.errors import canceled
 from catalog.job_store import AlreadyDone, load_slices, move_job_epoch, set_job_group, set_job_waiting
 from catalog.lake import Cursor, Lake
+from catalog.locks import Rank, RankedLock
 from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, Epoch, Job, Relation
 from catalog.places import Place
@@ -88,7 +89,7 @@ class Work:
         self._step = threading.local()
         self._groups = groups
         self._group: Group | None = None
-        self._group_lock = threading.Lock()
+        self._group_lock = RankedLock(Rank.JOB_GROUP)
         self._interrupts: set[Callable[[], None]] = set()
         self._waiting: str | None = job.waiting
 

@@ -7,7 +7,6 @@ them.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.locks import RankedLock
 from catalog.model import CREATED, FAILED
 from catalog.redaction import redact
 from catalog.users import User
@@ -63,7 +63,7 @@ class Activity:
 
     def __init__(self) -> None:
         self._backends: dict[int, Backend] = {}
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
 
     def add(self, backend: Backend) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ view over it, after all views have taken up its changes, in one transaction with
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from catalog.model import RESERVED_COLUMNS, Column, Relation
 from catalog.names import quote
 from catalog.placing import place
 from catalog.user_store import move_column_grants
+from executor.standstill import standing_still
 from planner.batch.values import default_text
 from planner.dependence import readers_of
 from planner.functions.unstable import random_call
@@ -67,7 +68,9 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
             raise
         return Result(tag, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
     in_lake = any(map(_is_in_lake, statement.actions))
-    with _alone(session, table) if in_lake else contextlib.nullcontext():
+    context = session.context
+    alone = standing_still(context.coordinator, context.store, table, session.is_cancelled)
+    with alone if in_lake else contextlib.nullcontext():
         with session.context.store.change() as cursor:
             found = _find(session, statement)  # again, now that nobody else changes it
             if found.id != table.id:
@@ -111,16 +114,6 @@ def _find(session: Session, statement: AlterTable) -> Relation:
 
 def _is_in_lake(action: ColumnAction) -> bool:
     return not isinstance(action, RenameColumn | SetDefault)
-
-
-@contextlib.contextmanager
-def _alone(session: Session, table: Relation) -> Iterator[None]:
-    """While entered nobody writes the table, and no epoch begins. The views have taken up what was written before."""
-    coordinator = session.context.coordinator
-    coordinator.flush(session.is_cancelled)
-    with session.context.lake.holding(table.lake_table), coordinator.barrier_lock:
-        coordinator.barrier()
-        yield
 
 
 @dataclass

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
+from catalog.locks import Rank, RankedLock
 from catalog.storage import Lease
 from catalog.store import Store
 from catalog.temporary import forget_temporary_schemas
@@ -98,7 +99,7 @@ class SystemViews:
         self._store = store
         self._cursor: Cursor = store.lake.cursor()
         system_views.define_signal(self._cursor, activity.signal)
-        self._lock = threading.Lock()
+        self._lock = RankedLock(Rank.SYSTEM_VIEWS)
         self._version = store.version
         system_views.install(self._cursor, store.lake.read_only)
         self._columns = system_views.columns(self._cursor)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from catalog.errors import Error
+from catalog.locks import check_free
 from catalog.model import Column, Relation
 from catalog.names import LakeTable
 from catalog.translation import DuckDBError
@@ -113,6 +114,7 @@ class GroupCommit:
 
     def store(self, target: Relation, fill: Fill, store: Store) -> None:
         """Have a statement's rows stored. Raises why they are refused, and what else `store` does."""
+        check_free()
         own = _Insert(target, fill)
         if not self._may_lead(own):
             own.woken.wait()

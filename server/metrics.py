@@ -19,6 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from catalog.lake import METADATA, ROW_CHANGES, Cursor, changes_made
+from catalog.locks import RankedLock
 from catalog.metrics import BACKFILL_BYTES, REGISTRY, VIEW_ROWS
 from catalog.model import CREATED, FAILED, Catalog, Relation
 from catalog.names import system_table
@@ -82,7 +83,7 @@ class _Patient:
 
     def __init__(self, read: Callable[[], list[Metric]]) -> None:
         self._read = read
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
         self._done = threading.Event()
         self._is_running = False
         self._latest: list[Metric] = []

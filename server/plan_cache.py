@@ -8,13 +8,13 @@ privileges included, makes another one, so a plan that is found is one that woul
 from __future__ import annotations
 
 import functools
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 import pyarrow as pa
 
+from catalog.locks import RankedLock
 from catalog.types import Type
 from planner.batch.pg_compat import prepare_text
 from planner.batch.query import Batch, Environment
@@ -85,7 +85,7 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
 
     def plan(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,3 +60,11 @@ def test_imports(module: str, imported: set[str]) -> None:
     if layer == "planner":
         assert not tops & IMPURE
         assert not {name for name in imported if name in ("catalog.lake", "catalog.store", "catalog.system_views")}
+
+
+def test_locks_know_their_rank() -> None:
+    """Else nobody sees that two may be taken in both orders."""
+    for layer in LAYERS:
+        for file in (ROOT / layer).rglob("*.py"):
+            if file.name != "locks.py":
+                assert not re.search(r"threading\.R?Lock\(", file.read_text()), f"{file} has a lock without a rank"

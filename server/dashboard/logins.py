@@ -7,12 +7,12 @@ root. A login ends with its password: when that is changed or expires, or its us
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from catalog.locks import RankedLock
 from catalog.users import ROOT, User
 from server.authentication import check_password, has_expired, has_passwords
 
@@ -48,7 +48,7 @@ class Throttle:
 
     def __init__(self) -> None:
         self._guesses: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
 
     def count(self, address: str, user: str) -> None:
         """One more guess. Raises TooManyGuesses, and counts none, when there were as many as there may be."""
@@ -89,7 +89,7 @@ class Logins:
     def __init__(self, users: Callable[[], Mapping[str, User]]) -> None:
         self._users = users
         self._logins: OrderedDict[str, Login] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
         self._throttle = Throttle()
 
     @property

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.errors import Error, not_found
+from catalog.locks import RankedLock
 from catalog.model import Catalog, Relation
 from catalog.names import DEFAULT_DATABASE, quote
 from catalog.types import BIGINT
@@ -99,7 +100,7 @@ class Pages:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._answers: OrderedDict[tuple[Reader, str, int | None], _Answer] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = RankedLock()
 
     def show(self, reader: Reader, name: str, id_: int | None) -> dict[str, Any]:
         """What a page shows. Raises Error 42704 for one that there is not, and those of its queries."""
