@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from planner.bind import data_type
+from planner.functions.aggregates import canonical
 from planner.nodes import (
     ANTI,
     DYNAMIC,
@@ -148,7 +149,7 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
 def over_window(node: OverWindow, below: exp.Select, *extra: str) -> exp.Select:
     calls = []
     for call in node.calls:
-        window = _window(call.expression.copy(), node.partition, _sorts(node, call), call.frame)
+        window = canonical(_window(call.expression.copy(), node.partition, _sorts(node, call), call.frame))
         calls.append(exp.alias_(exp.cast(window, data_type(call.type)), call.name, quoted=True))
     own = (column(f.name) for f in node.input.fields)
     return exp.select(*own, *calls, *map(column, extra)).from_(below.subquery("s", copy=False))

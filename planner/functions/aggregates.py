@@ -114,10 +114,10 @@ def _canonical(node: exp.Expr) -> exp.Expr:
         return exp.Anonymous(
             this="mode", expressions=[exp.Order(this=ordered.this.copy(), expressions=[ordered.copy()])]
         )
+    if (made := _json_array(node)) is not None:
+        return made
     if isinstance(node, exp.ApproxDistinct):
         return exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
-    if isinstance(node, exp.JSONArrayAgg):
-        return exp.Anonymous(this="json_group_array", expressions=[node.this])
     if isinstance(node, exp.JSONBObjectAgg | exp.JSONObjectAgg):
         return exp.Anonymous(this="json_group_object", expressions=list(node.iter_expressions()))
     if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME and node.name.lower() != "mode":
@@ -129,6 +129,25 @@ def _canonical(node: exp.Expr) -> exp.Expr:
         name = "first" if isinstance(node, exp.FirstValue) else "last"
         return exp.Anonymous(this=name, expressions=[node.this])
     return node
+
+
+def _json_array(node: exp.Expr) -> exp.Expr | None:
+    """`jsonb_agg` as JSON of a list: DuckDB's own function for it takes no FILTER, DISTINCT, ORDER BY and OVER."""
+    call, around = node, []
+    while isinstance(call, exp.Filter | exp.Window):
+        around.append(call)
+        call = call.this
+    if isinstance(call, exp.Anonymous) and _BY_NAME.get(call.name.lower()) == "json_group_array":
+        made: exp.Expr = exp.ArrayAgg(this=call.expressions[0].copy())
+    elif isinstance(call, exp.JSONArrayAgg):
+        made = exp.ArrayAgg(this=call.this.copy())
+    else:
+        return None
+    for outer in reversed(around):
+        outer = outer.copy()
+        outer.set("this", made)
+        made = outer
+    return exp.cast(exp.Anonymous(this="to_json", expressions=[made]), exp.DataType.Type.JSON)
 
 
 def _over(node: exp.Expr) -> exp.Expr | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import signal
 import sys
 import time
 from pathlib import Path
 
 from .cases import PATHS, random_case, read
+from .differences import Difference
 from .play import Bench, summary
 from .shrink import shrunk
 
@@ -21,9 +23,12 @@ def main() -> int:
     parser.add_argument("--paths", default="process", help=f"with a comma between, of {', '.join(PATHS)}")
     parser.add_argument("--file", type=Path, nargs="*", help="play these files instead")
     parser.add_argument("--out", type=Path, default=Path("fuzz-failures"), help="where failures are written")
+    parser.add_argument("--known", default=[], nargs="*", help="patterns of failures that are only counted")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--shrink-seconds", type=float, default=120, help="for each failure")
     arguments = parser.parse_args()
+    # So that the servers are ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     first = arguments.seed if arguments.seed is not None else int(time.time())
     paths = [PATHS[name] for name in arguments.paths.split(",")]
     if arguments.file:
@@ -32,7 +37,8 @@ def main() -> int:
         seeds = [first] if arguments.only else itertools.count(first)
         cases = (random_case(seed, path) for seed in seeds for path in paths)
     deadline = time.monotonic() + arguments.seconds
-    bench, failures = Bench(), 0
+    known = tuple(Difference(pattern, "told on the command line") for pattern in arguments.known)
+    bench, failures = Bench(known=known), 0
     try:
         for case in cases:
             bench.seen["cases"] += 1

@@ -12,8 +12,8 @@ from .values import TYPES, literal
 # Names that want quotes, that are words of SQL, that a program may use itself.
 HOSTILE = (
     '"A b"', '"select"', '"q""uote"', '"naïve"', '"x.y"', '"it\'s"', '"Group"', "value", "count", "sum", "key", "row",
-    "old", "new", "sign", "weight", "rowid", "epoch", "n", "i", "c0", "r1", "s1", "t", '"%s"', '"$1"', "position",
-    "date", "text", "index", "version", "level", "m0", "g0", "filename", "snapshot",
+    "old", "new", "sign", "weight", "epoch", "n", "i", "c0", "r1", "s1", "t", '"%s"', '"$1"', "position",
+    "date", "text", "index", "version", "level", "m0", "g0",
 )  # fmt: skip
 PLAIN = ("k", "a", "b", "c", "d", "e", "f", "g", "h")
 

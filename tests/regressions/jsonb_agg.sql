@@ -1,0 +1,12 @@
+CREATE TABLE t (k int, a int, s varchar, j jsonb);
+INSERT INTO t VALUES (1, 1, 'a', '{"x": 1}'), (1, 2, NULL, 'null'), (2, NULL, 'b', NULL), (1, 1, 'a', '[1, 2]');
+CREATE MATERIALIZED VIEW v AS SELECT k, jsonb_agg(a ORDER BY a DESC) AS a, jsonb_agg(DISTINCT a ORDER BY a) AS d, jsonb_agg(s ORDER BY s, a) FILTER (WHERE a > 0) AS f FROM t GROUP BY k;
+CREATE MATERIALIZED VIEW w AS SELECT jsonb_agg(j ORDER BY a, s, j::text) AS j, jsonb_agg(a ORDER BY a) FILTER (WHERE k = 7) AS n FROM t;
+CREATE MATERIALIZED VIEW o AS SELECT k, a, jsonb_agg(a) OVER (PARTITION BY k ORDER BY a) AS o FROM t;
+CREATE MATERIALIZED VIEW e AS SELECT k, a, every(a > 1) OVER (PARTITION BY k ORDER BY a) AS e FROM t;
+FLUSH;
+INSERT INTO t VALUES (1, 5, 'z', '"y"'), (3, 0, '', '{}');
+DELETE FROM t WHERE k = 2;
+FLUSH;
+DELETE FROM t;
+FLUSH;
