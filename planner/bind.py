@@ -16,7 +16,6 @@ from sqlglot.schema import MappingSchema
 from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
-from catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
 from catalog.types import Type
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
@@ -24,9 +23,10 @@ from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
 from planner.output_names import name_selects
 from planner.parse.trees import name_of, position_of
-from planner.scopes import Scope, scope_of
+from planner.scopes import Scope, check_database, find, resolve, scope_of
 from planner.sql_functions import with_functions
 from planner.statements import Name
+from planner.table_references import resolve_references
 from planner.views import reference
 
 __all__ = [
@@ -41,38 +41,6 @@ __all__ = [
     "scope_of",
     "type_of",
 ]
-
-
-def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
-    """The relation a name means, if there is one, as it is known there: of temporary ones the session's.
-
-    Raises Error 0A000 for another database's.
-    """
-    check_database(name, scope.database)
-    schemas: tuple[str | None, ...] = (name.schema,) if name.schema else scope.path
-    if name.schema == TEMPORARY_SCHEMA:
-        schemas = (scope.temporary,)
-    own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
-    found = (catalog.find(scope.database, schema, name.name) for schema in own)
-    return next((relation.as_of(scope.as_of) for relation in found if relation is not None), None)
-
-
-def check_database(name: Name, database: str) -> None:
-    """Raise Error 0A000 for a name in another database than the session's."""
-    if name.database and name.database != database:
-        raise Error(
-            f'cross-database references are not implemented: "{name}"',
-            errors.FEATURE_NOT_SUPPORTED,
-            position=name.position,
-        )
-
-
-def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or source") -> Relation:
-    """The relation a name means. Raises Error 0A000 for another database's, 42P01 if there is none."""
-    relation = find(catalog, scope, name)
-    if relation is None:
-        raise not_found(kind, str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
-    return relation
 
 
 def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
@@ -162,7 +130,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """As `bind`, without a look at rows."""
     query = query.copy()
     name_selects(query)
-    tree = prepare_from(with_functions(query, catalog, scope))
+    tree = prepare_from(resolve_references(with_functions(query, catalog, scope), catalog, scope))
     tables: dict[str, Relation] = {}
     _resolve_tables(tree, catalog, scope, tables)
     schema = MappingSchema(

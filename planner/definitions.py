@@ -18,7 +18,7 @@ from catalog.names import quote_if_needed
 from planner.batch.pg_names import system_schema
 from planner.batch.query import Environment
 from planner.bind import find
-from planner.build.time_windows import WINDOWS
+from planner.build.time_windows import windowed_table
 from planner.parse.statement import parse_statement
 from planner.parse.tokens import TokenReader, tokenize
 from planner.parse.trees import folded, is_cte, name_of, parse_tree
@@ -242,7 +242,7 @@ def _sources(statement: CreateView | CreateStreaming | CreateSubscription) -> It
     """Those in FROM of a query."""
     query = _query(statement)
     for table in query.find_all(exp.Table) if query is not None else ():
-        source = _windowed(table) if isinstance(table.this, exp.Anonymous) else table
+        source = windowed_table(table) if isinstance(table.this, exp.Anonymous) else table
         if source is not None and isinstance(source.this, exp.Identifier) and not is_cte(source):
             name = name_of(source)
             yield _Reference(name, name.position - 1, not table.alias, in_function=source is not table)
@@ -264,21 +264,6 @@ def _bare_names(statement: CreateView | CreateStreaming | CreateSubscription) ->
         yield statement.table
     if isinstance(statement, CreateSink):
         yield from (name for name in (statement.source, statement.target) if name is not None)
-
-
-def _windowed(table: exp.Table) -> exp.Table | None:
-    """The relation in the first argument of a TUMBLE or HOP, as the table that it will be."""
-    arguments = table.this.expressions
-    if table.this.name.upper() not in WINDOWS or not arguments or not isinstance(arguments[0], exp.Column):
-        return None
-    name, schema, database = (arguments[0].args.get(part) for part in ("this", "table", "db"))
-    source = exp.Table(
-        this=name.copy() if name is not None else None,
-        db=schema.copy() if schema is not None else None,
-        catalog=database.copy() if database is not None else None,
-    )
-    source.parent = table
-    return source
 
 
 def _is_of(column: exp.Column, name: Name) -> bool:

@@ -1,11 +1,14 @@
-"""Where names are looked up."""
+"""Where names are looked up, and the relations that they mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.model import Relation
-from catalog.names import DEFAULT_SCHEMA
+from catalog import errors
+from catalog.errors import Error, not_found
+from catalog.model import Catalog, Relation
+from catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
+from planner.statements import Name
 
 
 @dataclass(frozen=True)
@@ -25,3 +28,35 @@ class Scope:
 def scope_of(relation: Relation) -> Scope:
     """Where the names in a relation's stored definition are looked up."""
     return Scope(relation.database, (relation.schema,), as_of=relation.definition_id)
+
+
+def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
+    """The relation a name means, if there is one, as it is known there: of temporary ones the session's.
+
+    Raises Error 0A000 for another database's.
+    """
+    check_database(name, scope.database)
+    schemas: tuple[str | None, ...] = (name.schema,) if name.schema else scope.path
+    if name.schema == TEMPORARY_SCHEMA:
+        schemas = (scope.temporary,)
+    own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
+    found = (catalog.find(scope.database, schema, name.name) for schema in own)
+    return next((relation.as_of(scope.as_of) for relation in found if relation is not None), None)
+
+
+def check_database(name: Name, database: str) -> None:
+    """Raise Error 0A000 for a name in another database than the session's."""
+    if name.database and name.database != database:
+        raise Error(
+            f'cross-database references are not implemented: "{name}"',
+            errors.FEATURE_NOT_SUPPORTED,
+            position=name.position,
+        )
+
+
+def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or source") -> Relation:
+    """The relation a name means. Raises Error 0A000 for another database's, 42P01 if there is none."""
+    relation = find(catalog, scope, name)
+    if relation is None:
+        raise not_found(kind, str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
+    return relation

@@ -13,6 +13,7 @@ from planner.parse.trees import folded, is_cte
 from planner.scopes import scope_of
 from planner.sql_functions import with_functions
 from planner.statements import CreateView
+from planner.table_references import resolve_references
 
 # What follows a table's name and stays where the name goes.
 _KEPT_ARGUMENTS = ("joins", "laterals", "sample", "pivots")
@@ -24,7 +25,9 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     The names in it are still those of the definition, to be looked up where the view is. Its places are the
     reference's, so that errors point into the statement that the user wrote.
     """
-    query = with_functions(_definition(view.definition, view.id).copy(), catalog, scope_of(view))
+    scope = scope_of(view)
+    query = with_functions(_definition(view.definition).copy(), catalog, scope)
+    query = _as_subquery(resolve_references(query, catalog, scope), f"_view{view.id}_")
     for node in query.walk():
         if "start" in node.meta:
             node.meta.update(table.this.meta)
@@ -50,16 +53,19 @@ def _alias(view: Relation, table: exp.Table) -> exp.TableAlias:
 
 
 @lru_cache(maxsize=1000)
-def _definition(text: str, view_id: int) -> exp.Query:
-    """The query of a definition, fit to be a subquery of any other."""
+def _definition(text: str) -> exp.Query | exp.Values:
     statement = parse_statement(text)
     assert isinstance(statement, CreateView)
-    query = statement.query.copy()
+    return statement.query
+
+
+def _as_subquery(query: exp.Query | exp.Values, prefix: str) -> exp.Query:
+    """The query of a definition, fit to be a subquery of any other; its CTEs get the prefix."""
     if isinstance(query, exp.Values):
         query.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True)))
         return exp.select("*").from_(query)
     query = prepare_from(query)
-    _rename_ctes(query, f"_view{view_id}_")
+    _rename_ctes(query, prefix)
     if query.args.get("order") is not None:
         # ORDER BY may use the names of the outputs, which become the view's.
         return exp.select("*").from_(query.subquery("ordered", copy=False))

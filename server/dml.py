@@ -101,7 +101,11 @@ def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> 
         others = []
         if statement.upsert is not None:
             check_upsert(statement, target, environment)
-            others = [upsert_query(statement, target, False)] if statement.upsert.tree is not None else []
+            others = (
+                [upsert_query(statement, target, session.environment, False)]
+                if statement.upsert.tree is not None
+                else []
+            )
         columns = target_columns(target, statement.columns)
         return plan_insert(statement, target, columns, environment, oids, *others)
 

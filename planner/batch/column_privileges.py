@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -19,7 +19,9 @@ from planner.parse.trees import folded
 Named = Mapping[int, tuple[str, ...]]
 
 
-def columns_read(tree: exp.Expr, named: Named) -> Mapping[int, frozenset[str]] | None:
+def columns_read(
+    tree: exp.Expr, named: Named, resolve: Callable[[exp.Expr], object]
+) -> Mapping[int, frozenset[str]] | None:
     """The columns that a statement reads of each of some tables of it, by the ids of the nodes that name them.
 
     None when that cannot be told. Tables that are not among `named` keep their names.
@@ -27,6 +29,10 @@ def columns_read(tree: exp.Expr, named: Named) -> Mapping[int, frozenset[str]] |
     marked = {number: id(node) for number, node in enumerate(tree.find_all(exp.Table)) if id(node) in named}
     copied = tree.copy()
     names: dict[str, int] = {}
+    try:
+        resolve(copied)
+    except Error:
+        return None
     for number, table in enumerate(copied.find_all(exp.Table)):
         if number not in marked:
             continue

@@ -35,6 +35,7 @@ from planner.parse.trees import folded, is_cte, name_of, position_of
 from planner.privileges import check_relation, holds, holds_any, permission_denied
 from planner.sql_functions import with_functions
 from planner.statements import Name
+from planner.table_references import resolve_references
 from planner.views import keep_arguments, reference
 
 SystemColumns = Callable[[str, str], Columns]
@@ -157,10 +158,6 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
         relation = find_relation(name_of(table), environment) if id(table) in own else None
         return None if relation is None or relation.lake_table in environment.overlays else relation
 
-    for table in base_tables(tree):
-        relation = find_relation(name_of(table), environment)
-        if relation is not None:
-            qualify_columns(tree, table, relation)
     source = lambda index: stored_table(index, None, environment)  # noqa: E731
     indexes = select_indexes(tree, environment.catalog, find_own, source)
     if not indexes:
@@ -172,8 +169,10 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
 
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
-    """A copy of a statement with what functions and calls in FROM stand for, and with tables of the past marked."""
+    """A copy of a statement that says which source each column is of, what functions and calls in FROM stand for,
+    and which tables are of the past."""
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    resolve_references(tree, environment.catalog, environment.scope)
     return at_versions(expand_calls(tree), environment.versions)
 
 
@@ -280,7 +279,7 @@ def check_columns_read(tree: exp.Expr, environment: Environment, read: Iterable[
     if not in_parts:
         return
     named = {node: tuple(column.name for column in relation.visible) for node, (_, relation) in in_parts.items()}
-    columns = columns_read(tree, named)
+    columns = columns_read(tree, named, lambda copy: resolve_references(copy, catalog, environment.scope))
     for node, (table, relation) in in_parts.items():
         # No column is as good as one that may be read, which there is.
         names = () if columns is None else columns[node] or _readable_columns(environment, relation)
@@ -312,7 +311,6 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for table in base_tables(tree):
         relation = find_relation(name_of(table), environment)
         if relation is not None:
-            qualify_columns(tree, table, relation)
             at = _at_version(table, environment)
             table.replace(_inlined(relation, table, at) if relation.is_view else _readable(relation, table, at))
     return tree
@@ -425,16 +423,6 @@ def staged_table(name: str) -> exp.Table:
     table = exp.Table(this=exp.to_identifier(name, quoted=True))
     table.meta[_RESOLVED] = True
     return table
-
-
-def qualify_columns(tree: exp.Expr, table: exp.Table, relation: Relation) -> None:
-    """`database.schema.table.column` becomes `table.column`, since the table now has just its alias."""
-    names = folded(table.this), relation.schema, relation.database
-    for column in tree.find_all(exp.Column):
-        parts = (column.args.get(part) for part in ("table", "db", "catalog"))
-        if column.args.get("db") and all(p is None or folded(p) == n for p, n in zip(parts, names, strict=True)):
-            column.set("db", None)
-            column.set("catalog", None)
 
 
 def _name_tables(environment: Environment) -> NameTables:

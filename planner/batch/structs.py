@@ -19,7 +19,7 @@ from planner.functions.result_types import holds_struct
 from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
 from planner.parse.rows import is_row
-from planner.parse.trees import name_of
+from planner.parse.trees import name_of, other_tables
 
 _MARK = "statement_node"
 
@@ -95,16 +95,6 @@ def _computed(tree: exp.Expr) -> Iterator[exp.Expr]:
             yield from (part.expression for part in then.expressions)
         elif isinstance(then, exp.Insert) and isinstance(then.expression, exp.Tuple):
             yield from (value for value in then.expression.expressions if not isinstance(value, exp.Var))
-
-
-def other_tables(tree: exp.Expr) -> list[exp.Expr]:
-    """What an UPDATE, DELETE or MERGE reads besides the table it changes."""
-    source, using = tree.args.get("from_"), tree.args.get("using")
-    if isinstance(source, exp.From):
-        return [source.this]
-    if isinstance(using, list):
-        return using
-    return [using] if isinstance(using, exp.Expr) else []
 
 
 def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> str:

@@ -11,10 +11,11 @@ from catalog.types import Type
 from planner.batch.query import Batch, Environment, check_reads, staged_table
 from planner.batch.structs import with_row_types
 from planner.batch.values import assignments, column_of, named
-from planner.batch.write import INSERTED, marked, refuse_append_only, staged_batch
+from planner.batch.write import INSERTED, alias_of, marked, refuse_append_only, staged_batch, written_table
 from planner.parse.trees import folded
 from planner.privileges import check_relation
 from planner.statements import Insert
+from planner.table_references import resolve_references
 
 EXCLUDED = "excluded"
 
@@ -42,13 +43,12 @@ def check_upsert(statement: Insert, target: Relation, environment: Environment) 
         check_reads(upsert.tree, environment)
 
 
-def upsert_query(statement: Insert, target: Relation, is_staged: bool) -> exp.Select:
+def upsert_query(statement: Insert, target: Relation, environment: Environment, is_staged: bool) -> exp.Select:
     """The stored rows that DO UPDATE changes, as they will be; not staged, over the table for the types alone."""
     upsert = statement.upsert
     assert upsert is not None and upsert.tree is not None
-    alias = statement.alias or statement.table.name
-    table = exp.table_(statement.table.name, db=statement.table.schema, catalog=statement.table.database, quoted=True)
-    table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    table = written_table(statement)
+    alias = alias_of(table)
     excluded = staged_table(INSERTED) if is_staged else table.copy()
     excluded.set("alias", exp.TableAlias(this=exp.to_identifier(EXCLUDED, quoted=True)))
     values = assignments(upsert.tree.copy().expressions, target, lambda c, value: _keeps_key(c, value, target))
@@ -58,12 +58,13 @@ def upsert_query(statement: Insert, target: Relation, is_staged: bool) -> exp.Se
     same = (exp.EQ(this=column_of(k, alias), expression=column_of(k, EXCLUDED)) for k in target.primary_key)
     query = query.join(marked(table) if is_staged else table, on=exp.and_(*same), copy=False)
     where = upsert.tree.args.get("where")
-    return query.where(where.this.copy()) if where is not None else query
+    query = query.where(where.this.copy()) if where is not None else query
+    return resolve_references(query, environment.catalog, environment.scope)
 
 
 def plan_upsert(statement: Insert, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
     """DuckDB's text of `upsert_query` over the staged rows."""
-    query = with_row_types(upsert_query(statement, target, True), environment.catalog, environment.scope)
+    query = with_row_types(upsert_query(statement, target, environment, True), environment.catalog, environment.scope)
     assert isinstance(query, exp.Select)
     return staged_batch(query, target, environment, parameters)
 

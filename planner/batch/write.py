@@ -26,13 +26,12 @@ from planner.batch.query import (
     infer,
     plan_query,
     prepared,
-    qualify_columns,
     resolve_tables,
     staged_table,
     stored_rows,
     stored_table,
 )
-from planner.batch.structs import other_tables, with_row_types
+from planner.batch.structs import with_row_types
 from planner.batch.values import (
     assignments,
     check_given,
@@ -49,9 +48,10 @@ from planner.batch.values import (
 from planner.bind import data_type, resolve
 from planner.parse.literals import engine_text
 from planner.parse.rows import is_row
-from planner.parse.trees import folded, unsupported
+from planner.parse.trees import folded, other_tables, unsupported
 from planner.privileges import check_relation
 from planner.statements import Delete, Insert, Name, Update
+from planner.table_references import resolve_references
 
 # Temporary tables of the cursor that writes: the rows to insert, and the rows to change.
 INSERTED, CHANGED = "staged_rows", "changed_rows"
@@ -183,7 +183,6 @@ def plan_change(
         columns = ((column, values[column.name]) for column in target.visible if column.name in values)
         items = [exp.EQ(this=identifier(c.name), expression=never_null(v, c, target)) for c, v in columns]
         tree.set("expressions", items)
-    qualify_columns(tree, tree.this, target)
     tree.this.replace(stored_table(target, alias_of(tree.this), environment))
     batch = Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters)
     return Change(batch, True, whens, assigned)
@@ -216,7 +215,6 @@ def _changed_rows(
 def staged_batch(query: exp.Select, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
     """A query over the `marked` table and others."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
-    qualify_columns(query, table, target)
     table.replace(stored_rows(target, alias_of(table), environment))
     return Batch(finish(resolve_tables(query, environment), environment, parameters), parameters)
 
@@ -232,29 +230,39 @@ def plan_returning(
     is_staged: bool,
 ) -> Batch:
     """What RETURNING gives, over the staged rows, or over all rows to be described."""
-    query = with_row_types(_returning(statement, target), environment.catalog, environment.scope)
+    query = with_row_types(_returning(statement, environment), environment.catalog, environment.scope)
     if is_staged:
         _read_staged(query, statement, target)
     return plan_query(query, environment, parameters=parameters)
 
 
-def _returning(statement: Insert | Update | Delete, target: Relation) -> exp.Select:
-    table = exp.table_(statement.table.name, db=statement.table.schema, catalog=statement.table.database, quoted=True)
-    table.set("alias", exp.TableAlias(this=identifier(_alias(statement, target))))
+def _returning(statement: Insert | Update | Delete, environment: Environment) -> exp.Select:
+    """RETURNING over the table and what else the statement reads."""
+    table = written_table(statement) if isinstance(statement, Insert) else statement.tree.this.copy()
     query = exp.select(*(item.copy() for item in statement.returning)).from_(table)
     for other in () if isinstance(statement, Insert) else other_tables(statement.tree):
         query = query.join(other.copy(), join_type="cross")
     if not isinstance(statement, Insert) and statement.tree.args.get("with_"):
         query.set("with_", statement.tree.args["with_"].copy())
-    return query
+    return resolve_references(query, environment.catalog, environment.scope)
+
+
+def written_table(statement: Insert) -> exp.Table:
+    """The table of an INSERT as the rest of the statement may refer to it."""
+    name = statement.table
+    table = exp.table_(name.name, db=name.schema, catalog=name.database, quoted=True)
+    if statement.alias is not None:
+        table.set("alias", exp.TableAlias(this=identifier(statement.alias)))
+    return table
 
 
 def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: Relation) -> None:
     """Put the staged rows in the place of the tables; those of the others are beside the ones they met."""
-    others = () if isinstance(statement, Insert) else _names(other_tables(statement.tree))
+    alias = alias_of(query.args["from_"].this)
+    others = _names([join.this for join in query.args.get("joins") or ()])
     rows = exp.select(*(column_of(column.name) for column in target.visible))
     rows = rows.from_(staged_table(INSERTED if isinstance(statement, Insert) else CHANGED))
-    query.set("from_", exp.From(this=rows.subquery(identifier(_alias(statement, target)))))
+    query.set("from_", exp.From(this=rows.subquery(identifier(alias))))
     query.set("joins", None)
     query.set("with_", None)
     for number, name in enumerate(others):
@@ -274,7 +282,7 @@ def _parameters(
 ) -> tuple[Type, ...]:
     """The types of the parameters in a query, in others that go with it and in RETURNING together."""
     types = [infer(query, environment, oids, assigned)]
-    more = [*others, *([_returning(statement, target)] if statement.returning else [])]
+    more = [*others, *([_returning(statement, environment)] if statement.returning else [])]
     types += [infer(each, environment, oids) for each in more]
     used = [{parameter_number(node) for node in each.find_all(exp.Parameter)} for each in (query, *more)]
 
@@ -285,12 +293,6 @@ def _parameters(
         )
 
     return tuple(map(type_of, range(1, max(map(len, types)) + 1)))
-
-
-def _alias(statement: Insert | Update | Delete, target: Relation) -> str:
-    if isinstance(statement, Insert):
-        return statement.alias or statement.table.name
-    return alias_of(statement.tree.this)
 
 
 def _names(sources: list[exp.Expr]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
 def expand_windows(tree: exp.Expr) -> exp.Expr:
     """Put the query that it stands for in place of every TUMBLE and HOP, in the tree itself."""
     for table in list(tree.find_all(exp.Table)):
-        if isinstance(table.this, exp.Anonymous) and table.this.name.upper() in WINDOWS:
+        if is_window(table):
             windowed = _windowed(table, table.this)
             for argument in ("joins", "laterals"):
                 windowed.set(argument, table.args.get(argument))
@@ -57,6 +57,27 @@ def prepare_from(tree: exp.Query) -> exp.Query:
         if isinstance(unnest.parent, exp.Lateral):
             _name_columns(unnest.parent, unnest)
     return copied
+
+
+def is_window(source: exp.Expr) -> bool:
+    """Whether a source in FROM is TUMBLE or HOP."""
+    function = source.this if isinstance(source, exp.Table) else None
+    return isinstance(function, exp.Anonymous) and function.name.upper() in WINDOWS
+
+
+def windowed_table(source: exp.Expr) -> exp.Table | None:
+    """The relation in the first argument of a TUMBLE or HOP, as the table that it will be."""
+    arguments = source.this.expressions if is_window(source) else []
+    if not arguments or not isinstance(arguments[0], exp.Column):
+        return None
+    name, schema, database = (arguments[0].args.get(part) for part in ("this", "table", "db"))
+    table = exp.Table(
+        this=name.copy() if name is not None else None,
+        db=schema.copy() if schema is not None else None,
+        catalog=database.copy() if database is not None else None,
+    )
+    table.parent = source
+    return table
 
 
 def is_temporal(table: exp.Expr) -> bool:

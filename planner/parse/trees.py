@@ -257,6 +257,16 @@ def is_cte(table: exp.Table) -> bool:
     return False
 
 
+def other_tables(tree: exp.Expr) -> list[exp.Expr]:
+    """What an UPDATE, DELETE or MERGE reads besides the table it changes."""
+    source, using = tree.args.get("from_"), tree.args.get("using")
+    if isinstance(source, exp.From):
+        return [source.this]
+    if isinstance(using, list):
+        return using
+    return [using] if isinstance(using, exp.Expr) else []
+
+
 def position_of(node: exp.Expr) -> int | None:
     """Where the node's first identifier starts, counted from 1; None when it has none."""
     starts = [found.meta["start"] for found in node.find_all(exp.Expr) if "start" in found.meta]
