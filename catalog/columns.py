@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 
 from catalog import errors
+from catalog.column_names import escaped
 from catalog.errors import Error
 from catalog.lake import METADATA, Cursor
 from catalog.model import Column, Relation
@@ -69,6 +70,7 @@ def replace_columns(cursor: Cursor, relation: Relation) -> None:
 def free_lake_name(relation: Relation, name: str, change: int) -> str:
     """A name for a new column of the lake table: with the id of the change behind it if any column has had it."""
     had = {name.lower() for name in (*relation.dropped, *(column.lake_name for column in relation.columns))}
+    name = escaped(name)
     while name.lower() in had:
         name = f"{name}_{change}"
     return name

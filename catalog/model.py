@@ -221,6 +221,11 @@ class Relation:
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
+    def in_lake(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What the lake calls some columns."""
+        found = {column.name: column.lake_name for column in self.columns}
+        return tuple(found[name] for name in names)
+
     @property
     def row_shape(self) -> tuple[object, ...]:
         """What a row has to be like to be written."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import errors
+from catalog.column_names import escaped
 from catalog.columns import load_columns, put_columns, replace_columns
 from catalog.comments import forget_comments
 from catalog.errors import Error
@@ -25,6 +26,7 @@ from catalog.lake import Cursor, Lake, at_one_moment, first_row, is_kept
 from catalog.model import (
     CREATED,
     OVERWRITE,
+    ROW_ID,
     Catalog,
     Column,
     Conflict,
@@ -45,6 +47,12 @@ def already_exists(relation: Relation) -> Error:
     """RisingWave's words for a name that is taken."""
     suffix = "" if relation.created else " and is still being created"
     return Error(f"{relation.kind} named {relation.name} already exists{suffix}", errors.DUPLICATE_OBJECT)
+
+
+def _made(column: Column) -> Column:
+    """A column of a new table under the name that it has in the lake."""
+    name = column.lake_name if column.name == ROW_ID else escaped(column.lake_name)
+    return column if name == column.name else replace(column, made_as=name)
 
 
 # From the first OID of a relation of pg_catalog (pg_type's) to the first that PostgreSQL gives to a user's object.
@@ -238,6 +246,8 @@ class Store:
         if not is_there and not relation.is_temporary:  # such a schema may be made by this transaction
             raise Error(f'schema "{relation.schema}" does not exist', errors.INVALID_SCHEMA_NAME)
         relation = replace(relation, made_as=self._free_lake_table(relation))
+        if relation.is_table:
+            relation = replace(relation, columns=tuple(map(_made, relation.columns)))
         cursor.execute(
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
@@ -312,7 +322,8 @@ class Store:
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
         """A lake table without a relation of its own, for the state of an operator."""
         listed = ", ".join(
-            f"{quote(column.name)} {column.type.duckdb()}{' NOT NULL' if column.not_null else ''}" for column in columns
+            f"{quote(column.lake_name)} {column.type.duckdb()}{' NOT NULL' if column.not_null else ''}"
+            for column in columns
         )
         cursor.execute(f"CREATE TABLE {name} ({listed})")
 

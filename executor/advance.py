@@ -47,7 +47,7 @@ class View:
     @property
     def texts(self) -> frozenset[str]:
         """The columns that hold text, of the view and of its states."""
-        types = [(column.name, column.type) for column in self.relation.stored]
+        types = [(column.lake_name, column.type) for column in self.relation.stored]
         types += [(field.name, field.type) for state in self.plan.states for field in state.node.fields]
         return frozenset(name for name, type_ in types if type_.spark() == "STRING")
 
@@ -317,7 +317,9 @@ def by_changes(
 def own_application(view: View, changes: str) -> Application:
     """What becomes of a view's rows by their changes."""
     plan = view.plan
-    return by_changes(view.relation.lake_table, plan.key, plan.present, [c.name for c in plan.columns], changes)
+    return by_changes(
+        view.relation.lake_table, plan.key, plan.present, [field.name for field in plan.root.fields], changes
+    )
 
 
 def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:

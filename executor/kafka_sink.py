@@ -7,6 +7,7 @@ milliseconds, timestamptz text in UTC; numeric, jsonb and intervals are text, by
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.kinds import UPSERT
 from catalog.lake import Cursor
-from catalog.model import Relation
+from catalog.model import Column, Relation
 from catalog.names import literal, quote
 from catalog.types import Type
 from executor import kafka_client
@@ -80,18 +81,18 @@ class KafkaSink:
 def messages_sql(relation: Relation, changes: str) -> str:
     """The key and the value of each message; of an upsert sink the last of a key, without a value when it has gone."""
     sink = relation.sink
-    types = {column.name: column.type for column in relation.visible}
-    value = _object(types)
-    key = _object({name: types[name] for name in sink.key}) if sink.key else "NULL::VARCHAR"
+    value = _object(relation.visible)
+    by_name = {column.name: column for column in relation.visible}
+    key = _object([by_name[name] for name in sink.key]) if sink.key else "NULL::VARCHAR"
     if sink.type != UPSERT:
         return f"SELECT {key}, {value} FROM {changes} WHERE _weight > 0"
-    names = ", ".join(map(quote, sink.key))
+    names = ", ".join(map(quote, relation.in_lake(sink.key)))
     newest = f"QUALIFY row_number() OVER (PARTITION BY {names} ORDER BY _weight DESC) = 1"
     return f"SELECT {key}, if(_weight > 0, {value}, NULL) FROM (FROM {changes} {newest})"
 
 
-def _object(types: dict[str, Type]) -> str:
-    pairs = ", ".join(f"{literal(name)}, {_json(quote(name), type_)}" for name, type_ in types.items())
+def _object(columns: Iterable[Column]) -> str:
+    pairs = ", ".join(f"{literal(column.name)}, {_json(quote(column.lake_name), column.type)}" for column in columns)
     return f"CAST(json_object({pairs}) AS VARCHAR)"
 
 

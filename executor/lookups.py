@@ -53,7 +53,7 @@ class Lookups:
             if f"{scan.input}_old" in read or f"{scan.input}_new" in read:
                 relation = catalog.by_id[scan.relation.id]
                 # By the key of a view the rows are found that this epoch changes.
-                columns = stored_columns(scan).union(() if relation.is_table else relation.key)
+                columns = stored_columns(scan).union(() if relation.is_table else relation.in_lake(relation.key))
                 copy = self._copy(cursor, relation, columns, version, feeds, reads_feeds)
                 if copy is not None:
                     old, new = (_at(copy, snapshot) for snapshot in (version.old, version.new))

@@ -58,11 +58,14 @@ def bind_difference(
     if not columns:
         return None
     types = {column.name: column.type for column in made.columns}
-    same = [c.name for c in before.columns if c.name in columns and types.get(c.name) == c.type]
-    scan = Scan("made", made, "made", tuple(same) or (made.columns[0].name,))
-    old_types = {column.name: column.type.duckdb() for column in before.columns}
+    old_columns = {column.lake_name: column for column in before.columns}
+    same = {name: c.name for name in columns if types.get((c := old_columns[name]).name) == c.type}
+    scan = Scan("made", made, "made", tuple(same.values()) or (made.columns[0].name,))
     # A column of the key that the new rows do not have is read by nobody, but the old rows are found by it.
-    listed = (quote(c) if c in same else f"CAST(NULL AS {old_types[c]}) AS {quote(c)}" for c in columns)
+    listed = (
+        f"{quote(same[c]) if c in same else f'CAST(NULL AS {old_columns[c].type.duckdb()})'} AS {quote(c)}"
+        for c in columns
+    )
     new = f"SELECT {', '.join(listed)} FROM ({rows_new(scan, Version(made, snapshot, snapshot, pending))})"
     old = f"SELECT {', '.join(map(quote, columns))} FROM {at_version(before.lake_name, snapshot)}"
     name = f"j{made.id}_difference"

@@ -30,9 +30,9 @@ _COPY = {"parquet": "FORMAT parquet", "json": "FORMAT json", "csv": "FORMAT csv,
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows for a table: queries of the keys of those to go, and of those to come, which have `columns`.
+    """Rows for a table: queries of the keys of those to go, in the order of the table's, and of those to come.
 
-    A key that comes too does not go.
+    These have values for `columns`. A key that comes too does not go.
     """
 
     removed: str | None
@@ -128,7 +128,7 @@ def log_name(job_id: int) -> str:
 
 def log_columns(relation: Relation) -> tuple[Column, ...]:
     """The columns of a sink, and what its rows weigh and which epoch they are of."""
-    own = tuple(Column(column.name, column.type) for column in relation.visible)
+    own = tuple(Column(column.lake_name, column.type) for column in relation.visible)
     return (*own, Column("_weight", INTEGER), Column(EPOCH, BIGINT))
 
 
@@ -139,7 +139,7 @@ def logs(relations: Iterable[Relation]) -> list[LakeTable]:
 
 def _write_log(cursor: Cursor, delivery: Delivery) -> None:
     relation = delivery.relation
-    columns = ", ".join(quote(column.name) for column in relation.visible)
+    columns = ", ".join(quote(column.lake_name) for column in relation.visible)
     kept = "WHERE _weight > 0" if relation.sink.type == APPEND_ONLY else ""
     cursor.execute(
         f"INSERT INTO {log_of(relation).sql} SELECT {columns}, _weight, {delivery.snapshot} "
@@ -151,21 +151,21 @@ def _rows(target: Relation, delivery: Delivery) -> Rows:
     """The changes as rows to go and to come."""
     relation, changes = delivery.relation, delivery.changes
     columns = tuple(column.name for column in relation.visible)
-    listed = ", ".join(map(quote, columns))
+    listed = ", ".join(quote(column.lake_name) for column in relation.visible)
     added = f"SELECT {listed} FROM {changes} WHERE _weight > 0"
     if relation.sink.type == APPEND_ONLY:
         return Rows(None, added, columns)
-    key = ", ".join(map(quote, target.primary_key))
+    key = ", ".join(map(quote, relation.in_lake(target.primary_key)))
     return Rows(f"SELECT {key} FROM {changes} WHERE _weight < 0", added, columns)
 
 
 def _check_not_null(cursor: Cursor, relation: Relation, target: Relation, changes: str) -> None:
     """Raise Error 23502 for a NULL in a row to come where the table has none."""
-    given = {column.name for column in relation.visible}
+    given = {column.name: column.lake_name for column in relation.visible}
     for column in target.visible:
         if column.name in given and (column.not_null or column.name in target.primary_key):
             row = cursor.execute(
-                f"SELECT 1 FROM {changes} WHERE _weight > 0 AND {quote(column.name)} IS NULL LIMIT 1"
+                f"SELECT 1 FROM {changes} WHERE _weight > 0 AND {quote(given[column.name])} IS NULL LIMIT 1"
             ).fetchone()
             if row is not None:
                 raise Error(
@@ -193,7 +193,7 @@ def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -
     """
     sink = relation.sink
     assert sink.format is not None
-    columns = ", ".join(quote(column.name) for column in relation.visible)
+    columns = ", ".join(f"{quote(column.lake_name)} AS {quote(column.name)}" for column in relation.visible)
     if sink.type == APPEND_ONLY:
         query = f"SELECT {columns} FROM {changes} WHERE _weight > 0"
     else:

@@ -383,8 +383,9 @@ def file_rows(cursor: Cursor, file: str) -> int:
 
 def _state_schema(view: View, state: State) -> str:
     """Spark's schema of a state's rows."""
-    held = view.relation.stored if state.in_view else state.node.fields
-    return ", ".join(f"`{column.name}` {column.type.spark()}" for column in held)
+    if state.in_view:
+        return ", ".join(f"`{column.lake_name}` {column.type.spark()}" for column in view.relation.stored)
+    return ", ".join(f"`{field.name}` {field.type.spark()}" for field in state.node.fields)
 
 
 def _schema(relation: Relation, columns: Sequence[str], lake: bool = False) -> str:

@@ -52,8 +52,9 @@ def rows_new(scan: Scan, version: Version) -> str:
     """SQL of the scanned columns as they will be after the epoch."""
     if version.pending is None:
         return rows_at(scan, version.new, version.new_rows, version.new_copy)
-    key = " AND ".join(f"c.{quote(k)} IS NOT DISTINCT FROM s.{quote(k)}" for k in scan.relation.key) or "TRUE"
-    columns = ", ".join(map(quote, scan.columns))
+    stored_key = [quote(_stored(scan.relation, name)) for name in scan.relation.key]
+    key = " AND ".join(f"c.{name} IS NOT DISTINCT FROM s.{name}" for name in stored_key) or "TRUE"
+    columns = _columns(scan)
     stored = version.new_copy or at_version(scan.relation.lake_name, version.new)
     return (
         f"SELECT {columns} FROM (FROM {stored}) AS s "
@@ -73,7 +74,7 @@ def rows_changed(scan: Scan, version: Version, feed: str | None) -> str | None:
         where = "" if version.old_rows == ALL else f" WHERE {version.old_rows.condition('rowid')}"
         parts.append(f"SELECT {_columns(scan)}, _weight FROM {feed}{where}")
     if version.pending is not None:
-        parts.append(f"SELECT {', '.join(map(quote, scan.columns))}, _weight FROM {version.pending}")
+        parts.append(f"SELECT {_columns(scan)}, _weight FROM {version.pending}")
     return " UNION ALL ".join(parts) or None
 
 

@@ -11,11 +11,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from catalog import errors
+from catalog.column_names import unescaped
 from catalog.errors import Error
 from catalog.kinds import Index, IndexKey, with_article
 from catalog.model import Catalog, Column, Relation
 from planner.bind import Scope, resolve_readable
 from planner.build.subqueries import order_of
+from planner.escapes import SINCE as ESCAPED_SINCE
+from planner.escapes import escape_relation
 from planner.nodes import Order
 from planner.output_names import NO_NAME, output_name
 from planner.parse.generated import renamed
@@ -78,9 +81,13 @@ def index_query(
 
 def first_name(relation: Relation, made: Relation) -> str:
     """What a relation was called when what reads only it was made: hidden keys from it are named after that."""
-    hidden = (column.name for column in made.columns if column.is_hidden)
-    names = (name.removesuffix(f".{key}") for name in hidden for key in relation.key if name.endswith(f".{key}"))
-    return next(names, relation.name)
+    known = escape_relation(relation) if made.planner >= ESCAPED_SINCE else relation
+    hidden = (column.lake_name for column in made.columns if column.is_hidden)
+    names = (name.removesuffix(f".{key}") for name in hidden for key in known.key if name.endswith(f".{key}"))
+    found = next(names, None)
+    if found is None:
+        return relation.name
+    return unescaped(found) if made.planner >= ESCAPED_SINCE else found
 
 
 def with_names(index: Index, names: Mapping[str, str]) -> Index:

@@ -63,7 +63,15 @@ def name_selects(query: exp.Expr) -> None:
         names = [item.alias_or_name if _is_named(item) else _derived_name(item) for item in select.selects]
         own = (name if names.count(name) == 1 else None for name in names)
         named = enumerate(zip(select.selects, own, strict=True))
-        select.set("expressions", [_named(item, name or f"{UNNAMED}{number}") for number, (item, name) in named])
+        select.set("expressions", [_named(item, name or _free(number, names)) for number, (item, name) in named])
+
+
+def _free(number: int, names: list[str | None]) -> str:
+    """The name of an output without one, which no other has by chance."""
+    name = f"{UNNAMED}{number}"
+    while name in names:
+        name += "0"
+    return name
 
 
 def _named(item: exp.Expr, name: str | None) -> exp.Expr:

@@ -152,6 +152,8 @@ def _same(old: StreamPlan, new: StreamPlan, view: Relation) -> bool:
 
 
 def scanned_columns(view: Relation, plans: Iterable[StreamPlan], of_key: bool = True) -> tuple[str, ...]:
-    """The columns of a view that plans read; those of its key, which they all do, only if they use them or `of_key`."""
+    """The columns of a view that plans read, by their names in the lake; those of its key, which they all do, only if
+    they use them or `of_key`."""
     scans = (scan for plan in plans for scan in plan.scans if scan.relation.id == view.id)
-    return tuple(dict.fromkeys(name for scan in scans for name in (scan.columns if of_key else scan.output)))
+    read = (scan.relation.in_lake(scan.columns if of_key else scan.output) for scan in scans)
+    return tuple(dict.fromkeys(name for names in read for name in names))

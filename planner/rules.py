@@ -45,7 +45,7 @@ from planner.outputs import limit_outputs
 from planner.sharing import share_states
 
 # A relation keeps the version by which it was planned first: what is stored for it fits no other plan.
-PLANNER = 2
+PLANNER = 3
 
 
 def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:
@@ -361,21 +361,22 @@ def _apart_from(left: Node, right: Node) -> Node:
     taken = names_of(left)
     if not any(f.name in taken for f in right.fields):
         return right
-    return Project(right, tuple(Item(_free(f.name, taken), column(f.name), f.type) for f in right.fields))
+    return Project(right, tuple(Item(free_name(f.name, taken), column(f.name), f.type) for f in right.fields))
 
 
 def _pass_on(node: Node, names: list[str], taken: set[str]) -> tuple[Item, ...]:
     types = {f.name: f.type for f in node.fields}
     items: list[Item] = []
     for name in dict.fromkeys(names):
-        output = _free(name, taken | {item.name for item in items})
+        output = free_name(name, taken | {item.name for item in items})
         items.append(Item(output, column(name), types[name]))
     return tuple(items)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or one like it that is not taken."""
-    while name in taken:
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken, also not in other letters: engines do not tell "A" from a."""
+    lowered = {each.lower() for each in taken}
+    while name.lower() in lowered:
         name += "_"
     return name
 

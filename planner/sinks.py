@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from catalog import errors
+from catalog.column_names import unescaped
 from catalog.errors import Error
 from catalog.kinds import APPEND_ONLY, BLACKHOLE, FILES, KAFKA, S3, TABLE, UPSERT, Sink
 from catalog.model import Catalog, Column, Relation
@@ -180,7 +181,7 @@ def _key(statement: CreateSink, options: SinkOptions, type_: str, root: Project)
             raise Error(message, errors.SYNTAX_ERROR, position=_at(options.given))
         return ()
     names = tuple(name.strip() for name in option.value.split(","))
-    known = {item.name for item in root.items}
+    known = {unescaped(item.name) for item in root.items}
     unknown = next((name for name in names if name not in known), None)
     if unknown is not None:
         message = f'column "{unknown}" of primary_key does not exist in the sink'
@@ -259,11 +260,12 @@ def _assigned(item: Item, column: Column, statement: CreateSink) -> Item:
 
 
 def check_target(
-    statement: CreateSink, sink: Sink, root: Project, columns: Iterable[Column], target: Relation, unsafe: bool
+    statement: CreateSink, sink: Sink, key: tuple[str, ...], columns: Iterable[Column], target: Relation, unsafe: bool
 ) -> None:
-    """Whether the rows of a sink, with these columns, can be told apart in its table. Raises Error 0A000, 23502.
+    """Whether the rows of a sink, with this key and columns, can be told apart in its table.
 
-    With `unsafe` several rows of the sink may be one of the table's: the last to come counts, and it goes with any.
+    Raises Error 0A000, 23502. With `unsafe` several rows of the sink may be one of the table's: the last to come
+    counts, and it goes with any.
     """
     name = statement.target
     assert name is not None
@@ -286,11 +288,11 @@ def check_target(
             hint="WITH (type = 'append-only', force_append_only = 'true') adds rows only.",
             position=name.position,
         )
-    if not unsafe and not set(root.key) <= set(target.primary_key):
+    if not unsafe and not set(key) <= set(target.primary_key):
         raise Error(
             f'several rows of the sink may have one key of table "{target.name}"',
             errors.FEATURE_NOT_SUPPORTED,
-            detail=f"The sink's rows are told apart by ({', '.join(root.key)}), "
+            detail=f"The sink's rows are told apart by ({', '.join(key)}), "
             f"the table's by ({', '.join(target.primary_key)}).",
             hint="Group the query by the table's key; or SET streaming_unsafe_allow_upsert_sink_pk_mismatch = true: "
             "then the row that comes last counts, and it goes when any of them does.",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
 
 from catalog import errors
+from catalog.column_names import check_distinct, escaped, readable, unescaped
 from catalog.errors import Error
 from catalog.kinds import Details
 from catalog.model import Catalog, Column, Relation
@@ -17,6 +18,8 @@ from planner.build.query import build
 from planner.build.window_close import on_window_close
 from planner.delta.now import reads_now
 from planner.delta.nullability import never_null
+from planner.escapes import SINCE as ESCAPED_SINCE
+from planner.escapes import escape_outputs, escape_query, unescape_outputs
 from planner.functions.aggregates import is_aggregate
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.engines import duckdb_only
@@ -43,7 +46,7 @@ from planner.options import read_options
 from planner.output_names import UNNAMED
 from planner.parse.statement import parse_statement
 from planner.parse.trees import position_of
-from planner.rules import PLANNER, apply_rules
+from planner.rules import PLANNER, apply_rules, free_name
 from planner.sinks import planned_sink, target_of
 from planner.statements import CreateSink, CreateStreaming
 from planner.strategy import DEFAULTS, BackfillSettings, choose
@@ -83,11 +86,25 @@ class StreamPlan:
     order: tuple[tuple[int, int], ...] = ()  # ids of upstreams: the first is read to its end before the second starts
     clustering: tuple[Order, ...] = ()  # the order of rows that are written together
     details: Details | None = None  # what an index or a sink is besides a relation
+    planner: int = PLANNER
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        fields = enumerate(self.root.fields)
-        return tuple(Column(f.name, f.type, index >= self.width, f.name in self.present) for index, f in fields)
+        """Those of the relation. What stores its rows has them under the names of the fields."""
+        columns: list[Column] = []
+        for index, field in enumerate(self.root.fields):
+            name = unescaped(field.name) if self.planner >= ESCAPED_SINCE else field.name
+            if index >= self.width:
+                name = free_name(field.name, {column.name for column in columns})
+            made_as = None if name == field.name else field.name
+            columns.append(Column(name, field.type, index >= self.width, field.name in self.present, made_as=made_as))
+        return tuple(columns)
+
+    @cached_property
+    def key_columns(self) -> tuple[str, ...]:
+        """The key, by the names of the relation's columns."""
+        names = {column.lake_name: column.name for column in self.columns}
+        return tuple(names[name] for name in self.key)
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
@@ -129,17 +146,31 @@ def plan_view(
     `settings` are the session's. A definition is planned again without them, for the relation that it `made`: what they
     decided is in the job.
     """
+    try:
+        return _planned(statement, catalog, scope, settings, made)
+    except Error as error:
+        error.message = readable(error.message)
+        error.detail, error.hint = (text and readable(text) for text in (error.detail, error.hint))
+        raise
+
+
+def _planned(
+    statement: CreateStreaming, catalog: Catalog, scope: Scope, settings: BackfillSettings, made: Relation | None
+) -> StreamPlan:
     streaming = streaming_of(statement, catalog, scope, made)
     options = read_options(streaming.options)
-    root = streaming.shape(build(bind(streaming.query, catalog, scope)))
+    version = PLANNER if made is None else made.planner
+    root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
         root = on_window_close(root)
     width = len(root.items)
-    _check_names(root)
-    planned = apply_rules(root, streaming.is_stored, PLANNER if made is None else made.planner)
+    if made is None:
+        check_distinct(unescaped(item.name) for item in root.items)
+    planned = apply_rules(root, streaming.is_stored, version)
     _check_time(planned)
     _check_temporal_joins(planned, True)
     chosen = choose(planned, options.applied(settings), options.strategy)
+    only = duckdb_only(planned)
     order = backfill_order(planned, options.order, catalog, scope)
     return StreamPlan(
         planned,
@@ -147,12 +178,31 @@ def plan_view(
         _states(planned, streaming.is_stored),
         chosen.strategy,
         chosen.reason,
-        duckdb_only(planned),
+        only and readable(only),
         chosen.notices + order.notices,
         order.pairs,
-        streaming.clustering,
+        _clustering(streaming, version),
         _details(statement, streaming, planned, catalog, scope),
+        version,
     )
+
+
+def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
+    if version < ESCAPED_SINCE:
+        return streaming.clustering
+    return tuple(replace(order, name=escaped(order.name)) for order in streaming.clustering)
+
+
+def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
+    """The plan of a query with its outputs as they are asked for."""
+    bound = bind(streaming.query, catalog, scope)
+    if not escapes:
+        root = streaming.shape(build(bound))
+        _check_names(root)
+        return root
+    root = streaming.shape(unescape_outputs(build(escape_query(bound))))
+    _check_names(root)
+    return escape_outputs(root)
 
 
 def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:

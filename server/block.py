@@ -16,7 +16,7 @@ from catalog.translation import DuckDBError, is_conflict
 from planner.batch.query import overlay_name
 from planner.batch.write import ROW
 from server.portal import Portal
-from server.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, lake_names_of, listed, names_of
+from server.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, key_of, listed, names_of
 
 _NUMBERS = itertools.count(1)
 
@@ -56,7 +56,7 @@ class Block:
         """That of a table, made at its first write. Raises Error 0A000 for a table whose row ids have no name."""
         table = target.lake_table
         if table not in self._overlays:
-            if any(column.name.lower() == "rowid" for column in target.visible):
+            if any(column.lake_name.lower() == "rowid" for column in target.visible):
                 message = 'a table with a column "rowid" cannot be changed in an atomic transaction'
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED)
             views, logs = (f"{MEMORY}.{quote(schema)}" for schema in (self.schema, self._logs))
@@ -147,7 +147,7 @@ def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
     """
     target, conditions = overlay.target, [f"rowid IN (SELECT {ROW_ID} FROM {overlay.log})"]
     if target.primary_key:
-        key = listed(lake_names_of(target, target.primary_key))
+        key = listed(key_of(target))
         conditions.append(f"({key}) IN (SELECT ({key}) FROM {overlay.log} WHERE {LIVE})")
     met = "true" if target.watermark is not None else " OR ".join(conditions)
     if _any(cursor, f"FROM ({changes}) AS changes WHERE {met}"):
@@ -161,16 +161,13 @@ def _apply(cursor: Cursor, overlay: Overlay) -> None:
     gone = f"FROM {_NEWEST_ENTRIES} WHERE NOT {LIVE} AND {ROW_ID} >= 0"
     if _any(cursor, gone):
         stored.delete(cursor, f"SELECT {ROW_ID} {gone}")
-    assigned = tuple(name for name in names_of(target) if name not in target.primary_key)
+    assigned = tuple(column.name for column in target.visible if column.name not in target.primary_key)
     changed = f"FROM {_NEWEST_ENTRIES} WHERE {LIVE} AND {ROW_ID} >= 0"
     if assigned and _any(cursor, changed):
-        values = ", ".join(f"{quote(c.lake_name)} AS {quote(c.name)}" for c in target.visible)
-        stored.update(cursor, assigned, f'SELECT {values}, {ROW_ID} AS "{ROW}" {changed}')
+        stored.update(cursor, assigned, f'SELECT {listed(names_of(target))}, {ROW_ID} AS "{ROW}" {changed}')
     added = f"FROM {_NEWEST_ENTRIES} WHERE {LIVE} AND {ROW_ID} < 0"
     if _any(cursor, added):
-        cursor.execute(
-            f"INSERT INTO {stored.rows} SELECT {listed(lake_names_of(target))} {added} ORDER BY {ROW_ID} DESC"
-        )
+        cursor.execute(f"INSERT INTO {stored.rows} SELECT {listed(names_of(target))} {added} ORDER BY {ROW_ID} DESC")
 
 
 _NEWEST_ENTRIES = "newest_entries"

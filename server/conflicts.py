@@ -10,7 +10,7 @@ from catalog.lake import Cursor
 from catalog.model import IGNORE, UPDATE_IF_NOT_NULL, Watermark
 from catalog.names import quote
 from planner.batch.write import INSERTED
-from server.stores import Store, listed, names_of
+from server.stores import Store, key_of, listed, names_of
 
 _MERGED = "merged_rows"
 
@@ -34,23 +34,23 @@ def resolve(cursor: Cursor, store: Store) -> bool:
 
 def meets_stored(cursor: Cursor, store: Store) -> bool:
     """Whether a staged row has a key that is stored."""
-    key = listed(store.target.primary_key)
-    query = f"SELECT 1 FROM {store.named} AS stored SEMI JOIN {INSERTED} AS staged USING ({key}) LIMIT 1"
+    key = listed(key_of(store.target))
+    query = f"SELECT 1 FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged USING ({key}) LIMIT 1"
     return cursor.execute(query).fetchone() is not None
 
 
 def keep_new(cursor: Cursor, store: Store) -> None:
     """Leave the first staged row of each key, and none whose key is stored."""
     if store.target.primary_key:
-        key = listed(store.target.primary_key)
+        key = listed(key_of(store.target))
         cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT min(rowid) FROM {INSERTED} GROUP BY {key})")
         drop_stored(cursor, store)
 
 
 def drop_stored(cursor: Cursor, store: Store) -> None:
     """Leave no staged row whose key is stored."""
-    key = listed(store.target.primary_key)
-    stored = f"SELECT staged.rowid FROM {INSERTED} AS staged SEMI JOIN {store.named} AS stored USING ({key})"
+    key = listed(key_of(store.target))
+    stored = f"SELECT staged.rowid FROM {INSERTED} AS staged SEMI JOIN {store.rows} AS stored USING ({key})"
     cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({stored})")
 
 
@@ -59,25 +59,25 @@ def drop_late(cursor: Cursor, store: Store, watermark: Watermark) -> None:
 
     The lake's statistics know the maximum, so no rows are read for it.
     """
-    column = quote(watermark.column)
+    [column] = map(quote, store.target.in_lake([watermark.column]))
     delay = f" - to_microseconds({watermark.delay_us})" if watermark.delay_us else ""
     cursor.execute(
-        f"DELETE FROM {INSERTED} USING (SELECT max({column}){delay} AS watermark FROM {store.named} AS all_rows) "
+        f"DELETE FROM {INSERTED} USING (SELECT max({column}){delay} AS watermark FROM {store.rows} AS all_rows) "
         f"AS stored WHERE watermark IS NOT NULL AND coalesce({INSERTED}.{column} < watermark, true)"
     )
 
 
 def _keep_last(cursor: Cursor, store: Store) -> None:
-    key = listed(store.target.primary_key)
+    key = listed(key_of(store.target))
     cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT max(rowid) FROM {INSERTED} GROUP BY {key})")
 
 
 def _met(store: Store, names: tuple[str, ...]) -> str:
     """SQL of some columns of the staged rows and of the stored rows that they meet, with their order as `?place`."""
-    key, columns = listed(store.target.primary_key), listed(names)
+    key, columns = listed(key_of(store.target)), listed(names)
     return (
         f'SELECT rowid AS "?place", {columns} FROM {INSERTED} UNION ALL SELECT -1, {columns} '
-        f"FROM {store.named} AS stored SEMI JOIN {INSERTED} AS staged USING ({key})"
+        f"FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged USING ({key})"
     )
 
 
@@ -87,9 +87,9 @@ def _drop_older(cursor: Cursor, store: Store) -> None:
     (RisingWave: src/stream/src/executor/mview/materialize.rs, version_is_newer_or_equal.)
     """
     target = store.target
-    key = listed(target.primary_key)
-    order = ", ".join(f"{quote(name)} NULLS FIRST" for name in target.conflict.versions)
-    names = tuple(name for name in names_of(target) if name in (*target.primary_key, *target.conflict.versions))
+    key = listed(key_of(target))
+    order = ", ".join(f"{quote(name)} NULLS FIRST" for name in target.in_lake(target.conflict.versions))
+    names = names_of(target, (*target.primary_key, *target.conflict.versions))
     ranked = f'SELECT *, dense_rank() OVER (PARTITION BY {key} ORDER BY {order}) AS "?rank" FROM ({_met(store, names)})'
     before = f'PARTITION BY {key} ORDER BY "?place" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING'
     older = f'SELECT "?place" FROM ({ranked}) QUALIFY "?rank" < max("?rank") OVER ({before})'
@@ -99,7 +99,7 @@ def _drop_older(cursor: Cursor, store: Store) -> None:
 def _fill_up(cursor: Cursor, store: Store) -> None:
     """Make one row of each key's: in every column the last value that is not NULL, the stored row's being the first."""
     names = names_of(store.target)
-    key = store.target.primary_key
+    key = key_of(store.target)
     values = ", ".join(
         quote(n) if n in key else f'last({quote(n)} ORDER BY "?place") FILTER ({quote(n)} IS NOT NULL) AS {quote(n)}'
         for n in names

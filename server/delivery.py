@@ -23,7 +23,7 @@ from server.staging import (
     take_in,
     target_columns,
 )
-from server.stores import Stored
+from server.stores import Stored, key_of, listed
 from server.variables import SESSION
 
 
@@ -38,10 +38,10 @@ def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequen
     compute_generated(environment, cursor, target)
     gone = " UNION ".join(part.removed for part in parts if part.removed is not None)
     if gone:
-        key = ", ".join(map(quote, target.primary_key))
-        same = " AND ".join(f"t.{quote(name)} = gone.{quote(name)}" for name in target.primary_key)
+        key = listed(key_of(target))
+        same = " AND ".join(f"t.{quote(name)} = gone.{quote(name)}" for name in key_of(target))
         keys = f"({gone}) EXCEPT SELECT {key} FROM {INSERTED}"
-        cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({keys}) AS gone WHERE {same}")
+        cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({keys}) AS gone({key}) WHERE {same}")
     if scalar(cursor, f"SELECT count(*) FROM {INSERTED}"):
         take_in(environment, cursor, Stored(target))
 
@@ -67,8 +67,10 @@ class Delivery:
         if clears:
             store.clear(cursor)
         elif removed is not None:
-            key = ", ".join(map(quote, target.primary_key))
-            store.delete(cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) USING ({key})")
+            key = listed(key_of(target))
+            store.delete(
+                cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) AS gone({key}) USING ({key})"
+            )
         take_in(_environment(self._catalog(), target), cursor, store)
 
 

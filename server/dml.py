@@ -8,7 +8,6 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Column, Relation
-from catalog.names import quote
 from catalog.types import duckdb_type
 from planner.batch.merge import plan_merge, resolve_merged
 from planner.batch.query import Batch, Environment
@@ -46,7 +45,7 @@ from server.staging import (
     take_in,
     target_columns,
 )
-from server.stores import Store
+from server.stores import Store, listed, names_of
 from server.time_travel import environment_at
 from server.upsert import upsert
 from server.writing import may_share, store_shared, store_staged, writing
@@ -214,7 +213,7 @@ def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> N
         store.update(cursor, planned.assigned, f"FROM {rows}")
     if numbers := planned.numbers("INSERT"):
         create_staging(cursor, target)
-        names = ", ".join(quote(column.name) for column in target.visible)
+        names = listed(names_of(target))
         cursor.execute(f'INSERT INTO {INSERTED} SELECT {names} FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
         take_in(session.environment, cursor, store)
 

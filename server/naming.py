@@ -127,7 +127,7 @@ def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Rela
 
 def _check_plan(relation: Relation, catalog: Catalog) -> None:
     plan = plan_definition(relation, catalog)
-    if (_shape(plan.columns), plan.key) != (_shape(relation.columns), relation.key) or not {
+    if (_shape(plan.columns), plan.key_columns) != (_shape(relation.columns), relation.key) or not {
         scan.relation.id for scan in plan.scans
     } <= set(relation.upstreams):
         raise Error(

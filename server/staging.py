@@ -29,11 +29,11 @@ def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ..
 
 
 def create_staging(cursor: Cursor, target: Relation) -> None:
-    """An empty temporary table with the target's columns, and their defaults that are constants; the cursor's own."""
+    """An empty temporary table of a cursor with the target's columns as the lake calls them, and constant defaults."""
 
     def definition(column: Column) -> str:
         default = f" DEFAULT {column.default}" if has_constant_default(column) else ""
-        return f"{quote(column.name)} {column.type.duckdb()}{default}"
+        return f"{quote(column.lake_name)} {column.type.duckdb()}{default}"
 
     columns = ", ".join(map(definition, target.visible))
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({columns})")
@@ -41,7 +41,7 @@ def create_staging(cursor: Cursor, target: Relation) -> None:
 
 def fill_staging(columns: Sequence[Column], rows: str) -> str:
     """The INSERT of a query's rows into some columns of the staged ones. Of VALUES each takes its column's type."""
-    return f"INSERT INTO {INSERTED} ({', '.join(quote(column.name) for column in columns)}) {rows}"
+    return f"INSERT INTO {INSERTED} ({', '.join(quote(column.lake_name) for column in columns)}) {rows}"
 
 
 def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
@@ -55,7 +55,7 @@ def compute_defaults(
     """Give the `late_defaults` of staged rows their values; from the first such row on, counted from 0."""
     columns = late_defaults(target, given)
     if columns:
-        values = ", ".join(f"{quote(c.name)} = {default_text(c, environment)}" for c in columns)
+        values = ", ".join(f"{quote(c.lake_name)} = {default_text(c, environment)}" for c in columns)
         cursor.execute(f"UPDATE {INSERTED} SET {values} WHERE rowid >= {first}")
 
 
@@ -63,7 +63,8 @@ def compute_generated(environment: Environment, cursor: Cursor, target: Relation
     """Give the generated columns of staged rows their values."""
     columns = generated_columns(target)
     if columns:
-        values = (f"{quote(c.name)} = {generated_value(c, environment)}" for c in columns)
+        names = {c.name: c.lake_name for c in target.visible}
+        values = (f"{quote(c.lake_name)} = {generated_value(c, environment, names)}" for c in columns)
         cursor.execute(f"UPDATE {rows} SET {', '.join(values)}")
 
 
@@ -98,7 +99,7 @@ def check_not_null(cursor: Cursor, target: Relation, rows: str, columns: tuple[s
     ]
     if not required:
         return
-    tests = ", ".join(f"bool_or({quote(column.name)} IS NULL)" for column in required)
+    tests = ", ".join(f"bool_or({quote(column.lake_name)} IS NULL)" for column in required)
     [found] = cursor.execute(f"SELECT {tests} FROM {rows}").fetchall()
     for column, has_null in zip(required, found, strict=True):
         if has_null:

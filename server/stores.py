@@ -8,7 +8,7 @@ transaction costs follows what it has changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from catalog.lake import Cursor, at_version
@@ -27,21 +27,14 @@ def listed(names: tuple[str, ...], of: str = "") -> str:
     return ", ".join(f"{of}{quote(name)}" for name in names)
 
 
-def names_of(target: Relation) -> tuple[str, ...]:
-    return tuple(column.name for column in target.visible)
-
-
-def lake_names_of(target: Relation, names: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """What the lake calls columns, all or some, in the order of the table."""
+def names_of(target: Relation, names: Collection[str] | None = None) -> tuple[str, ...]:
+    """What the lake and staged rows call columns, all or some, in the order of the table."""
     return tuple(column.lake_name for column in target.visible if names is None or column.name in names)
 
 
-def under_names(target: Relation, rows: str) -> str:
-    """SQL of rows that have the lake's columns and a `rowid`, under the names of the table's."""
-    if not target.is_renamed:
-        return rows
-    columns = ", ".join(f"{quote(column.lake_name)} AS {quote(column.name)}" for column in target.visible)
-    return f"(SELECT rowid, {columns} FROM {rows})"
+def key_of(target: Relation) -> tuple[str, ...]:
+    """The columns of the primary key, as the lake calls them."""
+    return target.in_lake(target.primary_key)
 
 
 @dataclass(frozen=True)
@@ -55,23 +48,16 @@ class Stored:
         """SQL's name of the rows, which have the columns of the lake table and a `rowid`."""
         return self.target.lake_name
 
-    @property
-    def named(self) -> str:
-        """SQL of the same, the columns under their names."""
-        return under_names(self.target, self.rows)
-
     def insert(self, cursor: Cursor) -> None:
         """Add the staged rows."""
         cursor.execute(f"INSERT INTO {self.rows} FROM {INSERTED}")
 
     def merge(self, cursor: Cursor) -> None:
         """Add the staged rows; one whose key is there takes that row's place."""
-        target = self.target
-        names = names_of(target)
-        key = [column for column in target.visible if column.name in target.primary_key]
-        on = " AND ".join(f"t.{quote(column.lake_name)} = s.{quote(column.name)}" for column in key)
-        others = [column for column in target.visible if column not in key] or key
-        assignments = ", ".join(f"{quote(column.lake_name)} = s.{quote(column.name)}" for column in others)
+        names, key = names_of(self.target), key_of(self.target)
+        on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in key)
+        others = [name for name in names if name not in key] or key
+        assignments = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in others)
         cursor.execute(
             f"MERGE INTO {self.rows} t USING {INSERTED} s ON {on} "
             f"WHEN MATCHED THEN UPDATE SET {assignments} WHEN NOT MATCHED THEN INSERT VALUES ({listed(names, 's.')})"
@@ -79,8 +65,7 @@ class Stored:
 
     def update(self, cursor: Cursor, assigned: tuple[str, ...], changed: str) -> None:
         """Set columns to their values in a query, which has the row ids as `?row`."""
-        columns = [column for column in self.target.visible if column.name in assigned]
-        values = ", ".join(f"{quote(column.lake_name)} = changed.{quote(column.name)}" for column in columns)
+        values = ", ".join(f"{quote(name)} = changed.{quote(name)}" for name in names_of(self.target, assigned))
         on = f'stored.rowid = changed."{ROW}"'
         cursor.execute(f"UPDATE {self.rows} AS stored SET {values} FROM ({changed}) AS changed WHERE {on}")
 
@@ -102,15 +87,10 @@ class Overlay:
     log: str
     numbers: Iterator[int]
 
-    @property
-    def named(self) -> str:
-        """As that of `Stored`."""
-        return under_names(self.target, self.rows)
-
     def create(self, cursor: Cursor, snapshot: int) -> None:
         columns = ", ".join(f"{quote(column.lake_name)} {column.type.duckdb()}" for column in self.target.visible)
         cursor.execute(f"CREATE TABLE {self.log} ({ENTRY} BIGINT, {LIVE} BOOLEAN, {ROW_ID} BIGINT, {columns})")
-        names = listed(lake_names_of(self.target))
+        names = listed(names_of(self.target))
         stored = at_version(self.target.lake_name, snapshot)
         cursor.execute(
             f"CREATE VIEW {self.rows} AS FROM (SELECT rowid, {names} FROM {stored}) AS stored "
@@ -122,15 +102,16 @@ class Overlay:
         self._add(cursor, f"{_NEW_ROW}, {listed(names_of(self.target))} FROM {INSERTED}")
 
     def merge(self, cursor: Cursor) -> None:
-        names, key = listed(names_of(self.target), "staged."), listed(self.target.primary_key)
+        names, key = listed(names_of(self.target), "staged."), listed(key_of(self.target))
         row = f"coalesce(stored.rowid, {_NEW_ROW})"
-        self._add(cursor, f"{row}, {names} FROM {INSERTED} AS staged LEFT JOIN {self.named} AS stored USING ({key})")
+        self._add(cursor, f"{row}, {names} FROM {INSERTED} AS staged LEFT JOIN {self.rows} AS stored USING ({key})")
 
     def update(self, cursor: Cursor, assigned: tuple[str, ...], changed: str) -> None:
+        changes = names_of(self.target, assigned)
         names = names_of(self.target)
-        values = ", ".join(f"{'changed' if name in assigned else 'stored'}.{quote(name)}" for name in names)
+        values = ", ".join(f"{'changed' if name in changes else 'stored'}.{quote(name)}" for name in names)
         on = f'stored.rowid = changed."{ROW}"'
-        self._add(cursor, f"stored.rowid, {values} FROM {self.named} AS stored JOIN ({changed}) AS changed ON {on}")
+        self._add(cursor, f"stored.rowid, {values} FROM {self.rows} AS stored JOIN ({changed}) AS changed ON {on}")
 
     def delete(self, cursor: Cursor, row_ids: str) -> None:
         number = next(self.numbers)

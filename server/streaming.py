@@ -141,7 +141,7 @@ def _relation(
         name=statement.name.name,
         kind=KINDS[type(statement)],
         columns=plan.columns,
-        key=plan.key,
+        key=plan.key_columns,
         definition=settled(statement.definition, schema, environment),
         created=False,
         owner=session.user.name,
@@ -177,7 +177,7 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
         refuse_temporary(session, (target.id,))
         check_no_circle(SINK, upstreams, target.id, statement.target.position, catalog)
         unsafe = session.flag("streaming_unsafe_allow_upsert_sink_pk_mismatch")
-        check_target(statement, sink, plan.root, plan.columns, target, unsafe)
+        check_target(statement, sink, plan.key_columns, plan.columns, target, unsafe)
     if sink.is_local:
         if not session.user.is_super:
             raise permission_denied("must be superuser to write files of the server", statement.name.position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog import errors
+from catalog.column_names import check_distinct
 from catalog.errors import Error
 from catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, row_id_column
 from catalog.names import quote
@@ -120,9 +121,8 @@ def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) 
     if len(statement.columns) > len(outputs):
         raise Error("too many column names were specified", errors.SYNTAX_ERROR, position=statement.name.position)
     names = [*statement.columns, *(output.name for output in outputs[len(statement.columns) :])]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise Error(f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN)
+    check_distinct(names)
+    for name in names:
         if name in RESERVED_COLUMNS:
             message = f'column name "{name}" conflicts with a system column name'
             raise Error(message, errors.INVALID_COLUMN_DEFINITION)

@@ -13,7 +13,7 @@ from server.batches import bindings
 from server.conflicts import drop_late, drop_stored, keep_new
 from server.session import Session
 from server.staging import check_not_null, compute_generated, scalar
-from server.stores import Store, listed, names_of
+from server.stores import Store, key_of, listed, names_of
 
 
 def upsert(
@@ -36,7 +36,7 @@ def upsert(
     if upsert_.tree is None:
         keep_new(cursor, store)
         return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-    key = listed(target.primary_key)
+    key = listed(key_of(target))
     if scalar(cursor, f"SELECT count(*) FROM (SELECT 1 FROM {INSERTED} GROUP BY {key} HAVING count(*) > 1)"):
         raise Error(
             "ON CONFLICT DO UPDATE command cannot affect row a second time",

@@ -7,7 +7,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Relation
-from planner.batch.query import Batch, Environment, check_reads, infer, prepared
+from planner.batch.query import WHEN_NAME, Batch, Environment, check_reads, infer, prepared, row_id
 from planner.batch.structs import with_row_types
 from planner.batch.values import (
     as_column,
@@ -43,7 +43,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
     tree = with_row_types(prepared(statement.tree, environment), environment.catalog, environment.scope)
     parameters = infer(tree, environment, oids)
     alias = alias_of(tree.this)
-    row = column_of("rowid", alias)
+    row = row_id(target, alias)
     choice, actions, values = exp.Case(), [], []
     for when in _whens(tree):
         if not when.args["matched"]:
@@ -53,15 +53,15 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
             actions.append(action)
             values.append(_values(when.args["then"], action, target))
         choice = choice.when(_condition(when, row), exp.Literal.number(len(actions) if action else 0))
-    items = [named(choice.else_(exp.Literal.number(0)), WHEN), named(row, ROW)]
+    items = [named(choice.else_(exp.Literal.number(0)), WHEN_NAME), named(row, ROW)]
     for column in target.visible:
         given = [(number, each[column.name]) for number, each in enumerate(values, start=1) if column.name in each]
         value: exp.Expr = column_of(column.name, alias)
         if given:
-            value = exp.Case(this=column_of(WHEN)).else_(value)
+            value = exp.Case(this=column_of(WHEN_NAME)).else_(value)
             for number, each in given:
                 value = value.when(exp.Literal.number(number), each)
-        items.append(named(value, column.name))
+        items.append(named(value, column.lake_name))
     join_type = "inner" if all(when.args["matched"] for when in _whens(tree)) else "left"
     query = exp.select(*items).from_(tree.args["using"])
     query = query.join(marked(tree.this), on=tree.args["on"], join_type=join_type)
@@ -70,7 +70,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
     updated = {name for action, each in zip(actions, values, strict=True) if action == "UPDATE" for name in each}
     updated |= {column.name for column in generated_columns(target)} if updated else set()
     assigned = tuple(column.name for column in target.visible if column.name in updated)
-    chosen = f'SELECT * FROM ({pairs.sql}) AS pairs WHERE "{WHEN}" > 0'
+    chosen = f'SELECT * RENAME ("{WHEN_NAME}" AS "{WHEN}") FROM ({pairs.sql}) AS pairs WHERE "{WHEN_NAME}" > 0'
     return Change(Batch(chosen, parameters), False, tuple(actions), assigned)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,6 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from catalog import errors
+from catalog.column_names import check_distinct, fold_case
 from catalog.errors import Error
 from catalog.model import Catalog, Column, Relation
 from catalog.names import MEMORY, LakeTable
@@ -40,6 +42,9 @@ from planner.views import keep_arguments, reference
 
 SystemColumns = Callable[[str, str], Columns]
 LAKE = "lake"
+# What the lake's row id is called among columns under their own names, and what MERGE does with a row among those of
+# its sources: names that nobody else can have given, for they are drawn when the process starts.
+ROW_NAME, WHEN_NAME = (f"?{stem} {secrets.token_hex(8)}" for stem in ("rowid", "when"))
 _RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
 
 
@@ -170,10 +175,29 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """A copy of a statement that says which source each column is of, what functions and calls in FROM stand for,
-    and which tables are of the past."""
+    and which tables are of the past.
+
+    Raises Error 0A000 for a subquery with columns that differ only in case: DuckDB would take the first for both.
+    """
+    for source in tree.find_all(exp.Subquery, exp.CTE):
+        _check_cases(source)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
     resolve_references(tree, environment.catalog, environment.scope)
     return at_versions(expand_calls(tree), environment.versions)
+
+
+def _check_cases(source: exp.Expr) -> None:
+    alias = source.args.get("alias")
+    query = source.this
+    selects = query.selects if isinstance(query, exp.Query) else []
+    given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    names = given + [
+        folded(s.args["alias"]) if isinstance(s, exp.Alias) else folded(s.this)
+        for s in selects[len(given) :]
+        if isinstance(s, exp.Alias | exp.Column)
+    ]
+    if len({fold_case(name) for name in names}) < len(set(names)):
+        check_distinct(dict.fromkeys(names), position_of(source))
 
 
 _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
@@ -388,12 +412,18 @@ def _stored_column(column: Column) -> exp.Expr:
 
 
 def stored_rows(relation: Relation, alias: str, environment: Environment) -> exp.Expr:
-    """As `stored_table`, with the columns under their names."""
+    """As `stored_table`, with the columns under their names, and the `rowid` under the one of `row_id`."""
     if not relation.is_renamed:
         return stored_table(relation, alias, environment)
-    columns = [exp.column("rowid"), *map(_stored_column, relation.visible)]
+    columns = [exp.alias_(exp.column("rowid"), ROW_NAME, quoted=True), *map(_stored_column, relation.visible)]
     query = exp.select(*columns).from_(stored_table(relation, None, environment))
     return query.subquery(exp.to_identifier(alias, quoted=True))
+
+
+def row_id(relation: Relation, alias: str) -> exp.Column:
+    """The lake's row id in the `stored_rows` of a relation."""
+    name = ROW_NAME if relation.is_renamed else "rowid"
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
 
 
 def stored_table(relation: Relation, alias: str | None, environment: Environment) -> exp.Table:

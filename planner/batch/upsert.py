@@ -8,10 +8,10 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
 from catalog.types import Type
-from planner.batch.query import Batch, Environment, check_reads, staged_table
+from planner.batch.query import Batch, Environment, check_reads
 from planner.batch.structs import with_row_types
 from planner.batch.values import assignments, column_of, named
-from planner.batch.write import INSERTED, alias_of, marked, refuse_append_only, staged_batch, written_table
+from planner.batch.write import INSERTED, alias_of, marked, refuse_append_only, staged_batch, staged_rows, written_table
 from planner.parse.trees import folded
 from planner.privileges import check_relation
 from planner.statements import Insert
@@ -49,11 +49,11 @@ def upsert_query(statement: Insert, target: Relation, environment: Environment, 
     assert upsert is not None and upsert.tree is not None
     table = written_table(statement)
     alias = alias_of(table)
-    excluded = staged_table(INSERTED) if is_staged else table.copy()
+    excluded = staged_rows(INSERTED, target).subquery() if is_staged else table.copy()
     excluded.set("alias", exp.TableAlias(this=exp.to_identifier(EXCLUDED, quoted=True)))
     values = assignments(upsert.tree.copy().expressions, target, lambda c, value: _keeps_key(c, value, target))
     chosen = (values.get(column.name, column_of(column.name, alias)) for column in target.visible)
-    query = exp.select(*(named(value, column.name) for value, column in zip(chosen, target.visible, strict=True)))
+    query = exp.select(*(named(value, column.lake_name) for value, column in zip(chosen, target.visible, strict=True)))
     query = query.from_(excluded)
     same = (exp.EQ(this=column_of(k, alias), expression=column_of(k, EXCLUDED)) for k in target.primary_key)
     query = query.join(marked(table) if is_staged else table, on=exp.and_(*same), copy=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -133,10 +134,13 @@ def read_by(column: Column) -> frozenset[str]:
     return columns_read(column.generated) if column.generated is not None else frozenset()
 
 
-def generated_value(column: Column, environment: Environment) -> str:
-    """DuckDB's text of a generated column's value, over the other columns of its row."""
+def generated_value(column: Column, environment: Environment, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """DuckDB's text of a generated column's value, over the other columns of its row, which may have other names."""
     assert column.generated is not None
-    return finish(exp.cast(expression_of(column.generated).copy(), data_type(column.type)), environment, ())
+    value = expression_of(column.generated).copy()
+    for read in value.find_all(exp.Column):
+        read.set("this", identifier(names.get(folded(read.this), folded(read.this))))
+    return finish(exp.cast(value, data_type(column.type)), environment, ())
 
 
 def target_column(target: Relation, place: exp.Expr) -> Column:

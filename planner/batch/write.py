@@ -27,6 +27,7 @@ from planner.batch.query import (
     plan_query,
     prepared,
     resolve_tables,
+    row_id,
     staged_table,
     stored_rows,
     stored_table,
@@ -55,8 +56,8 @@ from planner.table_references import resolve_references
 
 # Temporary tables of the cursor that writes: the rows to insert, and the rows to change.
 INSERTED, CHANGED = "staged_rows", "changed_rows"
-# Columns of CHANGED besides those of the table: the row's id in the lake, the number of what is done with it, and the
-# rows of the other tables.
+# Columns of CHANGED besides those of the table, which are called as in the lake: the row's id there, the number of what
+# is done with it, and the rows of the other tables.
 ROW, WHEN, SOURCE = "?row", "?when", "?source"
 
 
@@ -195,8 +196,8 @@ def _changed_rows(
     alias, others = alias_of(tree.this), other_tables(tree)
     needed = {name for column in generated_columns(target) for name in (column.name, *read_by(column))}
     kept = [column for column in target.visible if statement.returning or column.name in needed | values.keys()]
-    items = [named(exp.Literal.number(1), WHEN), named(column_of("rowid", alias), ROW)]
-    items += [named(values.get(column.name, column_of(column.name, alias)), column.name) for column in kept]
+    items = [named(exp.Literal.number(1), WHEN), named(row_id(target, alias), ROW)]
+    items += [named(values.get(column.name, column_of(column.name, alias)), column.lake_name) for column in kept]
     for number, name in enumerate(_names(others) if statement.returning else ()):
         fields = exp.Columns(this=exp.Column(this=exp.Star(), table=identifier(name)), unpack=True)
         items.append(named(exp.Anonymous(this="struct_pack", expressions=[fields]), f"{SOURCE}{number}"))
@@ -207,7 +208,7 @@ def _changed_rows(
     query.set("where", tree.args.get("where"))
     query.set("with_", tree.args.get("with_"))
     if others:  # which of the rows that it meets counts is not said (PostgreSQL documentation, UPDATE)
-        window = exp.Window(this=exp.RowNumber(), partition_by=[column_of("rowid", alias)])
+        window = exp.Window(this=exp.RowNumber(), partition_by=[row_id(target, alias)])
         query.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
     return query
 
@@ -260,8 +261,7 @@ def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: R
     """Put the staged rows in the place of the tables; those of the others are beside the ones they met."""
     alias = alias_of(query.args["from_"].this)
     others = _names([join.this for join in query.args.get("joins") or ()])
-    rows = exp.select(*(column_of(column.name) for column in target.visible))
-    rows = rows.from_(staged_table(INSERTED if isinstance(statement, Insert) else CHANGED))
+    rows = staged_rows(INSERTED if isinstance(statement, Insert) else CHANGED, target)
     query.set("from_", exp.From(this=rows.subquery(identifier(alias))))
     query.set("joins", None)
     query.set("with_", None)
@@ -269,6 +269,12 @@ def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: R
         fields = exp.Anonymous(this="unnest", expressions=[column_of(f"{SOURCE}{number}")])
         source = exp.select(fields).from_(staged_table(CHANGED)).subquery(identifier(name))
         query.append("joins", exp.Join(this=source, method="POSITIONAL"))
+
+
+def staged_rows(staged: str, target: Relation) -> exp.Select:
+    """The rows in a temporary table, whose columns are called as in the lake, under the names of the table's."""
+    columns = (named(column_of(column.lake_name), column.name) for column in target.visible)
+    return exp.select(*columns).from_(staged_table(staged))
 
 
 def _parameters(

@@ -35,17 +35,25 @@ class Grouped:
 
 @dataclass
 class _State:
-    """The inputs and calls of an aggregate while it is put together."""
+    """The inputs and calls of an aggregate while it is put together, and what has which name, in small letters."""
 
     inputs: dict[str, Item] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
+    named: dict[str, exp.Expr] = field(default_factory=dict)
 
-    def argument(self, expression: exp.Expr, type_: Type, condition: exp.Expr | None) -> str:
-        if condition is not None:
-            expression = exp.Case().when(condition, expression)
-        name = expression.name if isinstance(expression, exp.Column) else text(expression)
+    def name(self, name: str, expression: exp.Expr) -> str:
+        """The name, or one like it where something else has it: engines do not tell 'A' from 'a' in names."""
+        while self.named.setdefault(name.lower(), expression) != expression:
+            name += "_"
+        return name
+
+    def input(self, expression: exp.Expr, type_: Type) -> str:
+        name = self.name(expression.name if isinstance(expression, exp.Column) else text(expression), expression)
         self.inputs.setdefault(name, Item(name, expression, type_))
         return name
+
+    def argument(self, expression: exp.Expr, type_: Type, condition: exp.Expr | None) -> str:
+        return self.input(expression if condition is None else exp.Case().when(condition, expression), type_)
 
     def call(self, function: str, argument: str, type_: Type) -> exp.Column:
         name = f"_{function}({argument})"
@@ -97,8 +105,7 @@ def build_groups(select: exp.Select, node: Node, keys: list[exp.Expr], all_keys:
     for key in all_keys:
         flat = scalar(key)
         if key in keys:
-            name = flat.name if isinstance(flat, exp.Column) else text(flat)
-            state.inputs.setdefault(name, Item(name, flat, type_of(key)))
+            name = state.input(flat, type_of(key))
             replacements[text(flat)] = typed_column(name, type_of(key))
         else:
             replacements[text(flat)] = exp.cast(exp.null(), data_type(type_of(key)))
@@ -181,8 +188,8 @@ def _recomputed(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
     if type_ is None:
         raise refuse(f"the aggregate {written(call)}", call)
     for reference in flat.find_all(exp.Column):
-        state.inputs.setdefault(reference.name, Item(reference.name, reference.copy(), type_of(reference)))
-    name = f"_{text(flat)}".replace('"', "")
+        state.input(reference.copy(), type_of(reference))
+    name = state.name(f"_{text(flat)}".replace('"', ""), flat)
     state.calls.setdefault(name, Call(name, call_of(call).key, None, type_, canonical(flat)))
     return typed_column(name, type_)
 

@@ -102,7 +102,7 @@ def _tables(plan: StreamPlan, numbers: dict[str, int]) -> Iterable[_Table]:
             keys = state.node.keys if isinstance(state.node, Aggregate) else (*state.node.partition, *state.node.key)
             groups = state.node.keys if isinstance(state.node, Aggregate) else state.node.partition
             yield _Table(numbers[state.name], columns, tuple(dict.fromkeys(keys)), groups)
-    yield _Table(VIEW_TABLE, tuple((c.name, c.type) for c in plan.columns), plan.key, plan.key)
+    yield _Table(VIEW_TABLE, tuple((c.name, c.type) for c in plan.columns), plan.key_columns, plan.key_columns)
 
 
 def _types(state: State) -> dict[str, Type]:

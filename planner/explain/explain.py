@@ -18,7 +18,7 @@ from planner.explain.expressions import show
 from planner.explain.formats import FORMATS, text
 from planner.explain.incremental import decisions, incremental
 from planner.explain.nodes import view_operators
-from planner.explain.operators import Operator, materialize, show_distribution
+from planner.explain.operators import Operator, materialize, show_distribution, with_readable_names
 from planner.statements import CreateStreaming, CreateTable, Explain, ExplainOptions
 from planner.strategy import DEFAULTS, SNAPSHOT, BackfillSettings
 from planner.stream import StreamPlan, plan_view
@@ -119,7 +119,7 @@ def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
     root = view_operators(plan, options.verbose)
     if options.type == "distsql":
         return distsql(plan, root, options.verbose)
-    lines = FORMATS[options.format](root)
+    lines = FORMATS[options.format](with_readable_names(root))
     if options.format == "text" and (options.verbose or options.backfill or plan.strategy != SNAPSHOT):
         lines += ["", *decisions(plan)]
     return lines

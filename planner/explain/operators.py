@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from catalog.column_names import readable
 from planner.distribution import UPSTREAM, Distribution
 from planner.explain.expressions import show
 from planner.nodes import Node
@@ -39,6 +40,13 @@ class Operator:
     def line(self) -> str:
         shown = ", ".join(f"{key}: {_listed(value)}" for key, value in self.fields)
         return f"{self.title} {{ {shown} }}" if shown else self.title
+
+
+def with_readable_names(operator: Operator) -> Operator:
+    """What is printed of an operator and those below it, with the users' names of columns."""
+    fields = ((k, readable(v) if isinstance(v, str) else tuple(map(readable, v))) for k, v in operator.fields)
+    children = tuple(map(with_readable_names, operator.children))
+    return replace(operator, fields=tuple(fields), children=children)
 
 
 def _listed(value: Text) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from catalog import errors
+from catalog.column_names import check_distinct
 from catalog.errors import Error
 from catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
 from catalog.names import quote_if_needed
@@ -156,9 +157,7 @@ def _columns(
         else:
             raise unsupported(f"{part.sql(dialect='postgres')} in CREATE TABLE", part)
     names = [column.name for column in columns]
-    for index, column_name in enumerate(names):
-        if column_name in names[:index]:
-            raise Error(f'column "{column_name}" specified more than once', errors.DUPLICATE_COLUMN)
+    check_distinct(names)
     for column_name in key:
         if column_name not in (*names, *included):
             raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
