@@ -28,13 +28,21 @@ if TYPE_CHECKING:
     from server.session import Session
 
 
+# How many bytes of what a session runs others see: PostgreSQL's track_activity_query_size, whose last is never used.
+QUERY_BYTES = 1023
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _clipped(query: str) -> str:
+    return query[:QUERY_BYTES].encode()[:QUERY_BYTES].decode(errors="ignore")
+
+
 @dataclass
 class Backend:
-    """A connected session. `query` is the statement that runs, or ran last, since `query_start`."""
+    """A connected session. `query` is how the statement begins that runs, or ran last, since `query_start`."""
 
     process_id: int
     address: tuple[str, int]
@@ -48,8 +56,13 @@ class Backend:
 
     def begin(self, query: str) -> None:
         """A statement starts."""
-        self.query, self.query_start = query, _now()
+        self.query, self.query_start = _clipped(query), _now()
         self.state, self.state_change = "active", self.query_start
+
+    @property
+    def shown_query(self) -> str:
+        """What others may read of it."""
+        return redact(self.query)
 
     def rest(self, in_transaction: bool, has_failed: bool = False) -> None:
         """The session waits for its client."""
@@ -156,7 +169,7 @@ def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
         "wait_event_type": None if backend.state == "active" else "Client",
         "wait_event": None if backend.state == "active" else "ClientRead",
         "state": backend.state,
-        "query": redact(backend.query),
+        "query": backend.shown_query,
     }
 
 

@@ -15,6 +15,14 @@ from catalog.redaction import redact
 # Loggers that repeat at INFO what a statement of ours does. Nobody but PySpark may make its own: they are of a class.
 _CHATTY = {"py4j", "pyspark", "SQLQueryContextLogger"}
 
+# What a message has more is left out: it is what a client has sent.
+MOST_CHARACTERS = 1 << 16
+
+
+def _shown(message: str) -> str:
+    left_out = len(message) - MOST_CHARACTERS
+    return redact(message[:MOST_CHARACTERS]) + (f"… and {left_out} characters" if left_out > 0 else "")
+
 
 class _WithFields(logging.Filter):
     """Notes on each record what the thread that logs it works on, and leaves chatter out."""
@@ -32,7 +40,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         given = " ".join(f"{name}={value}" for name, value in getattr(record, "fields", {}).items())
         record.place = f" [{given}]" if given else ""
-        return redact(super().format(record))
+        return _shown(super().format(record))
 
 
 class JsonFormatter(logging.Formatter):
@@ -43,11 +51,11 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": redact(record.getMessage()),
+            "message": _shown(record.getMessage()),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            entry["exception"] = redact(self.formatException(record.exc_info))
+            entry["exception"] = _shown(self.formatException(record.exc_info))
         return json.dumps(entry, default=str, ensure_ascii=False)
 
 

@@ -175,7 +175,7 @@ def _processes(session: Session, statement: Show) -> _Rows:
         time, info = None, None
         if backend.state == "active" and backend.query_start is not None:
             elapsed = datetime.now(UTC) - backend.query_start
-            time, info = f"{elapsed.total_seconds() * 1000:.0f}ms", backend.query
+            time, info = f"{elapsed.total_seconds() * 1000:.0f}ms", backend.shown_query
         id_, host = str(backend.process_id), f"{backend.address[0]}:{backend.address[1]}"
         rows.append((id_, id_, backend.session.login.name, host, backend.session.database, time, info))
     return rows

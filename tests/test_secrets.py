@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,14 @@ def test_the_key(tmp_path: Path) -> None:
         ('a ("my.secret.key" =\n$$x$$)', "a (\"my.secret.key\" =\n'***')"),
         ("a (password = secret name)", "a (password = secret name)"),
         ("a (properties.sasl.password = E'x')", "a (properties.sasl.password = '***')"),
+        ("ALTER USER a PASSWORD--why\n'x'", "ALTER USER a PASSWORD--why\n'***'"),
+        ("a (password /* 'of' */ = /**/ 'x'; b)", "a (password /* 'of' */ = /**/ '***'; b)"),
+        ("password = /*x", "password = ***"),
+        (
+            "CREATE SECRET s WITH (a = 'b;c') AS 'x'; SELECT 'y' AS 'z'",
+            "CREATE SECRET s WITH (a = 'b;c') AS '***'; SELECT 'y' AS 'z'",
+        ),
+        ("at postgres://a:b@c:1/d?pwd=e", "at postgres://a:***@c:1/d?pwd=***"),
     ],
 )
 def test_redaction(sql: str, expected: str) -> None:
@@ -190,3 +199,24 @@ def test_options_that_are_secrets() -> None:
     assert [(o.name, o.value, str(o.secret)) for o in options] == [
         ("password", "", "a.b"), ("secret", "x", "None"), ("c", "secret", "None")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'{}'", "password ", "password/*", "/*password ", "password --", "password /**/ ", "secret ", "secret (",
+        "a.a.", "secret as ", "a://", "a://b:", "$a$", "passwordpassword", "password $a$ ", "''a", "password = ''a",
+        '"password"', "password = ",
+    ],
+)  # fmt: skip
+def test_redaction_goes_through_a_text_once(text: str) -> None:
+    """However long it is and whatever it is made of: all sessions wait meanwhile."""
+
+    def seconds(length: int) -> float:
+        long = text.format("a" * length) if "{}" in text else text * (length // len(text))
+        started = time.thread_time()
+        redact(long)
+        return time.thread_time() - started
+
+    assert seconds(400_000) < 4
+    assert seconds(400_000) < 10 * max(seconds(100_000), 0.005)

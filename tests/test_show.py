@@ -211,3 +211,12 @@ def test_privileges_of_tables(session: Connection) -> None:
     assert rows == [("root", "SELECT", "NO")]
     session.execute("REVOKE SELECT ON keyed FROM reader")
     session.execute("DROP USER reader")
+
+
+def test_what_runs_is_shown_as_far_as_postgres_shows_it(session: Connection, module_server: Server) -> None:
+    """A long text costs those that look nothing."""
+    with module_server.connect() as other:
+        long = f"SELECT '{'é' * 500_000}' = 'password'"
+        other.execute(long)
+        query = f"SELECT query FROM pg_stat_activity WHERE pid = {other.info.backend_pid}"
+        assert shown(session, query)[1] == [(long.encode()[:1023].decode(errors="ignore"),)]
