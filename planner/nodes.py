@@ -274,6 +274,11 @@ class Call:
     expression: exp.Expr | None = None
 
     @property
+    def counts(self) -> bool:
+        """Whether it is 0 over no rows. All others are NULL."""
+        return self.function in ("count", "approxdistinct", "regrcount")
+
+    @property
     def is_linear(self) -> bool:
         """Whether a row can be taken back from it without looking at the others."""
         if self.expression is not None:

@@ -148,9 +148,9 @@ class Generator:
         items, outputs = self._items(columns)
         if "int" in columns.values() and self.random.random() < 0.2:
             inner, inner_columns = self._source(("int",))
-            call = self.random.choice(("max", "count", "sum", "min"))
+            call = self.random.choice(("max({})", "count({})", "sum({})", "min({})", "1 + count(DISTINCT {})"))
             condition = f"{self._of(inner_columns, 'int')} = {self._of(columns, 'int')}"
-            items += f", (SELECT {call}({self._of(inner_columns, 'int')}) FROM {inner} WHERE {condition}) AS q"
+            items += f", (SELECT {call.format(self._of(inner_columns, 'int'))} FROM {inner} WHERE {condition}) AS q"
             outputs |= {"q": "int"}
         return f"SELECT {items} FROM {table}{self._where(columns)}", outputs
 

@@ -347,9 +347,10 @@ def _at_version(table: exp.Table, environment: Environment) -> Environment:
 
 
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
-    """The query of a view, its own names resolved where the view is."""
-    subquery = reference(view, table, environment.catalog)
-    resolve_tables(subquery.this, replace(environment, scope=scope_of(view)))
+    """The query of a view, read as a client's is, its own names resolved where the view is."""
+    subquery, scope = reference(view, table, environment.catalog), scope_of(view)
+    query = canonical(with_row_types(expand_calls(subquery.this), environment.catalog, scope))
+    subquery.set("this", resolve_tables(query, replace(environment, scope=scope)))
     return subquery
 
 

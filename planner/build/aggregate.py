@@ -29,7 +29,7 @@ from planner.parse.trees import position_of
 class Grouped:
     """Groups, and what stands for the keys and calls of the query over their fields."""
 
-    node: Node
+    node: Aggregate
     replacements: dict[str, exp.Expr]
 
 
@@ -205,11 +205,12 @@ def check_grouped(node: Node, expression: exp.Expr, source: exp.Expr) -> None:
         )
 
 
-def with_empty_groups(expression: exp.Expr) -> exp.Expr:
+def with_empty_groups(expression: exp.Expr, calls: tuple[Call, ...]) -> exp.Expr:
     """An output over groups that may be missing (all their fields NULL): counts of no rows are 0."""
+    counts = {call.name for call in calls if call.counts}
 
     def counted(part: exp.Expr) -> exp.Expr:
-        is_count = isinstance(part, exp.Column) and (part.name == "_count" or part.name.startswith("_count("))
+        is_count = isinstance(part, exp.Column) and part.name in counts
         return exp.func("coalesce", part, exp.Literal.number(0)) if is_count else part
 
     return expression.transform(counted)
@@ -219,6 +220,9 @@ def correlated_groups(builder: Builder, select: exp.Select, node: Node, inner: l
     """A correlated scalar aggregate: groups by the subquery's side of the correlation, and its value over them."""
     grouped = build_groups(select, node, inner, inner)
     value = replaced(scalar(select.selects[0].unalias()), grouped.replacements)
+    having = select.args.get("having")
+    if having is not None:  # without the one row the value is NULL
+        value = exp.Case().when(replaced(scalar(having.this), grouped.replacements), value)
     check_grouped(grouped.node, value, select.selects[0])
     alias = builder.fresh("s")
     items = tuple(Item(f"{alias}.{f.name}", column(f.name), f.type) for f in grouped.node.fields)
@@ -237,4 +241,4 @@ def correlated_groups(builder: Builder, select: exp.Select, node: Node, inner: l
         found.type = part.type
         return found
 
-    return Project(grouped.node, firsts + items), with_empty_groups(value).transform(rename)
+    return Project(grouped.node, firsts + items), with_empty_groups(value, grouped.node.calls).transform(rename)

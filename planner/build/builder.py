@@ -54,6 +54,21 @@ def refuse(what: str, node: exp.Expr, hint: str | None = None) -> Error:
     )
 
 
+def constant_of(clause: exp.Expr | None) -> int | None:
+    """The constant of LIMIT or OFFSET."""
+    if clause is None:
+        return None
+    count = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.expression
+    if count is None:
+        return 1
+    if isinstance(count, exp.Null):
+        return None
+    bare = count.unnest()
+    if not (isinstance(bare, exp.Literal) and bare.is_int):
+        raise refuse("a LIMIT or OFFSET that is not a constant", clause)
+    return int(bare.name)
+
+
 def scalar(node: exp.Expr) -> exp.Expr:
     """An expression over flat field names."""
 

@@ -20,6 +20,7 @@ from planner.build.builder import (
     Builder,
     added,
     common_type,
+    constant_of,
     picked,
     refuse,
     renamed,
@@ -359,23 +360,8 @@ def _series(
 # ORDER BY with LIMIT.
 
 
-def _number(clause: exp.Expr | None) -> int | None:
-    """The constant of LIMIT or OFFSET."""
-    if clause is None:
-        return None
-    count = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.expression
-    if count is None:
-        return 1
-    if isinstance(count, exp.Null):
-        return None
-    bare = count.unnest()
-    if not (isinstance(bare, exp.Literal) and bare.is_int):
-        raise refuse("a LIMIT or OFFSET that is not a constant", clause)
-    return int(bare.name)
-
-
 def _limited(builder: Builder, node: Node, query: exp.Expr, sorts: tuple[Order, ...]) -> Node:
-    limit, offset = _number(query.args.get("limit")), _number(query.args.get("offset")) or 0
+    limit, offset = constant_of(query.args.get("limit")), constant_of(query.args.get("offset")) or 0
     if limit is None and not offset:
         return node
     return _with_ties(builder, node, sorts, limit) if has_ties(query) else TopN(node, (), sorts, limit, offset)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.types import BIGINT, BOOLEAN
 from planner.bind import retype, type_of
-from planner.build.builder import Builder, columns_in, names_of, refuse, scalar, typed, typed_column
+from planner.build.builder import Builder, columns_in, constant_of, names_of, refuse, scalar, typed, typed_column
 from planner.build.from_clause import build_from, outer_join
 from planner.functions.aggregates import aggregate_calls
 from planner.nodes import (
@@ -307,9 +307,10 @@ def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Nod
         return _uncorrelated_value(builder, node, subquery)
     if len(select.selects) != 1:
         raise refuse("a scalar subquery with several columns", subquery)
-    has_clauses = any(select.args.get(part) for part in ("group", "having", "offset", "distinct", "with_"))
-    is_aggregate = bool(aggregate_calls(select.selects[0]))
-    if has_clauses:
+    having, limit = select.args.get("having"), constant_of(select.args.get("limit"))
+    is_aggregate = having is not None or bool(aggregate_calls(select.selects[0]))
+    has_clauses = any(select.args.get(part) for part in ("group", "offset", "distinct", "with_"))
+    if has_clauses or limit == 0 or (having is not None and having.find(exp.Query)):
         return _uncorrelated_value(builder, node, subquery)
     body = build_body(builder, select)
     if not body.correlated:
@@ -341,8 +342,7 @@ def _single_rows(
         sorts.append(order_of(items[-1].name, ordered))
     names = [key.name for key in keys]
     projected: Node = Project(node, tuple(items))
-    limit = select.args.get("limit")
-    if limit is not None and limit.expression.name == "1":
+    if constant_of(select.args.get("limit")) == 1:
         projected = TopN(projected, tuple(names), tuple(sorts), 1)
     elif not set(node.key) <= {expression.name for expression in inner if isinstance(expression, exp.Column)}:
         raise refuse(

@@ -26,6 +26,7 @@ _BY_NAME: dict[str, str] = {
 # Types that do not depend on the argument.
 _FIXED: dict[str, Type] = {
     "count": BIGINT,
+    "regrcount": BIGINT,
     "approxdistinct": BIGINT,
     "avg": DOUBLE,
     "percentilecont": DOUBLE,
@@ -62,7 +63,8 @@ TYPED_HERE: tuple[type[exp.Expr], ...] = (
     exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.ArrayAgg,
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.FirstValue, exp.LastValue,
     exp.ApproxDistinct, exp.WithinGroup, exp.Filter, exp.Window, exp.IgnoreNulls, exp.Lag, exp.Lead, exp.NthValue,
-    exp.JSONArrayAgg, exp.JSONBObjectAgg, exp.JSONObjectAgg, exp.AnyValue, *_COUNTING,
+    exp.JSONArrayAgg, exp.JSONBObjectAgg, exp.JSONObjectAgg, exp.AnyValue, exp.RegrCount, exp.Corr, exp.CovarPop,
+    exp.CovarSamp, *_COUNTING,
 )  # fmt: skip
 
 
@@ -116,6 +118,9 @@ def _canonical(node: exp.Expr) -> exp.Expr:
         )
     if (made := _json_array(node)) is not None:
         return made
+    if isinstance(node, exp.RegrCount):  # DuckDB's would be NULL in a correlated subquery over no rows
+        is_pair = exp.and_(*(exp.not_(exp.Is(this=side, expression=exp.null())) for side in node.iter_expressions()))
+        return exp.Count(this=exp.Case().when(is_pair, exp.Literal.number(1)), big_int=True)
     if isinstance(node, exp.ApproxDistinct):
         return exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
     if isinstance(node, exp.JSONBObjectAgg | exp.JSONObjectAgg):
