@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from catalog.lake import Cursor
-from catalog.model import CREATED, CREATING, FAILED, INITIAL, Epoch, Job
+from catalog.model import CREATED, CREATING, FAILED, INITIAL, Epoch, Job, Position
 from catalog.names import literal, system_table
 from catalog.positions import Positions, Vnode
 from catalog.redaction import redact
@@ -40,7 +40,7 @@ def load_jobs(cursor: Cursor) -> tuple[Job, ...]:
     rows = cursor.execute(
         "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
         "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, "
-        "deliver_from "
+        "deliver_from, views_at, if(waiting IS NULL, waiting_since, NULL) "
         f"FROM {system_table('jobs')} ORDER BY id"
     ).fetchall()
     jobs = (Job(*row) for row in rows)
@@ -49,7 +49,7 @@ def load_jobs(cursor: Cursor) -> tuple[Job, ...]:
 
 def add_job(cursor: Cursor, job: Job) -> None:
     cursor.execute(
-        f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL)",
+        f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL, NULL)",
         [
             job.id,
             job.status,
@@ -212,20 +212,51 @@ def finish_job(cursor: Cursor, job_id: int, group: str) -> None:
     cursor.execute(f"UPDATE {system_table('relations')} SET created = true, created_at = now() WHERE id = ?", [job_id])
 
 
+_STEPS = ("slices", "finished_slices", "positions")
+
+
+def forget_steps(cursor: Cursor, job_id: int) -> None:
+    """Remove the slices and the like of a job that will be none any more."""
+    for table in _STEPS:
+        cursor.execute(f"DELETE FROM {system_table(table)} WHERE job_id = ?", [job_id])
+
+
 def forget_slices(cursor: Cursor) -> None:
     """Remove the slices of jobs that are no longer being created. Left for later, to keep the last step short."""
-    for table in ("slices", "finished_slices", "positions"):
+    for table in _STEPS:
         cursor.execute(
             f"DELETE FROM {system_table(table)} WHERE job_id NOT IN "
             f"(SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}')"
         )
 
 
-def fail_job(cursor: Cursor, job_id: int, error: str) -> None:
-    """A created relation cannot be maintained any more."""
+def leave_behind(cursor: Cursor, job_id: int, position: Position | None, reason: str, has_failed: bool) -> None:
+    """A created job stays where it is, None where that is not known, while others go on; FAILED is read by nobody."""
+    epoch = position and position.epoch
     cursor.execute(
-        f"UPDATE {system_table('jobs')} SET status = '{FAILED}', error = ? WHERE id = ?", [redact(error), job_id]
+        f"UPDATE {system_table('jobs')} SET status = ?, error = ?, snapshot = ?, time_us = ?, views_at = ?, "
+        "waiting = NULL, waiting_since = coalesce(waiting_since, now()) WHERE id = ?",
+        [
+            FAILED if has_failed else CREATED,
+            redact(reason),
+            epoch and epoch.snapshot,
+            epoch and epoch.time_us,
+            position and position.views,
+            job_id,
+        ],
     )
+
+
+def catch_up(cursor: Cursor, job: Job) -> None:
+    """A job that was left behind is where the others are. Raises AlreadyDone when it does not stand where it says."""
+    row = cursor.execute(
+        f"UPDATE {system_table('jobs')} SET status = '{CREATED}', error = NULL, snapshot = NULL, views_at = NULL, "
+        "waiting_since = NULL WHERE id = ? AND status = ? AND snapshot IS NOT DISTINCT FROM ? "
+        "AND views_at IS NOT DISTINCT FROM ?",
+        [job.id, job.status, job.snapshot, job.views_at],
+    ).fetchone()
+    if row != (1,):
+        raise AlreadyDone
 
 
 def load_slices(cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int, int]]]:

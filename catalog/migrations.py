@@ -185,4 +185,8 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN planner INTEGER
     """,
+    # Where a created job stands that the others have left behind: see `catalog.model.Job`.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN views_at BIGINT
+    """,
 )

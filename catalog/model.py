@@ -315,7 +315,8 @@ def row_id_column() -> Column:
 # The resource group of what names none.
 DEFAULT_GROUP = "default"
 
-# Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus) and our terminal one.
+# Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus), and ours of one that nobody may read until it
+# has caught up.
 INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
 
 
@@ -325,6 +326,22 @@ class Epoch:
 
     snapshot: int
     time_us: int
+
+
+@dataclass(frozen=True)
+class Position:
+    """What a job has applied: its tables as of an epoch, and upstream views as the lake has them at a snapshot.
+
+    Those change in checkpoints, which come after the snapshots that their epochs are of.
+    """
+
+    epoch: Epoch
+    views: int
+
+    @property
+    def oldest(self) -> int:
+        """The first snapshot that is needed to go on from here."""
+        return min(self.epoch.snapshot, self.views)
 
 
 @dataclass(frozen=True)
@@ -338,6 +355,9 @@ class Job:
     `resource_group` is where it runs now, `specific_group` what was asked for, None for that of the database.
     `delivered` is the snapshot as of which a sink that is being created has delivered its rows, None before, and
     `deliver_from` the row id before which it has delivered them meanwhile.
+    A created job that the others have left behind has a position of its own: `snapshot`, `time_us`, and `views_at` for
+    upstream views; `error` is the reason, `since` is from when on. It is FAILED when nobody may read it meanwhile; one
+    without a position is to be computed anew.
     """
 
     id: int
@@ -357,6 +377,18 @@ class Job:
     specific_group: str | None = None
     delivered: int | None = None
     deliver_from: int | None = None
+    views_at: int | None = None
+    since: datetime | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is created and does not follow the others."""
+        return self.status == FAILED or self.views_at is not None
+
+    @property
+    def position(self) -> Position | None:
+        """Where it stands that is behind, if that is known."""
+        return Position(self.epoch, self.views_at) if self.views_at is not None else None
 
     @property
     def epoch(self) -> Epoch:

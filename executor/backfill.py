@@ -23,7 +23,8 @@ from catalog.store import Store
 from catalog.translation import DuckDBError
 from executor import merge, snapshot
 from executor.advance import bind_changes
-from executor.coordinator import Coordinator, error_of, message_of
+from executor.coordinator import Coordinator
+from executor.faults import error_of, message_of
 from executor.feeds import Feeds
 from executor.first_delivery import deliver_all
 from executor.groups import Groups

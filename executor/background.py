@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from executor.coordinator import message_of
+from executor.faults import message_of
 
 logger = logging.getLogger(__name__)
 

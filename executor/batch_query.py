@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from catalog.lake import Cursor, Lake
 from catalog.places import Place, remove_tree
-from executor.coordinator import error_of
+from executor.faults import error_of
 from executor.groups import Group
 from executor.spark_engine import SparkEngine, SparkError, spark_engine
 from planner.backfill import first_rows

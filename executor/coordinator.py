@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from catalog import errors
 from catalog.errors import Error, canceled
-from catalog.job_store import fail_job, finish_job
-from catalog.lake import Cursor, Lake
+from catalog.job_store import finish_job
+from catalog.lake import Cursor, Lake, is_kept
 from catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from catalog.log_context import logged, note
 from catalog.metrics import (
@@ -24,24 +24,26 @@ from catalog.metrics import (
     BARRIER_SECONDS,
     VIEW_ROWS,
 )
-from catalog.model import CREATED, Epoch, Relation
+from catalog.model import Epoch, Job, Position, Relation
 from catalog.store import Store
 from catalog.transactions import rollback
-from catalog.translation import DISK_FULL, DuckDBError, disk_full, translate
+from catalog.translation import DuckDBError
 from executor.advance import Advance, View
+from executor.behind import Behind, Left
 from executor.engines import Engines
+from executor.faults import error_of
 from executor.feeds import Feeds
 from executor.plans import Plans
 from executor.replacement import Replacement, bind_difference, put, replacement
 from executor.sinks import Delivery, Sinks, logs, targets
-from executor.spark_engine import SparkError, spark_error
 from executor.versions import Version
 from planner.nodes import Scan
 
 logger = logging.getLogger(__name__)
 
-# A view whose advance fails this often in a row is marked failed, so that it holds up no other.
-MAX_FAILURES = 3
+# A FLUSH that a full disk holds up for so long says so.
+PATIENCE_S = 5.0
+SHORTEST_TICK_S = 0.05
 
 
 @dataclass
@@ -53,12 +55,43 @@ class Handover:
     error: BaseException | None = None
 
 
-class _OfView(Exception):
-    """The advance of a created view has failed, for the reason `error`."""
+class _Alone(Exception):
+    """The checkpoint fails with what has become of one view, and would not without it."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, relation: Relation, error: Exception) -> None:
         super().__init__(str(error))
+        self.relation = relation
         self.error = error
+
+
+class _Blocked(Exception):
+    """A job cannot finish: what it reads is left behind, for the reason `error`."""
+
+    def __init__(self, job_id: int, error: Error) -> None:
+        super().__init__(str(error))
+        self.job_id = job_id
+        self.error = error
+
+
+@dataclass
+class _Work:
+    """One epoch as far as it is computed.
+
+    `pending` are the changes of relations, `left` the created views that stay behind, `recovered` those that did.
+    """
+
+    epoch: Epoch
+    feeds: Feeds
+    handovers: list[Handover]
+    replacements: dict[int, Replacement]
+    advances: dict[int, Advance] = field(default_factory=dict)
+    pending: dict[int, str] = field(default_factory=dict)
+    left: dict[int, Left] = field(default_factory=dict)
+    recovered: list[Job] = field(default_factory=list)
+
+    @property
+    def finishing(self) -> set[int]:
+        return {handover.job_id for handover in self.handovers}
 
 
 class Coordinator:
@@ -80,12 +113,12 @@ class Coordinator:
         self._stopping = threading.Event()
         self._handovers: list[Handover] = []
         self._handover_lock = RankedLock()
-        self._failures: dict[int, int] = {}
+        self.behind = Behind(store)
         self._epoch_condition = threading.Condition()
         self._epoch = store.epoch(self._cursor)
         self._awaited: list[int] = []  # the snapshots that FLUSHes wait for
         self._has_computed = False  # whether the barrier has had changes to compute, if only to find that none is left
-        self._last_error: str | None = None
+        self._fault: Error | None = None  # why the last barrier failed
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         # Whoever drops a view waits for a barrier that runs.
         self.barrier_lock = RankedRLock(Rank.BARRIER)
@@ -102,7 +135,7 @@ class Coordinator:
 
     @property
     def snapshot(self) -> int:
-        """What every created view has applied, and is committed."""
+        """What every created view has applied that is not left behind, and is committed."""
         return self._epoch.snapshot
 
     @property
@@ -117,35 +150,51 @@ class Coordinator:
     def flush(self, is_cancelled: Callable[[], bool], timeout_s: float = 300) -> None:
         """Wait until every created view has applied all that is committed now, and what sinks make of it in tables.
 
-        Raises Error 57014 when cancelled, 55000 when the views do not get there in time.
+        Not until those have that failed. Raises Error 57014 when cancelled, 53100 when the disk is full, 55000 when
+        the views do not get there in time.
         """
         check_free()
         target = self._lake.newest(self._lake.cursor())
-        deadline = time.monotonic() + timeout_s
+        began = time.monotonic()
         sinks = sum(relation.target is not None for relation in self._store.catalog.relations)
         for _ in range(sinks + 1):  # no chain of sinks is longer
-            self._wait_for(target, is_cancelled, deadline, timeout_s)
+            self._wait_for(target, is_cancelled, began, timeout_s)
             if self._delivered <= target:
                 return
             target = self._delivered
 
-    def _wait_for(self, target: int, is_cancelled: Callable[[], bool], deadline: float, timeout_s: float) -> None:
+    def _wait_for(self, target: int, is_cancelled: Callable[[], bool], began: float, timeout_s: float) -> None:
         with self._epoch_condition:
             self._awaited.append(target)
             try:
-                while self._epoch.snapshot < target:
+                while self._epoch.snapshot < target or self.behind.lagging:
                     self._wake.set()
                     self._epoch_condition.wait(0.1)
                     if is_cancelled():
                         raise canceled()
-                    if time.monotonic() > deadline or self._stopping.is_set():
+                    held_up = self._held_up()
+                    waited_s = time.monotonic() - began
+                    if held_up is not None and held_up.sqlstate == errors.DISK_FULL and waited_s > PATIENCE_S:
+                        raise held_up
+                    if waited_s > timeout_s or self._stopping.is_set():
                         raise Error(
                             f"the views did not catch up within {timeout_s:.0f} s",
                             errors.NOT_IN_PREREQUISITE_STATE,
-                            detail=self._last_error,
+                            detail=held_up.message if held_up is not None else None,
                         )
             finally:
                 self._awaited.remove(target)
+
+    def _held_up(self) -> Error | None:
+        """Why the views do not get on, or one of them does not; None where nothing is wrong."""
+        if self._fault is not None:
+            return self._fault
+        job = next(iter(self.behind.lagging), None)
+        if job is None:
+            return None
+        view, reason = self._store.catalog.by_id[job.id], self.behind.error(job)
+        message = f"{view.kind} {view.qualified_name} does not follow: {reason.message}"
+        return Error(message, reason.sqlstate, detail=reason.detail, hint=reason.hint)
 
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""
@@ -181,7 +230,7 @@ class Coordinator:
     def _run(self) -> None:
         before: float | None = None
         while not self._stopping.is_set():
-            self._wake.wait(self._interval_ms() / 1000)
+            self._wake.wait(self._tick_s())
             if self._stopping.is_set():
                 break
             self._wake.clear()
@@ -192,14 +241,20 @@ class Coordinator:
             try:
                 changed = self.barrier()
                 BARRIER_SECONDS.labels("checkpoint" if changed else "idle").observe(time.monotonic() - started)
+                self._fault = None
             except Exception as error:
                 changed = True
-                self._last_error = message_of(error)
+                self._fault = error_of(error)
                 logger.exception("barrier failed")
                 BARRIER_FAILURES.inc()
             if changed or self._has_computed:
                 # At most one barrier an interval while changes keep coming; the first after an idle time is at once.
-                self._pause(started + self._interval_ms() / 1000)
+                self._pause(started + self._tick_s())
+
+    def _tick_s(self) -> float:
+        """How long to wait for the next barrier, if nothing happens."""
+        due_s, interval_s = self.behind.due_s, self._interval_ms() / 1000
+        return interval_s if due_s is None else min(max(due_s, SHORTEST_TICK_S), interval_s)
 
     def _pause(self, until: float) -> None:
         """Wait for the next tick, or less when somebody is waiting for it."""
@@ -210,11 +265,14 @@ class Coordinator:
             with self._epoch_condition:
                 if any(target > self._epoch.snapshot for target in self._awaited):
                     return
+                if self._awaited and self.behind.lagging:
+                    return
                 self._epoch_condition.wait(max(min(until - time.monotonic(), 0.01), 0))
 
     def barrier(self) -> bool:
         """One epoch. Returns whether any view changed."""
         with self.barrier_lock:
+            began, pinned = time.monotonic(), self._lake.newest(self._cursor)
             self._has_computed = False
             self._take_back()
             with self._handover_lock:
@@ -223,12 +281,20 @@ class Coordinator:
                 handovers, replacements = self._replacements(handovers)
                 with closing(Feeds(self._lake, self._cursor, self._scans)) as feeds:
                     return self._advance_all(feeds, handovers, replacements)
-            except _OfView as failure:
+            except _Alone as failure:
                 # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
-                with self._handover_lock:
-                    self._handovers = handovers + self._handovers
+                self._again(handovers)
                 handovers = []
-                raise failure.error from failure
+                self._take_up_stored()
+                error = error_of(failure.error)
+                self._leave(failure.relation, self.behind.failed(failure.relation, error, pinned, began, True), pinned)
+                return True
+            except _Blocked as blocked:
+                self._again([handover for handover in handovers if handover.job_id != blocked.job_id])
+                handovers = [handover for handover in handovers if handover.job_id == blocked.job_id]
+                for handover in handovers:
+                    handover.error = blocked.error
+                return True
             except BaseException as error:
                 for handover in handovers:
                     handover.error = error
@@ -237,6 +303,21 @@ class Coordinator:
             finally:
                 for handover in handovers:
                     handover.done.set()
+
+    def _again(self, handovers: list[Handover]) -> None:
+        """Leave these to the next barrier."""
+        with self._handover_lock:
+            self._handovers = handovers + self._handovers
+
+    def _leave(self, relation: Relation, left: Left, pinned: int) -> None:
+        """Have the next barrier do without a view and what reads it."""
+        catalog = self._store.catalog
+        found = {relation.id: left}
+        for reader in catalog.in_dependency_order(job.id for job in catalog.jobs):
+            upstream = next((up for up in reader.upstreams if up in found), None)
+            if upstream is not None and reader.created:
+                found[reader.id] = self.behind.waiting(reader, catalog.by_id[upstream], found[upstream])
+        self.behind.store(found, self._epoch, pinned)
 
     def _scans(self) -> list[Scan]:
         return self._plans.scans(self._store.catalog)
@@ -248,6 +329,8 @@ class Coordinator:
         for handover in handovers:
             made = catalog.by_id.get(handover.job_id)
             try:
+                if made is not None:
+                    self._check_upstreams(made)
                 if made is not None and made.replaces is not None:
                     item = found[made.replaces] = replacement(catalog, made)
                     self._plans.put(item.readers.plans)
@@ -271,116 +354,154 @@ class Coordinator:
             self.sinks.forget(d for d in self._delivering if d.snapshot > self._epoch.snapshot)
             self._delivering = []
 
+    def _check_upstreams(self, made: Relation) -> None:
+        """Raise Error 55006 for a job that is to finish over what is left behind."""
+        for upstream in made.upstreams:
+            job = self._store.catalog.job_by_id.get(upstream)
+            if job is not None and job.is_behind:
+                raise _waits(self._store.catalog.by_id[upstream], self.behind.error(job))
+
     def _advance_all(self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement]) -> bool:
-        cursor = self._cursor
-        # The clock may be set back; an epoch's time never is.
-        epoch = Epoch(self._lake.newest(cursor), max(time.time_ns() // 1000, self._epoch.time_us))
-        note(epoch=epoch.snapshot)
-        advances: dict[int, Advance] = {}
-        pending: dict[int, str] = {}  # the changes of relations that this epoch has computed
-        finishing = {handover.job_id for handover in handovers}
         catalog = self._store.catalog
-        live = [job.id for job in catalog.jobs if job.status == CREATED or job.id in finishing]
-        live = [id_ for id_ in live if id_ not in replacements]
-        for relation in catalog.in_dependency_order(live):
-            start = self._start_of(relation, finishing)
-            tables = (up for up in (catalog.by_id[u] for u in relation.upstreams) if up.is_table)
-            touched = any(feeds.has_changes(table, start.snapshot, epoch.snapshot) for table in tables)
-            with logged(job_id=relation.id), self._counting_failures(relation):
-                view = self._plans.view(relation, catalog)
-                has_pending = not pending.keys().isdisjoint(relation.upstreams)
-                if not (touched or has_pending or view.plan.reads_now or relation.id in finishing):
-                    continue
-                self._has_computed |= touched or has_pending
-                advance = self._advance(feeds, view, start, epoch, pending)
-                if advance is not None and relation.is_sink:
-                    changes = advance.changes
-                    self._delivering.append(self.sinks.prepare(cursor, catalog, relation, changes, epoch.snapshot))
-                    advance = advance.of_states
-                if advance is not None:
-                    advances[relation.id] = advance
-                    pending[relation.id] = advance.changes
-                if relation.replaces is not None:
-                    item = replacements[relation.replaces]
-                    own = pending.get(relation.id)
-                    difference = bind_difference(cursor, item, self._plans, catalog, epoch.snapshot, own)
-                    pending |= {relation.replaces: difference} if difference is not None else {}
-        if advances or finishing:
-            self._checkpoint(cursor, epoch, advances, handovers, replacements)
+        # The clock may be set back; an epoch's time never is.
+        times = [job.epoch.time_us for job in catalog.jobs if job.position is not None]
+        epoch = Epoch(self._lake.newest(self._cursor), max(time.time_ns() // 1000, self._epoch.time_us, *times))
+        note(epoch=epoch.snapshot)
+        work = _Work(epoch, feeds, handovers, replacements)
+        live = {job.id for job in catalog.jobs if catalog.by_id[job.id].created or job.id in work.finishing}
+        self.behind.keep(live)
+        for relation in catalog.in_dependency_order(live - replacements.keys()):
+            with logged(job_id=relation.id):
+                if relation.created:
+                    self._advance_or_leave(work, relation)
+                else:
+                    self._finish(work, relation)
+        self.behind.store(work.left, self._epoch, epoch.snapshot)
+        has_changed = bool(work.advances or handovers or work.recovered)
+        if has_changed:
+            self._checkpoint(work)
         self._publish(epoch)
-        return bool(advances or finishing)
+        return has_changed
 
-    def _start_of(self, relation: Relation, finishing: set[int]) -> Epoch:
-        """What a view has applied so far."""
-        if relation.id not in finishing:
-            return self._epoch
-        return self._store.catalog.job_by_id[relation.id].epoch
+    def _finish(self, work: _Work, relation: Relation) -> None:
+        """Take a creating job the rest of the way. Raises what goes wrong."""
+        upstream = next((up for up in relation.upstreams if up in work.left), None)
+        if upstream is not None:
+            self.behind.store(work.left, self._epoch, work.epoch.snapshot)
+            left = work.left[upstream].reason
+            raise _Blocked(relation.id, _waits(self._store.catalog.by_id[upstream], left))
+        start = self._store.catalog.job_by_id[relation.id].epoch
+        self._take_along(work, relation, Position(start, start.snapshot))
 
-    def _advance(self, feeds: Feeds, view: View, start: Epoch, epoch: Epoch, pending: dict[int, str]) -> Advance | None:
-        creating = not view.relation.created
+    def _advance_or_leave(self, work: _Work, relation: Relation) -> None:
+        """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
+        catalog, epoch = self._store.catalog, work.epoch
+        upstream = next((up for up in relation.upstreams if up in work.left), None)
+        if upstream is not None:
+            work.left[relation.id] = self.behind.waiting(relation, catalog.by_id[upstream], work.left[upstream])
+            return
+        job, began = catalog.job_by_id[relation.id], time.monotonic()
+        reads = [catalog.by_id[up] for up in relation.upstreams if catalog.by_id[up].is_stored]
+
+        def has_changes(since: int) -> bool:
+            return any(up.id in work.pending or work.feeds.has_changes(up, since, epoch.snapshot) for up in reads)
+
+        if job.is_behind and not self.behind.is_due(job, has_changes, bool(self._awaited)):
+            work.left[relation.id] = self.behind.still(job)
+            return
+        try:
+            if job.is_behind:
+                self._take_along(work, relation, self._kept(job, epoch))
+                work.recovered.append(job)
+            else:
+                tables = (up for up in reads if up.is_table)
+                touched = any(work.feeds.has_changes(table, self._epoch.snapshot, epoch.snapshot) for table in tables)
+                touched |= not work.pending.keys().isdisjoint(relation.upstreams)
+                self._has_computed |= touched
+                if touched or self._plans.view(relation, catalog).plan.reads_now:
+                    self._take_along(work, relation, Position(self._epoch, epoch.snapshot))
+        except Exception as error:
+            if self._stopping.is_set():
+                raise
+            work.left[relation.id] = self.behind.failed(relation, error_of(error), epoch.snapshot, began)
+
+    def _kept(self, job: Job, epoch: Epoch) -> Position | None:
+        """Where a view stands that was left behind; None where the lake has forgotten what has changed since."""
+        position = job.position
+        if position is not None and is_kept(self._cursor, position.oldest - 1, epoch.snapshot):
+            return position
+        return None
+
+    def _take_along(self, work: _Work, relation: Relation, start: Position | None) -> None:
+        """Compute what becomes of a view from where it stands; None where that is not known."""
+        cursor, catalog, epoch = self._cursor, self._store.catalog, work.epoch
+        advance = self._advance(work, self._plans.view(relation, catalog), start)
+        if advance is not None and relation.is_sink:
+            delivery = self.sinks.prepare(cursor, catalog, relation, advance.changes, epoch.snapshot)
+            self._delivering.append(delivery)
+            advance = advance.of_states
+        if advance is not None:
+            work.advances[relation.id] = advance
+            work.pending[relation.id] = advance.changes
+        if relation.replaces is not None:
+            item = work.replacements[relation.replaces]
+            own = work.pending.get(relation.id)
+            difference = bind_difference(cursor, item, self._plans, catalog, epoch.snapshot, own)
+            work.pending |= {relation.replaces: difference} if difference is not None else {}
+
+    def _advance(self, work: _Work, view: View, start: Position | None) -> Advance | None:
+        epoch = work.epoch
+        since = start or Position(epoch, epoch.snapshot)
         versions = {}
         for scan in view.plan.scans:
-            # A created upstream view changes only in checkpoints, and this one's is still pending.
-            old = start.snapshot if scan.relation.is_table or creating else epoch.snapshot
-            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending.get(scan.relation.id))
-        times = (start.time_us, epoch.time_us)
-        return self._engines.advance(self._cursor, view, versions, feeds, times, self._epoch.snapshot)
+            old = since.epoch.snapshot if scan.relation.is_table else since.views
+            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, work.pending.get(scan.relation.id))
+        times = (since.epoch.time_us, epoch.time_us)
+        if start is None:
+            return self._engines.compute_anew(self._cursor, view, versions, times)
+        return self._engines.advance(self._cursor, view, versions, work.feeds, times, self._epoch.snapshot)
 
-    @contextmanager
-    def _counting_failures(self, relation: Relation) -> Iterator[None]:
-        try:
-            yield
-            self._failures.pop(relation.id, None)
-        except Exception as error:
-            if not relation.created:
-                raise
-            # A full disk or a Spark that does not start says nothing about the view; it catches up afterwards.
-            is_own = not error_of(error).sqlstate.startswith("53")
-            count = self._failures[relation.id] = self._failures.get(relation.id, 0) + is_own
-            logger.warning("%s failed %d times in a row: %s", relation.qualified_name, count, message_of(error))
-            if count >= MAX_FAILURES:
-                logger.error("%s %s failed: %s", relation.kind, relation.qualified_name, error)
-                with self._store.change() as cursor:
-                    fail_job(cursor, relation.id, message_of(error))
-                    self._store.add_event(cursor, "STREAM_JOB_FAIL", relation.id, {"error": message_of(error)})
-            raise _OfView(error) from error
-
-    def _checkpoint(
-        self,
-        cursor: Cursor,
-        epoch: Epoch,
-        advances: dict[int, Advance],
-        handovers: list[Handover],
-        replacements: dict[int, Replacement],
-    ) -> None:
+    def _checkpoint(self, work: _Work) -> None:
         """The one transaction that ends an epoch."""
+        cursor, advances = self._cursor, work.advances
         written = [table for advance in advances.values() for table in advance.tables]
-        catalog, deliveries = self._store.catalog, self._delivering
+        catalog, deliveries, replacements = self._store.catalog, self._delivering, work.replacements.values()
         shared = targets(catalog, (delivery.relation for delivery in deliveries))
         written += logs(delivery.relation for delivery in deliveries)
         with self._lake.transaction(cursor, written, shared):
             for advance in advances.values():
-                self._engines.apply(cursor, advance)
+                self._apply(cursor, advance)
             self.sinks.deliver(cursor, catalog, deliveries)
-            self._store.set_epoch(cursor, epoch)
+            self._store.set_epoch(cursor, work.epoch)
+            self.behind.caught_up(cursor, work.recovered)
             now = self._store.catalog
-            created = {handover.job_id for handover in handovers} - {item.made.id for item in replacements.values()}
-            for job_id in created:
+            for job_id in work.finishing - {item.made.id for item in replacements}:
                 finish_job(cursor, job_id, now.steady_group(now.job_by_id[job_id]))
-            for item in replacements.values():
+            for item in replacements:
                 put(self._store, cursor, item)
+                stay = [now.job_by_id[reader.id] for reader in item.readers.direct if reader.id in work.left]
+                self.behind.lose_position(cursor, stay, work.left)
         self._delivering = []
         for job_id, advance in advances.items():
             VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
         if shared:  # which views may read
             self._delivered = self._lake.newest(cursor)
             self._wake.set()
-        self._epoch = epoch
-        if handovers:
+        self._epoch = work.epoch
+        if work.handovers or work.recovered:
             self._store.reload()
-        for item in replacements.values():
+        self.behind.forget({job.id for job in work.recovered} | work.replacements.keys())
+        for item in replacements:
             for id_ in item.replanned:
                 self._plans.forget(id_)
+
+    def _apply(self, cursor: Cursor, advance: Advance) -> None:
+        try:
+            self._engines.apply(cursor, advance)
+        except DuckDBError as error:
+            if not advance.view.relation.created:
+                raise
+            raise _Alone(advance.view.relation, error) from error
 
     def _publish(self, epoch: Epoch) -> None:
         with self._epoch_condition:
@@ -388,17 +509,7 @@ class Coordinator:
             self._epoch_condition.notify_all()
 
 
-def error_of(error: BaseException) -> Error:
-    """What went wrong as the user sees it, whichever engine said it."""
-    if isinstance(error, Error):
-        return error
-    if isinstance(error, SparkError):
-        return spark_error(error)
-    if isinstance(error, DuckDBError):
-        return translate(error)
-    return disk_full(str(error)) if DISK_FULL in str(error) else Error(str(error) or type(error).__name__)
-
-
-def message_of(error: BaseException) -> str:
-    """What went wrong, in one line."""
-    return error_of(error).message
+def _waits(upstream: Relation, reason: Error) -> Error:
+    """What a job is told that cannot finish before a view that it reads has caught up."""
+    what = f"{upstream.kind} {upstream.qualified_name}"
+    return Error(f"{what} is left behind", errors.OBJECT_IN_USE, detail=f"{what} has to catch up: {reason.message}")

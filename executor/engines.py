@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.metrics import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from catalog.store import Store
@@ -88,6 +90,20 @@ class Engines:
         self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)
         REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
         return advance
+
+    def compute_anew(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int]
+    ) -> Advance | None:
+        """A view's change, whatever it has applied: computed in full. Raises Error 55000 where that is impossible."""
+        if view.plan.looked_up or view.relation.is_sink:
+            raise Error(
+                "what has changed since it stopped is forgotten",
+                errors.NOT_IN_PREREQUISITE_STATE,
+                hint="Drop it and create it again.",
+            )
+        changes = Changes(frozenset(versions), 0, True, times)
+        advance = self._duckdb.recompute(cursor, view, versions, changes)
+        return advance if advance.has_changes else None
 
     def apply(self, cursor: Cursor, advance: Advance) -> None:
         """Write a change into the lake, in the transaction that ends an epoch."""

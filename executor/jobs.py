@@ -77,8 +77,9 @@ class Jobs:
     def recover_now(self, check: Callable[[], None]) -> None:
         """RECOVER: stop the CREATING jobs where they are and resume them from their cursors, as a restart would.
 
-        A barrier in progress finishes first. A job that has not started has no cursor and is left alone. Raises what
-        `check` raises before anything is stopped, 55000 if a job does not stop.
+        Views that are left behind are tried at once. A barrier in progress finishes first. A job that has not started
+        has no cursor and is left alone. Raises what `check` raises before anything is stopped, 55000 if a job does not
+        stop.
         """
         check()
         reason: dict[str, object] = {"reason": "adhoc recovery"}
@@ -90,6 +91,8 @@ class Jobs:
             except Error as error:
                 self._add_event("GLOBAL_RECOVERY_FAILURE", {**reason, "error": error.message})
                 raise
+            self._coordinator.behind.hurry()
+            self._coordinator.notify()
             self._add_event("GLOBAL_RECOVERY_SUCCESS", {**reason, "duration_secs": time.monotonic() - started})
 
     def _replace_all(self) -> None:

@@ -22,7 +22,7 @@ from catalog.model import Relation, Secret
 from catalog.names import quote
 from catalog.store import Store
 from catalog.translation import DuckDBError
-from executor.coordinator import error_of
+from executor.faults import error_of
 from executor.kafka_sink import KafkaSink
 from executor.sinks import EPOCH, copy_changes, file_name, log_of
 from executor.storage import bucket

@@ -1,8 +1,8 @@
 """The lake does not only grow: old snapshots are forgotten and their files deleted, in the background.
 
 What is needed stays: the snapshot of every creating job and all after it, which are its change log; what the created
-views have applied, and what clients go on reading, and all after it; what subscriptions keep; everything younger than
-`time_travel_retention_ms` (RisingWave's parameter).
+views have applied, those too that are left behind, for a day; what clients go on reading, and all after it; what
+subscriptions keep; everything younger than `time_travel_retention_ms` (RisingWave's parameter).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from catalog.names import system_table
 from catalog.store import Store
 from catalog.subscription_store import kept_by
 from executor.coordinator import Coordinator
+
+# A view that has been behind for longer is computed anew when it gets on, so that the lake need not keep all changes.
+LONGEST_BEHIND_S = 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,9 @@ class Retention:
     def _pins(self, cursor: Cursor) -> list[int]:
         """The snapshots from which views, created and creating ones, clients and subscriptions go on."""
         rows = cursor.execute(
-            f"SELECT snapshot FROM {system_table('jobs')} WHERE status = '{CREATING}' AND snapshot IS NOT NULL"
+            f"SELECT least(snapshot, views_at) FROM {system_table('jobs')} WHERE snapshot IS NOT NULL "
+            f"AND (status = '{CREATING}' OR views_at IS NOT NULL AND waiting_since > now() - to_seconds(?))",
+            [LONGEST_BEHIND_S],
         ).fetchall()
         subscriptions = self._store.catalog.subscriptions.values()
         kept = kept_by(cursor, subscriptions, time.time_ns() // 1000)

@@ -1,7 +1,8 @@
 """Whether what a view stores is what its query gives, computed anew from the tables.
 
 A view has applied the stored epoch, so it is compared with its query over the tables at the epoch's snapshot and time,
-and over other views as they are now: those change in checkpoints only, together with the epoch.
+and over other views as they are now: those change in checkpoints only, together with the epoch. One that is left behind
+has a position of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from catalog.lake import Cursor
-from catalog.model import CREATED, Epoch, Relation
+from catalog.lake import Cursor, is_kept
+from catalog.model import Position, Relation
 from catalog.names import quote
 from catalog.store import Store
 from executor.advance import View, set_times
@@ -35,13 +36,16 @@ class ViewCheck:
 def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -> ViewCheck:
     """Compare a view or an index, and the states of its operators, with its query. Raises DuckDB's errors."""
     name = f"{relation.kind} {relation.qualified_name}"
-    status = store.catalog.job_by_id[relation.id].status
-    if status != CREATED:
-        return ViewCheck(name, skipped=f"its job is {status}")
+    job, newest = store.catalog.job_by_id[relation.id], store.lake.snapshot(cursor)
+    here = job.position if job.is_behind else Position(store.epoch(cursor), newest)
+    if not relation.created or here is None:
+        return ViewCheck(name, skipped=f"its job is {job.status}")
+    if job.is_behind and not is_kept(cursor, here.oldest - 1, newest):
+        return ViewCheck(name, skipped=f"it is behind, and what it has applied is forgotten: {job.error}")
     view = plans.view(relation, store.catalog)
     if view.plan.looked_up:
         return ViewCheck(name, skipped="the rows of a temporal join depend on when its changes came")
-    _compute_inputs(cursor, view, store.epoch(cursor), store.lake.snapshot(cursor))
+    _compute_inputs(cursor, view, here)
     floats = {c.name for c in relation.stored if c.type.is_float}
     floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.is_float}
     findings = []
@@ -56,10 +60,10 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     return ViewCheck(name, tuple(findings))
 
 
-def _compute_inputs(cursor: Cursor, view: View, epoch: Epoch, newest: int) -> None:
-    set_times(cursor, (epoch.time_us, epoch.time_us))
+def _compute_inputs(cursor: Cursor, view: View, here: Position) -> None:
+    set_times(cursor, (here.epoch.time_us, here.epoch.time_us))
     for scan in view.plan.scans:
-        query = rows_at(scan, epoch.snapshot if scan.relation.is_table else newest)
+        query = rows_at(scan, here.epoch.snapshot if scan.relation.is_table else here.views)
         cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
 
 

@@ -21,8 +21,8 @@ from catalog.store import Store
 from catalog.translation import DuckDBError
 from executor.advance import Changes, Engine, View
 from executor.applications import Size
-from executor.coordinator import message_of
 from executor.duckdb_engine import DuckDBEngine
+from executor.faults import message_of
 from executor.groups import Group, Groups, Order
 from executor.parallelism import actors_of
 from executor.slicing import row_count

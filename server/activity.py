@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from catalog import errors
 from catalog.errors import Error
 from catalog.locks import RankedLock
-from catalog.model import CREATED, FAILED
+from catalog.model import CREATING, FAILED, INITIAL, Epoch, Job
 from catalog.redaction import redact
 from catalog.users import User
 from planner.privileges import permission_denied
@@ -256,13 +256,28 @@ def _serving_cache(session: Session) -> str:
     )
 
 
-# What rw_job_status calls the states of a job.
-_JOB_STATES = {CREATED: "FOLLOWING", FAILED: "FAILED"}
+def _job_state(job: Job) -> str:
+    """What rw_job_status calls it."""
+    if job.status in (INITIAL, CREATING):
+        return "CREATING"
+    return "FAILED" if job.status == FAILED else "BEHIND" if job.is_behind else "FOLLOWING"
+
+
+def _fresh_as_of(job: Job, applied: Epoch) -> datetime | None:
+    if job.status in (INITIAL, CREATING) or (job.is_behind and job.position is None):
+        return None
+    epoch = job.position.epoch if job.position is not None else applied
+    return datetime.fromtimestamp(epoch.time_us / 1e6, UTC)
 
 
 def _job_status(session: Session) -> str:
-    catalog, epoch = session.context.store.catalog, session.context.coordinator.epoch
-    jobs = ((job, catalog.by_id[job.id]) for job in catalog.jobs if job.id in catalog.by_id)
+    catalog, coordinator = session.context.store.catalog, session.context.coordinator
+    applied, behind = coordinator.epoch, coordinator.behind
+    jobs = (
+        (job, catalog.by_id[job.id], behind.tried(job.id) or (None, None))
+        for job in catalog.jobs
+        if job.id in catalog.by_id
+    )
     return _as_json(
         [
             {
@@ -272,15 +287,18 @@ def _job_status(session: Session) -> str:
                 "job_name": relation.name,
                 "job_type": relation.kind,
                 "owner": relation.owner,
-                "state": _JOB_STATES.get(job.status, "CREATING"),
+                "state": _job_state(job),
                 "resource_group": job.resource_group,
                 "create_type": "BACKGROUND" if job.is_background else "FOREGROUND",
                 "is_serverless_backfill": job.is_serverless,
                 "initialized_at": relation.initialized_at,
-                "fresh_as_of": datetime.fromtimestamp(epoch.time_us / 1e6, UTC) if job.status == CREATED else None,
-                "reason": job.error if job.status == FAILED else None,
+                "fresh_as_of": _fresh_as_of(job, applied),
+                "reason": job.error if job.is_behind else None,
+                "reason_since": job.since if job.is_behind else None,
+                "tries": tries,
+                "next_try_at": next_try_at,
             }
-            for job, relation in jobs
+            for job, relation, (tries, next_try_at) in jobs
         ]
     )
 

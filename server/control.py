@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from catalog import errors
+from catalog.model import FAILED
 from catalog.types import VARCHAR
 from planner.batch.query import failed_job
 from planner.bind import resolve_readable
@@ -9,14 +11,30 @@ from planner.privileges import check_owner, permission_denied
 from planner.statements import CancelJobs, Discard, Flush, Recover, Refresh, Wait
 from server.columns import rows_result
 from server.kinds import find_of_kind
-from server.result import Result
+from server.result import Notice, Result
 from server.session import Session
+
+# Of so many views a warning tells the names.
+_NAMED = 10
 
 
 def flush(session: Session, statement: Flush) -> Result:
-    """Return when every view has applied all that was committed before."""
+    """Return when every view has applied all that was committed before, with a warning of those that have failed."""
     session.context.coordinator.flush(session.is_cancelled)
-    return Result("FLUSH")
+    return Result("FLUSH", notices=_failed(session))
+
+
+def _failed(session: Session) -> list[Notice]:
+    """A warning that some views of the database do not follow, and why."""
+    catalog = session.context.store.catalog
+    jobs = ((catalog.by_id[job.id], job.error) for job in catalog.jobs if job.status == FAILED)
+    failed = [(relation, error) for relation, error in jobs if relation.database == session.database]
+    if not failed:
+        return []
+    reasons = [f"{relation.qualified_name} ({reason})" for relation, reason in failed[:_NAMED]]
+    rest = [f"{len(failed) - _NAMED} more"] if len(failed) > _NAMED else []
+    message = f"what has failed does not follow until it succeeds again: {', '.join(reasons + rest)}"
+    return [Notice(message, "WARNING", errors.NOT_IN_PREREQUISITE_STATE)]
 
 
 def refresh(session: Session, statement: Refresh) -> Result:
@@ -27,8 +45,10 @@ def refresh(session: Session, statement: Refresh) -> Result:
     """
     check_owner(session.user, find_of_kind(session, statement.name, "materialized view").securable)
     catalog = session.context.store.catalog
-    failed_job(catalog, resolve_readable(catalog, session.scope, statement.name))
+    relation = resolve_readable(catalog, session.scope, statement.name)
+    failed_job(catalog, relation)
     session.context.coordinator.flush(session.is_cancelled)
+    failed_job(session.context.store.catalog, relation)
     return Result("REFRESH_MATERIALIZED_VIEW")
 
 

@@ -152,7 +152,11 @@ def _jobs(context: Context) -> Iterator[Metric]:
     # What is dropped meanwhile is in this picture of the catalog still.
     name = {id_: _label(catalog.by_id[id_]) for id_ in jobs}
     failed = [(name[id_], 1) for id_, job in jobs.items() if job.status == FAILED]
-    yield gauge("sparkwave_job_failed", "A job that has failed and is not maintained", ("job_id", "job"), failed)
+    yield gauge("sparkwave_job_failed", "A job that has failed and not caught up since", ("job_id", "job"), failed)
+    behind = [(name[id_], job.is_behind) for id_, job in jobs.items() if catalog.by_id[id_].created]
+    yield gauge(
+        "sparkwave_job_behind", "1 for a created job that the others have left behind", ("job_id", "job"), behind
+    )
     changed = VIEW_ROWS.of({job.id for job in catalog.jobs})
     yield counter(
         "sparkwave_view_changed_rows",
@@ -242,11 +246,17 @@ def _short(reason: str) -> str:
 def _lag(context: Context, cursor: Cursor) -> Iterator[Metric]:
     """How old the oldest change is that a created job has not applied."""
     catalog, applied = context.store.catalog, context.coordinator.snapshot
-    pending = _pending(cursor, catalog, applied)
+    pending = {applied: _pending(cursor, catalog, applied)}
     lags: dict[int, float] = {}
     # Upstreams come before what reads them. A view's rows change in the checkpoints of what reads it, so do not wait.
-    for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.status == CREATED]):
-        lags[relation.id] = max((lags.get(up, pending.get(up, 0.0)) for up in relation.upstreams), default=0.0)
+    for relation in catalog.in_dependency_order([r.id for r in catalog.relations if r.is_streaming and r.created]):
+        job = catalog.job_by_id[relation.id]
+        if job.is_behind and job.position is None:
+            continue  # of what it has applied nothing is known
+        since = job.position.epoch.snapshot if job.position is not None else applied
+        if since not in pending:
+            pending[since] = _pending(cursor, catalog, since)
+        lags[relation.id] = max((lags.get(up, pending[since].get(up, 0.0)) for up in relation.upstreams), default=0.0)
     yield gauge(
         "sparkwave_view_lag_seconds",
         "Age of the oldest committed change that a created job has not applied; 0 without one",

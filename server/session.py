@@ -434,15 +434,16 @@ class Session:
             return False
         lake, store, pinned = self.context.lake, self.context.store, self.pinned
         if indexed.snapshot is None:
-            applied = self.context.coordinator.snapshot  # first: an index that failed before it is known to have
-            catalog = store.catalog
+            applied, catalog = self.context.coordinator.snapshot, store.catalog
         elif pinned is not None and pinned.snapshot == indexed.snapshot:
             applied, catalog = pinned.applied, pinned.catalog
         else:
             return False
         cursor.execute("BEGIN")
         changed = lake.has_changed(cursor, indexed.tables, applied, indexed.snapshot)
-        if not changed and all(is_kept(catalog, id_) for id_ in indexed.indexes):
+        # That an index is left behind is known before others get on, and until it has caught up.
+        known = [catalog] if pinned is not None else [catalog, store.catalog]
+        if not changed and all(is_kept(each, id_) for each in known for id_ in indexed.indexes):
             try:
                 cursor.execute(indexed.sql, values)
                 return True

@@ -173,6 +173,17 @@ def test_a_wrong_reference(data: Path, sql: str, finding: str) -> None:
     assert any(finding in found for found in check_directory(data, views=False).findings)
 
 
+def test_after_another_query_for_a_view(tmp_path: Path) -> None:
+    """Nothing is left of the job that has made the view's new rows."""
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (_, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, v int)")
+        run(client, "INSERT INTO t SELECT i, i FROM range(100) AS r (i)")
+        run(client, "CREATE MATERIALIZED VIEW m AS SELECT v % 5 AS g, count(*) AS n FROM t GROUP BY v % 5")
+        run(client, "ALTER MATERIALIZED VIEW m AS SELECT v % 7 AS g, count(*) AS n FROM t GROUP BY v % 7")
+    report = check_directory(tmp_path / "lake", views=True)
+    assert (report.findings, report.views) == ((), 1)
+
+
 @pytest.mark.long
 def test_the_command(tmp_path: Path) -> None:
     """Refused while a server runs; after a kill -9 the catalog is read with its log."""

@@ -23,9 +23,10 @@ from servers import Server, free_port, refused, wait_until
 from test_backfill_status import add_job, add_slices, add_steps, cursor, lake  # noqa: F401
 from test_law import run
 
-from catalog.job_store import fail_job
+from catalog.job_store import leave_behind
 from catalog.lake import Cursor
 from catalog.metrics import BACKFILL_BYTES, PerJob
+from catalog.model import Position
 from server import metrics
 from server.__main__ import _serve_metrics
 from server.config import Config
@@ -272,10 +273,13 @@ def test_lag_while_barriers_wait(tmp_path: Path) -> None:
         assert lags["u1"] == 0
         run(client, "FLUSH")
         assert scraped("sparkwave_view_lag_seconds") == {"t1": 0, "t2": 0, "u1": 0}
-        with context.store.change() as cursor:
-            fail_job(cursor, context.store.catalog.find("dev", "public", "u1").id, "it broke")
-        assert scraped("sparkwave_job_failed") == {"u1": 1}
-        assert set(scraped("sparkwave_view_lag_seconds")) == {"t1", "t2"}
+        with context.coordinator.barrier_lock:
+            with context.store.change() as cursor:
+                position = Position(context.coordinator.epoch, context.lake.snapshot(cursor))
+                leave_behind(cursor, context.store.catalog.find("dev", "public", "u1").id, position, "it broke", True)
+            assert scraped("sparkwave_job_failed") == {"u1": 1}
+            assert scraped("sparkwave_job_behind") == {"t1": 0, "t2": 0, "u1": 1}
+            assert set(scraped("sparkwave_view_lag_seconds")) == {"t1", "t2", "u1"}
     finally:
         context.close()
 

@@ -34,16 +34,19 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_serving_cache')::VARCHAR,
     "rows": "BIGINT", "bytes": "BIGINT", "snapshot": "BIGINT", "hits": "BIGINT", "since": "TIMESTAMPTZ"}]')) AS r);
 
 -- Beyond RisingWave: every streaming job. One that is created shows all that was committed up to `fresh_as_of`, to which
--- a barrier takes all of them at once.
+-- a barrier takes all of them at once, but for those that are left behind: `reason` says why, and `tries` how often they
+-- have failed in a row. Nobody reads one that is FAILED.
 CREATE OR REPLACE VIEW rwc.rw_job_status AS
 SELECT r.job_id, r.database_name, r.schema_name, r.job_name, r.job_type, r.owner, r.state, r.resource_group,
        r.create_type, r.is_serverless_backfill, r.initialized_at, r.fresh_as_of,
-       if(r.fresh_as_of > now(), 0, epoch_ms(now()) - epoch_ms(r.fresh_as_of))::BIGINT AS lag_ms, r.reason
+       if(r.fresh_as_of > now(), 0, epoch_ms(now()) - epoch_ms(r.fresh_as_of))::BIGINT AS lag_ms, r.reason,
+       r.reason_since, r.tries, r.next_try_at
 FROM (SELECT unnest(from_json(coalesce(getvariable('rw_job_status')::VARCHAR, '[]'), '[{
     "job_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "job_name": "VARCHAR",
     "job_type": "VARCHAR", "owner": "VARCHAR", "state": "VARCHAR", "resource_group": "VARCHAR",
     "create_type": "VARCHAR", "is_serverless_backfill": "BOOLEAN", "initialized_at": "TIMESTAMPTZ",
-    "fresh_as_of": "TIMESTAMPTZ", "reason": "VARCHAR"}]')) AS r);
+    "fresh_as_of": "TIMESTAMPTZ", "reason": "VARCHAR", "reason_since": "TIMESTAMPTZ", "tries": "INTEGER",
+    "next_try_at": "TIMESTAMPTZ"}]')) AS r);
 
 CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
 CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');

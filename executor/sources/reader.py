@@ -24,7 +24,7 @@ from catalog.source_store import Moved, clear_failures, load_splits, move_splits
 from catalog.sources import Source, Split
 from catalog.store import Store
 from catalog.translation import DuckDBError, is_conflict
-from executor.coordinator import error_of
+from executor.faults import error_of
 from executor.sources.connector import READ, Batch, Connector, SplitError
 from executor.sources.datagen import datagen
 from executor.sources.files import Files

@@ -66,7 +66,7 @@ def select_indexes(tree: exp.Expr, catalog: Catalog, find: Find, source: Source)
 def is_kept(catalog: Catalog, index_id: int) -> bool:
     """Whether an index is there, created and kept up to date."""
     job = catalog.job_by_id.get(index_id)
-    return job is not None and job.status == CREATED
+    return job is not None and job.status == CREATED and not job.is_behind
 
 
 def _uses(tree: exp.Expr, find: Find) -> Iterator[_Use]:

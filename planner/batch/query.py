@@ -370,17 +370,17 @@ def find_relation(name: Name, environment: Environment) -> Relation | None:
 
 
 def failed_job(catalog: Catalog, relation: Relation) -> None:
-    """Raise Error 55000 when this view, or one it reads, can no longer be maintained: its rows would be stale."""
+    """Raise Error 55000 when this view, or one it reads, has failed and not caught up since: its rows are stale."""
     pending = [relation]
     while pending:
         current = pending.pop()
         job = catalog.job_by_id.get(current.id)
         if job is not None and job.status == "FAILED":
             raise Error(
-                f'{current.kind} "{current.name}" has failed and is no longer maintained',
+                f'{current.kind} "{current.name}" has failed and does not follow what it reads',
                 errors.NOT_IN_PREREQUISITE_STATE,
                 detail=job.error,
-                hint="Drop it and create it again.",
+                hint="It is tried again, and after changes of what it reads; rw_catalog.rw_job_status tells when.",
             )
         pending += [catalog.by_id[id_] for id_ in current.upstreams if id_ in catalog.by_id]
 

@@ -218,7 +218,7 @@ def _usage(context: Context) -> dict[str, Any]:
 
 _JOBS = (
     "SELECT job_id, schema_name, job_name, job_type, state, create_type, is_serverless_backfill, initialized_at, "
-    "fresh_as_of, lag_ms, reason FROM rw_catalog.rw_job_status"
+    "fresh_as_of, lag_ms, reason, reason_since, tries, next_try_at FROM rw_catalog.rw_job_status"
 )
 _FRAGMENTS = "SELECT * FROM rw_catalog.rw_backfill_status"
 

@@ -1,7 +1,7 @@
 // The views, indexes and sinks: as of when each shows what was committed, and how one is kept so.
 
 import { h } from "./dom.js";
-import { bytes, count, duration } from "./format.js";
+import { bytes, clock, count, duration } from "./format.js";
 import { planOf } from "./jobs.js";
 import { chip, code, empty, listing, section, table } from "./parts.js";
 
@@ -36,6 +36,12 @@ function stateOf(view) {
   return [chip(isLate ? "BEHIND" : view.state, isLate ? "behind" : view.state), view.reason ? h("small", { class: "stuck" }, view.reason) : null];
 }
 
+function triesOf(view) {
+  if (!view.reason) return null;
+  const since = view.reason_since ? ` Behind since ${clock(view.reason_since)}` : " Behind";
+  return view.tries ? `${since}; tried ${view.tries} times, next at ${clock(view.next_try_at)}.` : `${since}.`;
+}
+
 function freshness(view) {
   if (view.state === "CREATING") return h("a", { href: `#/jobs/${view.job_id}` }, "see its job");
   if (view.fresh_as_of === null) return "–";
@@ -49,7 +55,7 @@ export function viewPage(data) {
       "div",
       { class: "card job" },
       h("span", { class: "tags" }, view ? stateOf(view) : null, h("span", { class: "tag" }, data.kind), h("span", { class: "muted" }, `owned by ${data.owner}`)),
-      view ? h("p", { class: "reason" }, "Shows all that was committed up to ", h("strong", null, freshness(view)), ".") : null,
+      view ? h("p", { class: "reason" }, "Shows all that was committed up to ", h("strong", null, freshness(view)), ".", triesOf(view)) : null,
     ),
     section("Statement", listing("The statement that made it", data.definition)),
     section("How it follows its inputs", deltas(data)),

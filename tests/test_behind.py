@@ -1,0 +1,398 @@
+"""Views that cannot follow: the others go on, and they catch up by themselves, to what their queries give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from servers import wait_until
+from test_law import check, opened, run
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import Cursor
+from catalog.model import Job
+from executor import behind
+from executor.advance import Advance, View
+from executor.check import check_directory
+from executor.engines import Engines
+from server.context import Context
+from server.dispatch import Client
+
+IN_PROCESS = {"streaming_engine": "duckdb", "backfill_engine": "auto"}
+QUERIES = {
+    "a": "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g",
+    "b": "SELECT a.g, a.n, u.w FROM a JOIN u ON a.g = u.g",
+    "c": "SELECT g, max(w) AS w FROM u GROUP BY g",
+    "d": "SELECT b.g, b.n, b.w, c.w AS most FROM b JOIN c ON b.g = c.g",
+}
+STATUS = "SELECT job_name, state, reason, tries FROM rw_catalog.rw_job_status ORDER BY 1"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(behind, "FIRST_S", 0.1)
+
+
+class Faults:
+    """The views, by name, that fail for a reason, and how often each was tried meanwhile."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reasons: dict[str, Error] = {}
+        self.tries: dict[str, int] = {}
+        advance, compute_anew = Engines.advance, Engines.compute_anew
+        self.anew: list[str] = []
+
+        def failing(engines: Engines, cursor: Cursor, view: View, *rest: object) -> Advance | None:
+            self._fail(view)
+            return advance(engines, cursor, view, *rest)  # type: ignore[arg-type]
+
+        def failing_anew(engines: Engines, cursor: Cursor, view: View, *rest: object) -> Advance | None:
+            self._fail(view)
+            self.anew.append(view.relation.name)
+            return compute_anew(engines, cursor, view, *rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Engines, "advance", failing)
+        monkeypatch.setattr(Engines, "compute_anew", failing_anew)
+
+    def _fail(self, view: View) -> None:
+        name = view.relation.name
+        if name in self.reasons:
+            self.tries[name] = self.tries.get(name, 0) + 1
+            raise self.reasons[name]
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
+    return Faults(monkeypatch)
+
+
+def make(client: Client) -> None:
+    run(client, "CREATE TABLE t (k int PRIMARY KEY, g int, v int)")
+    run(client, "CREATE TABLE u (k int PRIMARY KEY, g int, w int)")
+    run(client, "INSERT INTO t SELECT i, i % 5, i FROM range(50) AS r (i)")
+    run(client, "INSERT INTO u SELECT i, i % 5, i FROM range(20) AS r (i)")
+    for name, query in QUERIES.items():
+        run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+
+
+def change(client: Client, n: int) -> None:
+    """One commit after another, to rows that views have already and to new ones."""
+    run(client, f"INSERT INTO t VALUES ({100 + n}, {n % 6}, {n})")
+    run(client, f"UPDATE t SET g = g + 1 WHERE k = {n}")
+    run(client, f"INSERT INTO u VALUES ({100 + n}, {n % 6}, {100 + n})")
+    run(client, f"DELETE FROM u WHERE k = {n}")
+
+
+def flush(context: Context) -> None:
+    context.coordinator.flush(lambda: False, 30)
+
+
+def job(context: Context, name: str) -> Job:
+    relation = context.store.catalog.find("dev", "public", name)
+    assert relation is not None
+    return context.store.catalog.job_by_id[relation.id]
+
+
+def check_others(client: Client, *names: str) -> None:
+    check(client, {name: QUERIES[name] for name in names}, "behind")
+
+
+def test_a_chain_waits_and_catches_up(tmp_path: Path, faults: Faults) -> None:
+    """One view fails: what reads it waits by name, others go on; all catch up together once it succeeds."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        flush(context)
+        faults.reasons["a"] = Error("division by zero", errors.DIVISION_BY_ZERO)
+        for n in range(2):
+            change(client, n)
+            flush(context)
+            check_others(client, "c")
+        assert [row[:3] for row in run(client, STATUS)] == [
+            ("a", "FAILED", "division by zero"),
+            ("b", "FAILED", "waits for materialized view public.a: division by zero"),
+            ("c", "FOLLOWING", None),
+            ("d", "FAILED", "waits for materialized view public.b: waits for materialized view public.a: "
+             "division by zero"),
+        ]  # fmt: skip
+        for name in "abd":
+            with pytest.raises(Error, match="has failed and does not follow") as caught:
+                run(client, f"SELECT * FROM {name}")
+            assert "division by zero" in (caught.value.detail or "")
+            assert caught.value.sqlstate == errors.NOT_IN_PREREQUISITE_STATE
+        [notice] = client.execute(client.prepare("FLUSH", ()), ()).notices
+        assert notice.severity == "WARNING" and "public.a (division by zero)" in notice.message
+        assert faults.tries["a"] >= 3
+        del faults.reasons["a"]
+        assert wait_until(lambda: not job(context, "d").is_behind, 10), "it recovers alone"
+        change(client, 4)
+        flush(context)
+        check_others(client, *QUERIES)
+        events = "SELECT event_type, count(*) FROM rw_catalog.rw_event_logs WHERE event_type LIKE 'STREAM_JOB_%' "
+        assert run(client, f"{events} GROUP BY 1 ORDER BY 1") == [("STREAM_JOB_FAIL", 3), ("STREAM_JOB_RECOVER", 3)]
+        assert not client.execute(client.prepare("FLUSH", ()), ()).notices
+        assert faults.anew == []
+
+
+@pytest.mark.long
+def test_one_in_the_middle(tmp_path: Path, faults: Faults) -> None:
+    """What it reads goes on without it, so that it takes up more than one change of a view."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        faults.reasons["b"] = Error("it broke")
+        for n in range(2):
+            change(client, n)
+            flush(context)
+            check_others(client, "a", "c")
+        faults.reasons["a"] = Error("this too")
+        change(client, 3)
+        flush(context)
+        assert job(context, "a").is_behind
+        del faults.reasons["b"]
+        change(client, 5)
+        flush(context)
+        assert job(context, "b").is_behind, "what it reads is behind now"
+        del faults.reasons["a"]
+        change(client, 6)
+        flush(context)
+        check_others(client, *QUERIES)
+
+
+def test_over_a_restart(tmp_path: Path, faults: Faults) -> None:
+    """Where a view stands is kept; another server takes it along from there."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        faults.reasons["a"] = Error("it broke")
+        for n in range(2):
+            change(client, n)
+            flush(context)
+        stood = job(context, "a").position
+        assert stood is not None
+    assert check_directory(tmp_path / "lake", views=True).findings == (), "it is compared as of where it stands"
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        change(client, 5)
+        flush(context)
+        assert job(context, "a").position == stood
+        with pytest.raises(Error, match="has failed"):
+            run(client, "SELECT * FROM a")
+        faults.reasons = {}
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        change(client, 6)
+        flush(context)
+        check_others(client, *QUERIES)
+        assert faults.anew == []
+
+
+def test_what_is_forgotten_is_computed_anew(tmp_path: Path, faults: Faults) -> None:
+    """Also of a view that a server before this one has given up, of which nobody knows where it stands."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        faults.reasons["a"] = Error("it broke")
+        for n in range(2):
+            change(client, n)
+            flush(context)
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        failed = "UPDATE lake.sparkwave.jobs SET snapshot = NULL, views_at = NULL, waiting_since = NULL"
+        with context.store.change() as cursor:
+            cursor.execute(f"{failed} WHERE status = 'FAILED'")
+        flush(context)
+        faults.reasons = {}
+        change(client, 5)
+        flush(context)
+        check_others(client, *QUERIES)
+        assert faults.anew == ["a", "b", "d"]
+
+
+@pytest.mark.long
+def test_nobodys_fault(tmp_path: Path, faults: Faults) -> None:
+    """A view that needs a Spark that is not there lags, and may be read as it was; FLUSH waits for it."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        flush(context)
+        before = run(client, "SELECT * FROM a ORDER BY g")
+        faults.reasons["a"] = Error("resource group default was not ready", errors.INSUFFICIENT_RESOURCES)
+        change(client, 1)
+        with pytest.raises(Error, match="did not catch up within 2 s") as caught:
+            context.coordinator.flush(lambda: False, 2)
+        assert caught.value.detail == "materialized view public.a does not follow: resource group default was not ready"
+        assert [row[:2] for row in run(client, STATUS)] == [
+            ("a", "BEHIND"), ("b", "BEHIND"), ("c", "FOLLOWING"), ("d", "BEHIND"),
+        ]  # fmt: skip
+        assert run(client, "SELECT * FROM a ORDER BY g") == before
+        check_others(client, "c")
+        faults.reasons = {}
+        flush(context)
+        check_others(client, *QUERIES)
+
+
+def test_a_full_disk_is_said_in_time(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("executor.coordinator.PATIENCE_S", 0.5)
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        faults.reasons["a"] = Error("No space left on device", errors.DISK_FULL)
+        change(client, 1)
+        with pytest.raises(Error, match="No space left on device") as caught:
+            context.coordinator.flush(lambda: False, 30)
+        assert caught.value.sqlstate == errors.DISK_FULL
+        check_others(client, "c")
+
+
+@pytest.mark.long
+def test_what_fails_in_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that cannot be written holds the others up for an epoch in two."""
+    import duckdb
+
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        apply = Engines.apply
+
+        def failing(engines: Engines, cursor: Cursor, advance: Advance) -> None:
+            if advance.view.relation.name == "a":
+                raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 16.0 MiB")
+            apply(engines, cursor, advance)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Engines, "apply", failing)
+            for n in range(2):
+                change(client, n)
+                flush(context)
+                check_others(client, "c")
+            assert job(context, "a").status == "FAILED"
+        change(client, 5)
+        assert wait_until(lambda: not job(context, "d").is_behind, 10)
+        flush(context)
+        check_others(client, *QUERIES)
+
+
+def test_indexes_sinks_and_what_becomes_of_them(tmp_path: Path, faults: Faults) -> None:
+    """An index that is behind is not read, and a sink hands on once what it has missed."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        run(client, "CREATE INDEX i ON c (w)")
+        run(client, "CREATE TABLE target (g int PRIMARY KEY, n bigint)")
+        run(client, "CREATE SINK s INTO target AS SELECT g, n FROM a")
+        run(client, "CREATE MATERIALIZED VIEW over AS SELECT g, n + 1 AS m FROM target")
+        flush(context)
+        faults.reasons |= {"i": Error("it broke"), "s": Error("it broke")}
+        for n in range(2):
+            change(client, n)
+            flush(context)
+            assert run(client, f"SELECT g FROM c WHERE w = {100 + n}") == [(n % 6,)]
+        assert job(context, "i").is_behind and job(context, "s").is_behind
+        faults.reasons = {}
+        change(client, 5)
+        flush(context)
+        same = "SELECT g, n FROM target EXCEPT SELECT g, n FROM a"
+        assert run(client, same) == []
+        check(client, {"over": "SELECT g, n + 1 AS m FROM target"}, "over")
+        assert run(client, "SELECT g FROM c WHERE w = 105") == [(5,)]
+
+
+def check_random(directory: Path, faults: Faults, seed: int) -> None:
+    """Any views fail at any time, for any reason."""
+    random = Random(seed)
+    with opened(directory, **IN_PROCESS) as (context, client):
+        make(client)
+        for n in range(6):
+            for _ in range(random.randint(1, 4)):
+                sqlstate = random.choice((errors.INTERNAL_ERROR, errors.INSUFFICIENT_RESOURCES))
+                names = random.sample(sorted(QUERIES), random.randint(0, 2))
+                faults.reasons = {name: Error(f"it broke {random.random()}", sqlstate) for name in names}
+                change(client, 10 * n + random.randint(0, 9)) if random.random() < 0.7 else None
+                context.coordinator.barrier()
+            faults.reasons = {}
+            change(client, 200 + n)
+            flush(context)
+            check(client, QUERIES, f"seed {seed}, round {n}")
+        assert faults.anew == []
+        faults.reasons = {name: Error("it broke") for name in random.sample(sorted(QUERIES), 2)}
+        for n in range(300, 302):
+            change(client, n)
+            context.coordinator.barrier()
+    report = check_directory(directory, views=True)
+    assert (report.findings, report.views) == ((), len(QUERIES))
+
+
+def test_random_failures(tmp_path: Path, faults: Faults) -> None:
+    check_random(tmp_path / "lake", faults, 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 8))
+def test_random_failures_at_length(tmp_path: Path, faults: Faults, seed: int) -> None:
+    check_random(tmp_path / "lake", faults, seed)
+
+
+@pytest.mark.long
+def test_altering_and_dropping(tmp_path: Path, faults: Faults) -> None:
+    """A new query makes a failed view good, and what reads it goes on; a table may be altered meanwhile."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        faults.reasons["a"] = Error("it broke")
+        for n in range(2):
+            change(client, n)
+            flush(context)
+        run(client, "ALTER TABLE u ADD COLUMN more int")
+        run(client, "INSERT INTO u VALUES (500, 1, 500, 1)")
+        query = "SELECT g, count(*) + 1 AS n, sum(v) AS s FROM t WHERE v >= 0 GROUP BY g"
+        faults.reasons = {"b": Error("this too")}
+        run(client, f"ALTER MATERIALIZED VIEW a AS {query}")
+        flush(context)
+        check(client, {"a": query}, "altered")
+        assert job(context, "b").status == "FAILED"
+        assert job(context, "b").position is None, "the rows that it has applied are gone"
+        faults.reasons = {}
+        change(client, 6)
+        flush(context)
+        check(client, QUERIES | {"a": query}, "after")
+        faults.reasons = {"b": Error("again")}
+        for n in range(7, 9):
+            change(client, n)
+            flush(context)
+        run(client, "DROP MATERIALIZED VIEW d")
+        run(client, "DROP MATERIALIZED VIEW b")
+        faults.reasons = {}
+        run(client, f"CREATE MATERIALIZED VIEW b AS {QUERIES['b']}")
+        flush(context)
+        check(client, {"a": query, "b": QUERIES["b"], "c": QUERIES["c"]}, "made again")
+
+
+@pytest.mark.long
+def test_a_job_finishes_after_what_it_reads(tmp_path: Path, faults: Faults) -> None:
+    """A view is not created over one that is behind: it waits and says for what."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        flush(context)
+        run(client, "SET background_ddl = true")
+        with context.coordinator.barrier_lock:
+            run(client, "CREATE MATERIALIZED VIEW e AS SELECT g, n FROM a")
+            faults.reasons["a"] = Error("it broke")
+            change(client, 1)
+        waiting = "SELECT reason FROM rw_catalog.rw_backfill_status"
+        assert wait_until(lambda: any("has to catch up: it broke" in str(r) for (r,) in run(client, waiting)), 10)
+        check_others(client, "c")
+        faults.reasons = {}
+        run(client, "WAIT")
+        flush(context)
+        check(client, QUERIES | {"e": "SELECT g, n FROM a"}, "finished")
+
+
+def test_out_of_memory_is_a_views_own(tmp_path: Path) -> None:
+    """Real: a view whose groups do not fit stops alone, and goes on when there is enough memory."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        run(client, "CREATE TABLE t (k int, g int)")
+        run(client, "INSERT INTO t SELECT i, i % 5 FROM range(10) AS r (i)")
+        huge = "SELECT g, max(repeat(chr(64 + k % 26), k)) AS s FROM t GROUP BY g"
+        run(client, f"CREATE MATERIALIZED VIEW huge AS {huge}")
+        run(client, "CREATE MATERIALIZED VIEW small AS SELECT g, count(*) AS n FROM t GROUP BY g")
+        cursor = context.lake.cursor()
+        cursor.execute("SET memory_limit = '40MB'")
+        cursor.execute("SET max_temp_directory_size = '0MB'")
+        run(client, "INSERT INTO t SELECT 8000000, i FROM range(5) AS r (i)")
+        flush(context)
+        assert run(client, "SELECT sum(n)::int FROM small") == [(15,)]
+        assert job(context, "huge").status == "FAILED"
+        cursor.execute("SET memory_limit = '4GB'")
+        assert wait_until(lambda: not job(context, "huge").is_behind, 20)
+        assert run(client, "SELECT max(length(s)) FROM huge") == [(8000000,)]
