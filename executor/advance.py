@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from catalog.lake import Cursor, first_row, register_files
 from catalog.metrics import EngineName
@@ -200,11 +201,23 @@ def count_rows(cursor: Cursor, relations: Sequence[str]) -> tuple[int, ...]:
     return row
 
 
+# The temporary tables of cursors that steps have left there.
+_LEFT: WeakKeyDictionary[Cursor, set[str]] = WeakKeyDictionary()
+
+
 def make_table(cursor: Cursor, name: str, query: str) -> int:
     """Leave the rows of a query in the cursor, as a temporary table. Returns how many there are."""
+    _LEFT.setdefault(cursor, set()).add(name)
     row = first_row(cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}"))
     assert row is not None
     return row[0]
+
+
+def drop_tables(cursor: Cursor) -> None:
+    """Drop what `make_table` has left in the cursor."""
+    names = _LEFT.pop(cursor, ())
+    if names:
+        cursor.execute("; ".join(f"DROP TABLE IF EXISTS {name}" for name in names))
 
 
 def computed(cursor: Cursor, view: View, targets: tuple[Application, ...], changes: str) -> Advance:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from catalog import errors
@@ -279,7 +279,7 @@ class Coordinator:
                 handovers, self._handovers = self._handovers, []
             try:
                 handovers, replacements = self._replacements(handovers)
-                with closing(Feeds(self._lake, self._cursor, self._scans)) as feeds:
+                with self._tidying(), closing(Feeds(self._lake, self._cursor, self._scans)) as feeds:
                     return self._advance_all(feeds, handovers, replacements)
             except _Alone as failure:
                 # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
@@ -303,6 +303,17 @@ class Coordinator:
             finally:
                 for handover in handovers:
                     handover.done.set()
+
+    @contextmanager
+    def _tidying(self) -> Iterator[None]:
+        """What an epoch leaves in memory goes with it, however it ends."""
+        try:
+            yield
+        finally:
+            try:
+                self._engines.tidy(self._cursor)
+            except DuckDBError:
+                logger.warning("what an epoch has left cannot be dropped", exc_info=True)
 
     def _again(self, handovers: list[Handover]) -> None:
         """Leave these to the next barrier."""

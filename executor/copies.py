@@ -10,13 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 
 from catalog.lake import Cursor, first_row
 from catalog.metrics import EPOCH_CACHE_BYTES
 from catalog.names import quote
-from executor.advance import make_table
 
 # What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
 # and what did not fit is not tried again before.
@@ -29,6 +28,10 @@ MANY_ROWS = 10_000
 _VALUE_BYTES, _SAMPLE = 8, 2048
 _FIXED = ("BIGINT", "DOUBLE", "DECIMAL", "TIME")
 _SMALL = {"BOOLEAN": 1, "SMALLINT": 2, "INTEGER": 4, "FLOAT": 4, "DATE": 4}
+
+
+# The owner of a copy, and what it is a copy of.
+Key = tuple[Hashable, ...]
 
 
 @dataclass(eq=False)
@@ -52,12 +55,12 @@ class Copies:
     def __init__(self, budget: Callable[[], int]) -> None:
         """`budget` is how many bytes all copies may take; 0 is none."""
         self._budget = budget
-        self._copies: dict[Hashable, Copy] = {}
+        self._copies: dict[Key, Copy] = {}
         self._left: list[str] = []  # tables that are no copies any more
-        self._read_at: dict[Hashable, float] = {}  # of what has no copy; until then there will be none
+        self._read_at: dict[Key, float] = {}  # of what has no copy; until then there will be none
         self._numbers = itertools.count(1)
 
-    def get(self, key: Hashable) -> Copy | None:
+    def get(self, key: Key) -> Copy | None:
         """A copy, which has been read by that."""
         self._make_room(0, math.inf)  # they have grown, or may take less than before
         copy = self._copies.get(key)
@@ -65,7 +68,7 @@ class Copies:
             copy.read_at = time.monotonic()
         return copy
 
-    def make(self, cursor: Cursor, key: Hashable, query: str) -> Copy | None:
+    def make(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
         """Make a copy of what has been read before, by SQL of its rows. None: there is none still."""
         now = time.monotonic()
         since = self._read_at.get(key)
@@ -74,7 +77,7 @@ class Copies:
             return None
         if now < since:
             return None
-        self._drop_left(cursor)
+        self.drop_left(cursor)
         copy = self._made(cursor, query, now)
         if copy is None:
             self._read_at[key] = now + RECENT_S
@@ -91,10 +94,10 @@ class Copies:
         copy = Copy(f"copy_{next(self._numbers)}", row[0], _width(cursor, query), now)
         if not self._make_room(copy.bytes, now - RECENT_S):
             return None
-        make_table(cursor, copy.name, query)
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {copy.name} AS {query}")
         return copy
 
-    def changes(self, key: Hashable, removed: int, added: int) -> Copy | None:
+    def changes(self, key: Key, removed: int, added: int) -> Copy | None:
         """The copy of what changes by so many rows, for somebody to change it; None if it is better made anew."""
         copy = self._copies.get(key)
         if copy is None:
@@ -107,13 +110,19 @@ class Copies:
         self._observe()
         return copy
 
-    def forget(self, key: Hashable) -> None:
+    def forget(self, key: Key) -> None:
         """Have a copy made anew when it is read again."""
         copy = self._copies.pop(key, None)
         if copy is not None:
             self._left.append(copy.name)
             self._read_at[key] = time.monotonic()
             self._observe()
+
+    def keep(self, owners: Collection[Hashable]) -> None:
+        """Forget the copies of all but these: a key begins with its owner."""
+        for key in [key for key in self._copies if key[0] not in owners]:
+            self.forget(key)
+        self._read_at = {key: at for key, at in self._read_at.items() if key[0] in owners}
 
     def clear(self) -> None:
         """Forget all copies."""
@@ -130,7 +139,8 @@ class Copies:
             self.forget(key)
         return free >= size
 
-    def _drop_left(self, cursor: Cursor) -> None:
+    def drop_left(self, cursor: Cursor) -> None:
+        """Drop the tables of what is no copy any more."""
         while self._left:
             cursor.execute(f"DROP TABLE IF EXISTS {self._left.pop()}")
 

@@ -10,17 +10,18 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.metrics import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
+from catalog.model import Relation
 from catalog.store import Store
-from executor.advance import Advance, Changes, Engine, View, bind_changes, expected_rows
+from executor.advance import Advance, Changes, Engine, View, bind_changes, drop_tables, expected_rows
 from executor.copies import Copies
 from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import Groups
-from executor.lookups import Lookups
+from executor.lookups import Lookups, input_owner
 from executor.refresh import FULL, INCREMENTAL, Refresh
 from executor.slicing import row_count
 from executor.spark_engine import spark_engine
-from executor.states import States
+from executor.states import States, state_owner
 from executor.versions import Version
 
 
@@ -37,6 +38,7 @@ class Engines:
         self._copies, self._lookups, self._states = copies, Lookups(copies), States(copies)
         self._duckdb = DuckDBEngine(self._states.rows)
         self._refresh = Refresh(refresh_mode)
+        self._known: tuple[Relation, ...] = ()
 
     def advance(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
@@ -109,6 +111,15 @@ class Engines:
         """Write a change into the lake, in the transaction that ends an epoch."""
         advance.apply(cursor)
         self._states.apply(cursor, advance)
+
+    def tidy(self, cursor: Cursor) -> None:
+        """After an epoch: drop what its steps have left in the cursor, and the copies of what is no more."""
+        drop_tables(cursor)
+        relations = self._store.catalog.relations
+        if relations is not self._known:
+            self._known = relations
+            self._copies.keep({owner(relation) for relation in relations for owner in (input_owner, state_owner)})
+        self._copies.drop_left(cursor)
 
     def forget_copies(self) -> None:
         """That transaction has failed."""

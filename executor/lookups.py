@@ -15,7 +15,7 @@ from catalog.lake import NEWEST, Cursor, at_version, is_kept
 from catalog.model import Catalog, Relation
 from catalog.transactions import in_transaction
 from executor.advance import View, count_signs
-from executor.copies import Copies, Copy
+from executor.copies import Copies, Copy, Key
 from executor.feeds import Feeds
 from executor.versions import Version, listed, stored_columns
 
@@ -65,7 +65,7 @@ class Lookups:
         reads_feeds: bool,
     ) -> Copy | None:  # fmt: skip
         """A copy that has the rows of both snapshots of a version."""
-        key = ("input", relation.id)
+        key = input_owner(relation), "rows"
         copy, wanted = self._copies.get(key), columns | feeds.columns(relation)
         if copy is not None and not self._is_good(cursor, copy, relation, columns, wanted, version):
             self._copies.forget(key)
@@ -93,7 +93,7 @@ class Lookups:
         return has.last >= version.old or is_kept(cursor, has.last, version.old)
 
     def _made(
-        self, cursor: Cursor, key: Hashable, relation: Relation, columns: frozenset[str], snapshot: int
+        self, cursor: Cursor, key: Key, relation: Relation, columns: frozenset[str], snapshot: int
     ) -> Copy | None:
         stored = at_version(relation.lake_name, snapshot)
         rows = f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
@@ -102,7 +102,7 @@ class Lookups:
             self._contents[copy] = _Contents(relation, columns, snapshot, snapshot)
         return copy
 
-    def _taken_along(self, cursor: Cursor, key: Hashable, copy: Copy, snapshot: int, feeds: Feeds) -> Copy | None:
+    def _taken_along(self, cursor: Cursor, key: Key, copy: Copy, snapshot: int, feeds: Feeds) -> Copy | None:
         """The copy with the rows of a later snapshot too; None if it is one no more."""
         has = self._contents[copy]
         net = feeds.net(has.relation, has.columns, has.last, snapshot)
@@ -120,6 +120,11 @@ class Lookups:
                 )
         has.last = snapshot
         return copy
+
+
+def input_owner(relation: Relation) -> Hashable:
+    """Whose the copies of an input are."""
+    return "input", relation.id
 
 
 def _at(copy: Copy, snapshot: int) -> str:

@@ -13,6 +13,7 @@ from catalog.names import quote
 from catalog.placing import place
 from catalog.replacing import put_replaced, replaced
 from catalog.store import Store
+from executor.advance import make_table
 from executor.plans import Plans
 from executor.versions import Version, rows_new
 from planner.definitions import shown
@@ -69,11 +70,8 @@ def bind_difference(
     new = f"SELECT {', '.join(listed)} FROM ({rows_new(scan, Version(made, snapshot, snapshot, pending))})"
     old = f"SELECT {', '.join(map(quote, columns))} FROM {at_version(before.lake_name, snapshot)}"
     name = f"j{made.id}_difference"
-    cursor.execute(
-        f"CREATE OR REPLACE TEMPORARY TABLE {name} AS "
-        f"SELECT *, 1 AS _weight FROM ({new} EXCEPT ALL {old}) "
-        f"UNION ALL SELECT *, -1 FROM ({old} EXCEPT ALL {new})"
-    )
+    gone, come = f"{old} EXCEPT ALL {new}", f"{new} EXCEPT ALL {old}"
+    make_table(cursor, name, f"SELECT *, 1 AS _weight FROM ({come}) UNION ALL SELECT *, -1 FROM ({gone})")
     return name
 
 

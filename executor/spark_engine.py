@@ -33,6 +33,7 @@ from executor.advance import (
     applications,
     computed,
     filled,
+    make_table,
     own_application,
 )
 from executor.groups import Group
@@ -301,7 +302,7 @@ class SparkEngine:
         with self._freeing(target):
             written = self.files.write(self.query(query), target)
         files = f"read_parquet([{', '.join(map(literal, written))}])"
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS FROM {files}")
+        make_table(cursor, name, f"FROM {files}")
 
     def _new_directory(self) -> Place:
         """Where something is about to be written."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from catalog.lake import Cursor
+from catalog.model import Relation
 from catalog.names import LakeTable
 from executor.advance import Advance, View
-from executor.copies import Copies
+from executor.copies import Copies, Key
 
 
 class States:
@@ -39,6 +40,10 @@ class States:
                     item.added.insert(cursor, copy.name)
 
 
-def _key(view: View, table: LakeTable) -> Hashable:
-    """A table may be called like one that was dropped, but its definition has another number."""
-    return "state", view.relation.definition_id, table
+def state_owner(relation: Relation) -> Hashable:
+    """Whose the copies of a view's tables are: one may be called like one that was dropped, but not its definition."""
+    return "state", relation.definition_id
+
+
+def _key(view: View, table: LakeTable) -> Key:
+    return state_owner(view.relation), table

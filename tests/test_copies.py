@@ -66,6 +66,32 @@ def test_what_comes_between_is_taken_up(tmp_path: Path) -> None:
         change(client, "DELETE FROM f WHERE id < 50")
 
 
+def temporary(context: Context) -> set[str]:
+    """The tables that the epochs so far have left in memory, and their size."""
+    with context.coordinator.barrier_lock:
+        cursor = context.coordinator._cursor
+        found = cursor.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()
+    return {name for (name,) in found}
+
+
+@pytest.mark.parametrize("mode", ["incremental", "full"])
+def test_what_an_epoch_leaves_in_memory(tmp_path: Path, mode: str) -> None:
+    """Nothing but copies; and of views that are dropped not those either."""
+    with opened(tmp_path, refresh_mode=mode) as (context, client):
+        make(client)
+        warm_up(client)
+        left = temporary(context)
+        assert left and all(name.startswith("copy_") for name in left)
+        run(client, *(f"DROP MATERIALIZED VIEW {name}" for name in ("above", "joined", "grouped")))
+        context.coordinator.barrier()
+        kept = len(temporary(context))
+        assert kept <= 2, "those of the tables"
+        run(client, "DROP TABLE f", "DROP TABLE d")
+        context.coordinator.barrier()
+        assert temporary(context) == set()
+        assert cached() == 0
+
+
 INNER = "SELECT f.id, f.v, d.name, d.region FROM f JOIN d ON f.d = d.id"
 
 
