@@ -173,7 +173,7 @@ def scanned(operator: dict[str, Any]) -> list[int]:
 def test_many_keys_far_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large copy an epoch reads what is near the keys, of which it has a list."""
     query = "SELECT f.id, f.v, big.v AS w FROM f JOIN big ON f.id = big.id"
-    with opened(tmp_path) as (context, client):
+    with opened(tmp_path, refresh_mode="incremental") as (context, client):
         run(client, "CREATE TABLE f (id int PRIMARY KEY, v int)", "CREATE TABLE big (id int PRIMARY KEY, v int)")
         run(client, "INSERT INTO big SELECT i, i FROM range(400000) r(i)", f"CREATE MATERIALIZED VIEW v AS {query}")
         for n in range(3):
