@@ -235,6 +235,7 @@ def test_a_full_disk_is_said_in_time(tmp_path: Path, faults: Faults, monkeypatch
         with pytest.raises(Error, match="No space left on device") as caught:
             context.coordinator.flush(lambda: False, 30)
         assert caught.value.sqlstate == errors.DISK_FULL
+        context.coordinator.barrier()
         check_others(client, "c")
 
 
