@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
@@ -35,11 +36,11 @@ logger = logging.getLogger(__name__)
 
 # How long to wait before an application that ended while it started is started again.
 RETRY_SECONDS = 1.0
-# How often groups are looked after, and how long one may not answer before it counts as dead.
-WATCH_SECONDS = 10.0
+# How often groups are asked whether they are there, how long each may take to answer, and for how long one may not have
+# answered before it counts as dead.
+WATCH_SECONDS = 2.0
+ANSWER_SECONDS = 4.0
 HANG_SECONDS = 60.0
-# The same where somebody waits for it to stop what it does.
-ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,10 @@ class Order:
 
 @dataclass(eq=False)
 class Group:
-    """A resource group. `jobs` counts those that a serverless one has, `uses` those it ever had."""
+    """A resource group. `jobs` counts those that a serverless one has, `uses` those it ever had.
+
+    `silent_since` tells since when it does not answer, None while it does.
+    """
 
     row: ApplicationRow
     size: Size
@@ -83,6 +87,7 @@ class Group:
     state: str = PROVISIONING
     jobs: int = 1
     uses: int = 1
+    silent_since: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -98,14 +103,20 @@ class Group:
 
     def interrupt(self, session: SparkSession) -> None:
         """Have a session stop what it runs. A group that does not even answer is ended, whoever else waits for it."""
-        self.end_if_hung(ANSWER_SECONDS)
+        self.end_if_silent(0)
         if self.is_alive:
             session.interruptAll()
 
-    def end_if_hung(self, timeout_s: float) -> None:
-        """End its processes if it does not answer for so long: calls in progress fail."""
-        if self.is_alive and not self.endpoint.is_responsive(timeout_s):
-            logger.warning("resource group %s has not answered for %.0f s", self.name, timeout_s)
+    def end_if_silent(self, patience_s: float) -> None:
+        """Ask it whether it is there. If it has not answered for so long end its processes: calls in progress fail."""
+        asked = datetime.now(UTC)
+        if not self.is_alive or self.endpoint.is_responsive(ANSWER_SECONDS):
+            self.silent_since = None
+            return
+        self.silent_since = self.silent_since or asked
+        silent_s = (datetime.now(UTC) - self.silent_since).total_seconds()
+        if silent_s >= patience_s and self.is_alive:
+            logger.warning("resource group %s has not answered for %.0f s", self.name, silent_s)
             self.endpoint.end_processes()
 
 
@@ -163,13 +174,13 @@ class Groups:
     def _watch(self) -> None:
         """End groups that hang, so that whoever waits for them gets others."""
         while not self._closing.wait(WATCH_SECONDS):
-            self.end_hung(HANG_SECONDS)
+            self.end_silent(HANG_SECONDS)
 
-    def end_hung(self, timeout_s: float) -> None:
-        """End the groups that do not answer for so long: calls in progress fail."""
+    def end_silent(self, patience_s: float) -> None:
+        """End the groups that have not answered for so long: calls in progress fail."""
         for group in list(self._groups.values()):
             if group.state == READY:
-                group.end_if_hung(timeout_s)
+                group.end_if_silent(patience_s)
 
     def recover(self) -> None:
         """Whatever a server before this one has left running ends here."""

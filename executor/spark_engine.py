@@ -426,5 +426,19 @@ def spark_error(error: BaseException) -> Error:
         last = [line for line in text.splitlines() if line.strip() and "SQLSTATE: " not in line][-1]
         return Error(last.partition(": ")[2] or last, errors.IO_ERROR)
     first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if _is_gone(error):
+        return Error(f"Spark has gone: {first}", errors.INSUFFICIENT_RESOURCES)
+    if any(word in text for word in _NO_MEMORY):
+        return Error(first, errors.OUT_OF_MEMORY)
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     return Error(first, state) if state and state.startswith("22") else Error(first)
+
+
+# Java's words.
+_NO_MEMORY = ("java.lang.OutOfMemoryError", "Java heap space")
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Whether the server of Spark Connect has ended or does not answer, which says nothing about what it was to do."""
+    code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    return code is not None and code() == grpc.StatusCode.UNAVAILABLE

@@ -226,13 +226,19 @@ class Work:
                 STEP_RETRIES.inc()
                 if attempt == ATTEMPTS:
                     raise
+                self._step.failed = f"retrying after an error: {message_of(error)}"
                 with suppress(DuckDBError):  # where nothing can be written, not being able to say so is no news
-                    self.wait_because(f"retrying after an error: {message_of(error)}")
+                    self.wait_because(self._step.failed)
                 self.pause(0.5 * attempt, self._step.since)
             else:
-                if attempt > 1:
-                    self.wait_because(None)
+                self._runs_again()
                 return
+
+    def _runs_again(self) -> None:
+        """What this thread's step waited for after an error is there: it is tried again, or has succeeded."""
+        failed, self._step.failed = getattr(self._step, "failed", None), None
+        if failed is not None:
+            self._waits_no_longer(failed)
 
     def planning(self, plan: Callable[[], None]) -> None:
         """Have a job planned that is not. Its controls matter to what comes after."""
@@ -306,10 +312,13 @@ class Work:
         name = f"{purpose}_{self.id}"
         group = self.group()
         with (
-            self._groups.calls.watched(self.id, purpose, self.wait_because, self._waits_no_longer),
+            self._groups.calls.watched(
+                self.id, purpose, self.wait_because, self._waits_no_longer, lambda: group.silent_since
+            ),
             spark_engine(group, self.lake, name, data, exchange, self.check_step) as engine,
             self._interruptible(engine.interrupt),
         ):
+            self._runs_again()
             yield engine
 
     @contextmanager
@@ -317,6 +326,7 @@ class Work:
         """The engine in process, on a cursor that a cancel reaches."""
         self.check()
         with self._interruptible(cursor.interrupt):
+            self._runs_again()
             yield DuckDBEngine()
 
     @contextmanager

@@ -22,7 +22,7 @@ from executor.compaction import compact_once
 from executor.coordinator import Coordinator
 from executor.copies import Copies
 from executor.engines import Engines
-from executor.groups import ANSWER_SECONDS, Groups, GroupSettings, require_java
+from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
 from executor.outbox import Outbox
 from executor.plans import Plans
@@ -86,7 +86,7 @@ class Context:
         self.outbox.stop()
         self.serving.stop()
         self.jobs.close()
-        self.groups.end_hung(ANSWER_SECONDS)  # else a barrier waits for them, and who stops it
+        self.groups.end_silent(0)  # else a barrier waits for them, and who stops it
         self.coordinator.stop()
         self.groups.close()
         self.lake.close()

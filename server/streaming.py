@@ -93,7 +93,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         0,
         INITIAL,
         is_background,
-        is_serverless,
+        is_serverless and not plan.duckdb_only,
         group or session.context.store.catalog.databases[session.database],
         plan.strategy,
         rate_limit=settings.rate_limit,

@@ -93,6 +93,16 @@ def test_who_is_serverless(configured: Server, variable: str, options: str, is_s
         assert [state for state, _ in other.execute(APPLICATIONS)] == (["DESTROYED"] if is_serverless else [])
 
 
+def test_what_the_server_fills_itself(configured: Server) -> None:
+    """That was no serverless backfill, whatever was asked for, and nobody is told so."""
+    with configured.connect() as own:
+        own.execute("SET enable_serverless_backfill = true")
+        own.execute("CREATE MATERIALIZED VIEW v AS SELECT k, ROW(k, v) AS r FROM t")
+        status = "SELECT state, is_serverless_backfill, resource_group FROM rw_catalog.rw_job_status"
+        assert own.execute(status).fetchall() == [("FOLLOWING", False, "default")]
+        assert own.execute(APPLICATIONS).fetchall() == []
+
+
 def test_refusals(configured: Server) -> None:
     """None provisions anything."""
     with configured.connect() as session:

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,26 @@ def test_a_slow_call(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     assert (len(said), len(events(store))) == (3, 1)
 
 
+def test_a_spark_that_does_not_answer(store: Store) -> None:
+    """That is said whatever the limit is, and taken back when it answers again."""
+    said: list[str] = []
+    unsaid: list[str] = []
+    silent_since: list[datetime] = []
+    calls = SparkCalls(store, lambda: 300)
+    calls.stop()
+    with calls.watched(7, "slice", said.append, unsaid.append, lambda: next(iter(silent_since), None)):
+        calls.look()
+        assert said == []
+        silent_since.append(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+        calls.look()
+        assert said == ["Spark has not answered since 03:04:05 UTC"]
+        silent_since.clear()
+        calls.look()
+        assert unsaid == said
+    assert len(unsaid) == 1
+    assert events(store) == []
+
+
 def test_no_limit(store: Store) -> None:
     said: list[str] = []
     calls = SparkCalls(store, lambda: 0)
@@ -74,7 +95,7 @@ def test_a_spark_that_hangs(tmp_path: Path) -> None:
     status = "SELECT state, reason FROM rw_catalog.rw_backfill_status"
     try:
         with server.connect() as session:
-            session.execute("ALTER SYSTEM SET slow_spark_call_secs = 2")
+            session.execute("ALTER SYSTEM SET slow_spark_call_secs = 1000")
             session.execute("ALTER SYSTEM SET backfill_slice_rows = 100000")
             session.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
             session.execute("INSERT INTO t SELECT i, i % 7 FROM range(1000000) AS r (i)")
@@ -85,13 +106,14 @@ def test_a_spark_that_hangs(tmp_path: Path) -> None:
             [spark] = java_processes(server.data)
             os.kill(spark, signal.SIGSTOP)
             try:
-                assert wait_until(lambda: "Spark has been running" in str(rows(session, status)), 30)
-                [(state, reason)] = rows(session, status)
-                assert (state, reason[:33]) == ("RUNNING", "Spark has been running the slice ")
+                assert wait_until(lambda: "Spark has not answered" in str(rows(session, status)), 10)
+                assert [state for state, _ in rows(session, status)] == ["WAITING"]
+                session.execute("ALTER SYSTEM SET slow_spark_call_secs = 2")
                 wanted = "SELECT info->>'step' FROM rw_catalog.rw_event_logs WHERE event_type = 'SPARK_CALL_SLOW'"
-                assert set(rows(session, wanted)) == {("slice",)}
+                assert wait_until(lambda: set(rows(session, wanted)) == {("slice",)}, 10)
             finally:
                 os.kill(spark, signal.SIGCONT)
+            assert wait_until(lambda: "not answered" not in str(rows(session, status)), 20)
             session.execute("WAIT")
             assert rows(session, "SELECT sum(n) FROM v") == [(1_000_000,)]
         assert "the slice on Spark has been running for" in server.log()
@@ -118,15 +140,17 @@ def test_nobody_waits_for_a_spark_that_hangs(tmp_path: Path) -> None:
                 assert wait_until(lambda: rows(session, done) == [(True,)], 120)
                 [spark] = java_processes(server.data)
                 os.kill(spark, signal.SIGSTOP)
+                time.sleep(1)  # it may be answering just then
                 started = time.monotonic()
                 if is_first:
                     [(job,)] = rows(session, "SELECT ddl_id FROM rw_catalog.rw_ddl_progress")
                     session.execute(f"CANCEL JOBS {job}")
+                    assert time.monotonic() - started < 8, "five seconds, and three for a machine that has other work"
                     assert rows(session, "SELECT * FROM rw_catalog.rw_ddl_progress") == []
                 else:
                     server.stop()
                 assert time.monotonic() - started < 30
         assert java_processes(server.data) == []
-        assert server.log().count("resource group default has not answered for 5 s") == 2
+        assert server.log().count("resource group default has not answered for") == 2
     finally:
         server.kill()
