@@ -53,9 +53,19 @@ class Tries:
     is_alone: bool  # it failed in the checkpoint, and with it all others: the next epoch does without it
 
     @property
+    def _longest_s(self) -> float:
+        return LONGEST_NOBODYS_S if is_nobodys(self.error) else LONGEST_S
+
+    @property
+    def rest_s(self) -> float:
+        """For how long it is not tried again, whatever happens."""
+        rest_s = REST * self.took_s
+        return min(rest_s, self._longest_s) if is_nobodys(self.error) else rest_s
+
+    @property
     def delay_s(self) -> float:
-        longest = LONGEST_NOBODYS_S if is_nobodys(self.error) else LONGEST_S
-        return max(min(FIRST_S * 2.0 ** min(self.count - MAX_FAILURES, 10), longest), FIRST_S, REST * self.took_s)
+        """After how long it is tried again if nothing happens."""
+        return max(min(FIRST_S * 2.0 ** min(self.count - MAX_FAILURES, 10), self._longest_s), FIRST_S, self.rest_s)
 
     @property
     def left_s(self) -> float:
@@ -75,7 +85,7 @@ class Behind:
         tries = self._tries.get(job.id)
         if tries is None or not tries.left_s:
             return True
-        if tries.is_alone or time.monotonic() < tries.ended + REST * tries.took_s:
+        if tries.is_alone or time.monotonic() < tries.ended + tries.rest_s:
             return False
         return (is_awaited and job.status != FAILED) or has_changes(tries.snapshot)
 

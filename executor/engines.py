@@ -134,7 +134,8 @@ class Engines:
             yield self._duckdb
             return
         catalog, id_ = self._store.catalog, view.relation.id
-        group = self._groups.get(catalog.steady_group(catalog.job_by_id[id_]))
+        get = self._groups.get_soon if view.relation.created else self._groups.get
+        group = get(catalog.steady_group(catalog.job_by_id[id_]))
         with (
             self._groups.calls.watched(id_, "epoch", silent_since=lambda: group.silent_since),
             spark_engine(group, self._store.lake, f"epoch_{id_}") as engine,

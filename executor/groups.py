@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 # How long to wait before an application that ended while it started is started again.
 RETRY_SECONDS = 1.0
+# How long an epoch waits for a group that starts: as long as its other views do.
+SOON_SECONDS = 1.0
 # How often groups are asked whether they are there, how long each may take to answer, and for how long one may not have
 # answered before it counts as dead.
 WATCH_SECONDS = 2.0
@@ -210,6 +212,16 @@ class Groups:
             if starting is None or starting.is_over:
                 starting = self._steady[name] = _Starting(lambda: self._start_steady(name))
         return starting.wait(is_cancelled)
+
+    def get_soon(self, name: str) -> Group:
+        """As `get`, for who has others waiting: raises Error 53000 for a group that is only starting, too."""
+        deadline = time.monotonic() + SOON_SECONDS
+        try:
+            return self.get(name, lambda: time.monotonic() > deadline)
+        except Error as error:
+            if error.sqlstate == errors.QUERY_CANCELED and not self._closing.is_set():
+                raise Error(f"resource group {name} is starting", errors.INSUFFICIENT_RESOURCES) from error
+            raise
 
     def _start_steady(self, name: str) -> Group:
         for dead in [group for group in self._groups.values() if group.name == name]:

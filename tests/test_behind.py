@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from servers import wait_until
+from servers import Server, rows, wait_until, without_spark
 from test_law import check, opened, run
 
 from catalog import errors
@@ -224,6 +224,33 @@ def test_nobodys_fault(tmp_path: Path, faults: Faults) -> None:
         faults.reasons = {}
         flush(context)
         check_others(client, *QUERIES)
+
+
+def test_without_a_spark(tmp_path: Path) -> None:
+    """A view whose change is for Spark, which does not come, holds up no other, and goes on when it may without."""
+    server = Server(tmp_path / "data", without_spark(tmp_path))
+    states = "SELECT job_name, state, reason FROM rw_catalog.rw_job_status ORDER BY 1"
+    try:
+        with server.connect() as own:
+            own.execute("ALTER SYSTEM SET backfill_engine = auto")
+            for name in ("large", "small"):
+                own.execute(f"CREATE TABLE {name}_t (k int PRIMARY KEY, g int)")
+                query = f"SELECT g, count(*) AS n FROM {name}_t GROUP BY g"
+                own.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 100")
+            own.execute("INSERT INTO large_t SELECT i, i % 5 FROM range(1000) AS r (i)")
+            for n in range(3):
+                own.execute(f"INSERT INTO small_t VALUES ({n}, {n})")
+                assert wait_until(lambda: rows(own, f"SELECT g FROM small WHERE g = {n}") == [(n,)], 10)  # noqa: B023
+                [large, small] = rows(own, states)
+                assert small == ("small", "FOLLOWING", None)
+                assert large == ("large", "BEHIND", "resource group default is starting")
+            assert rows(own, "SELECT * FROM large") == []
+            own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 100000")
+            own.execute("FLUSH")
+            assert rows(own, "SELECT sum(n)::int FROM large") == [(1000,)]
+    finally:
+        server.kill()
 
 
 def test_a_full_disk_is_said_in_time(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -396,3 +396,37 @@ def test_a_full_disk_fails_no_view(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert all(tried.acquire(timeout=10) for _ in range(5))
         context.coordinator.flush(lambda: False)
         check(client, {"made": "SELECT k, v + 1 AS w FROM r"}, "with room")
+
+
+@pytest.mark.long
+def test_a_disk_that_fills_up(small_disk: Path) -> None:
+    """Writes and FLUSH say so in time; with room again everything goes on, and no view has failed."""
+    server = Server(small_disk / "data")
+    ballast = small_disk / "ballast"
+    try:
+        with server.connect() as own:
+            own.execute("CREATE TABLE t (k int PRIMARY KEY, g int)")
+            own.execute("CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n FROM t GROUP BY g")
+            own.execute("INSERT INTO t SELECT i, i % 20 FROM range(10000) AS r (i)")
+            own.execute("FLUSH")
+            with pytest.raises(OSError, match="No space"), ballast.open("wb") as file:
+                while True:
+                    file.write(bytes(1 << 16))
+                    file.flush()
+            started = time.monotonic()
+            with pytest.raises(psycopg.errors.DiskFull):
+                own.execute("INSERT INTO t SELECT i, i % 20 FROM range(10000, 12000) AS r (i)")
+            with pytest.raises(psycopg.errors.DiskFull):  # it may have room for some of so few rows, but not for all
+                for key in range(20_000, 30_000):
+                    own.execute(f"INSERT INTO t VALUES ({key}, 1)")
+                    own.execute("FLUSH")
+            assert time.monotonic() - started < 30
+            ballast.unlink()
+            own.execute("FLUSH")
+            count = own.execute("SELECT count(*) FROM t").fetchone()
+            assert own.execute("SELECT sum(n)::bigint FROM v").fetchone() == count
+            assert own.execute("SELECT state FROM rw_catalog.rw_job_status").fetchall() == [("FOLLOWING",)]
+        assert server.stop() == 0
+        check_files(server.data)
+    finally:
+        server.kill()
