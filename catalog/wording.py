@@ -56,6 +56,11 @@ _INPUT = 'invalid input syntax for type {type}: "{text}"'
 _NAMED = r"(?P<type>[A-Z0-9]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
 
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
+    # What our macros raise.
+    (
+        r"Could not convert string (?P<q>['\"])!(?P<code>[0-9A-Z]{5}) (?P<text>.*)(?P=q) to INT32",
+        lambda found: Error(found["text"], found["code"]),
+    ),
     (r"Could not convert string (?P<q>['\"])(?P<text>.*)(?P=q) to (?P<to>[A-Z0-9]+(?:\(\d+,\d+\))?)", _text),
     (
         rf"Type \S+ with value \S+ can't be cast because the value is out of range for the destination type {_NAMED}",

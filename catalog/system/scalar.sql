@@ -1,6 +1,9 @@
 -- Postgres' scalar functions where DuckDB's of the same name differ or are missing; planner/functions/functions.py sends calls
 -- here. A macro is chosen by the number of arguments and, where they are given, by their types. A numeric argument is
--- declared DECIMAL(38,10), the form an unconstrained numeric is stored in. None calls error(), so that TRY can hold it.
+-- declared DECIMAL(38,10), the form an unconstrained numeric is stored in. None calls error(), which TRY cannot hold.
+
+-- An error in PostgreSQL's words, which catalog/translation.py reads: DuckDB's error() no TRY can hold.
+CREATE OR REPLACE MACRO pg.raise(sqlstate, message) AS CAST('!' || sqlstate || ' ' || message AS INTEGER);
 
 -- Numbers. Results of float functions over numeric are numeric, as in Postgres.
 CREATE OR REPLACE MACRO pg.round
@@ -53,6 +56,20 @@ CREATE OR REPLACE MACRO pg.multiply
 CREATE OR REPLACE MACRO pg.modulo
     (x SMALLINT, y SMALLINT) AS if(y = -1, 0::SMALLINT, x % y), (x INTEGER, y INTEGER) AS if(y = -1, 0, x % y),
     (x BIGINT, y BIGINT) AS if(y = -1, 0::BIGINT, x % y), (x, y) AS x % y;
+-- Bits that are shifted out are lost, and only the last bits of the number of places count, as in C.
+CREATE OR REPLACE MACRO pg._signed_bits(x, bits) AS if(x >= bits // 2, x - bits, x);
+CREATE OR REPLACE MACRO pg.shift_left
+    (x SMALLINT, n) AS pg._signed_bits(((x::BIGINT & 65535) << (n & 31)::BIGINT) & 65535, 65536)::SMALLINT,
+    (x INTEGER, n) AS
+        pg._signed_bits(((x::BIGINT & 4294967295) << (n & 31)::BIGINT) & 4294967295, 4294967296)::INTEGER,
+    (x BIGINT, n) AS pg._signed_bits((x::HUGEINT * (1::HUGEINT << (n & 63)::HUGEINT)) & 18446744073709551615,
+                                     18446744073709551616)::BIGINT;
+CREATE OR REPLACE MACRO pg.shift_right
+    (x SMALLINT, n) AS (x::INTEGER >> (n & 31)::INTEGER)::SMALLINT, (x INTEGER, n) AS x >> (n & 31)::INTEGER,
+    (x BIGINT, n) AS x >> (n & 63)::BIGINT;
+-- Floats overflow to infinity.
+CREATE OR REPLACE MACRO pg.real(x) AS
+    if(isfinite(x) AND abs(x) >= 3.4028235677973366e38, sign(x) * 'Infinity'::FLOAT, TRY_CAST(x AS FLOAT));
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
@@ -160,12 +177,17 @@ CREATE OR REPLACE MACRO pg.substring
     (s BLOB, n BIGINT) AS unhex(substring(hex(s), 2 * greatest(n, 1) - 1)),
     (s BLOB, n BIGINT, l BIGINT) AS
         unhex(substring(hex(s), 2 * greatest(n, 1) - 1, 2 * greatest(0, l + least(n, 1) - 1)));
+-- A text has up to a gigabyte, and a character up to four bytes.
+CREATE OR REPLACE MACRO pg._characters(n) AS
+    if(n > 268435455, pg.raise('54000', 'requested length too large'), greatest(n, 0)::INTEGER);
+CREATE OR REPLACE MACRO pg.repeat(s, n) AS
+    repeat(s, if(strlen(s)::HUGEINT * n > 1073741823, pg.raise('54000', 'requested length too large'), n));
 CREATE OR REPLACE MACRO pg.lpad
-    (s, n) AS lpad(s, greatest(n, 0)::INTEGER, ' '),
-    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, greatest(n, 0)::INTEGER, f) END;
+    (s, n) AS lpad(s, pg._characters(n), ' '),
+    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, pg._characters(n), f) END;
 CREATE OR REPLACE MACRO pg.rpad
-    (s, n) AS rpad(s, greatest(n, 0)::INTEGER, ' '),
-    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, greatest(n, 0)::INTEGER, f) END;
+    (s, n) AS rpad(s, pg._characters(n), ' '),
+    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, pg._characters(n), f) END;
 CREATE OR REPLACE MACRO pg.btrim(s) AS trim(s, ' '), (s, c) AS trim(s, c);
 CREATE OR REPLACE MACRO pg.ltrim(s) AS ltrim(s, ' '), (s, c) AS ltrim(s, c);
 CREATE OR REPLACE MACRO pg.rtrim(s) AS rtrim(s, ' '), (s, c) AS rtrim(s, c);
@@ -218,6 +240,11 @@ CREATE OR REPLACE MACRO pg.array_to_string
     (a, d, n) AS CASE WHEN len(a) = 0 THEN '' ELSE
         array_to_string(list_transform(a, lambda e: coalesce(pg.text_out(e), n)), d) END;
 
+-- A time zone's name; DuckDB's own error for another one no TRY can hold.
+CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
+    if(z = '' OR contains(z, ' ') OR (z IS NOT NULL AND TRY_CAST('2000-01-01 00:00:00 ' || z AS TIMESTAMPTZ) IS NULL),
+       pg.raise('22023', 'time zone "' || z || '" not recognized')::VARCHAR, z);
+
 -- Dates and times. Weeks are ISO weeks; parts are numeric.
 CREATE OR REPLACE MACRO pg._part(u, x) AS
     CASE u
@@ -235,10 +262,27 @@ CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
     CASE u WHEN 'epoch' THEN datepart('year', x) * 31557600::DECIMAL(38,10) + datepart('month', x) * 2592000
                              + datepart('day', x) * 86400 + (pg._micros(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
         ELSE pg._part(u, x) END;
+-- Units that a type has not are errors which no TRY can hold, so DuckDB does not see them.
+CREATE OR REPLACE MACRO pg._time_part(u, x) AS
+    CASE u
+        WHEN 'epoch' THEN (epoch_us(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
+        WHEN 'second' THEN (datepart('us', x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
+        WHEN 'milliseconds' THEN (datepart('us', x)::DECIMAL(38,6) * 0.001)::DECIMAL(38,10)
+        WHEN 'microseconds' THEN datepart('us', x)::DECIMAL(38,10)
+        WHEN 'hour' THEN datepart('hour', x)::DECIMAL(38,10)
+        WHEN 'minute' THEN datepart('minute', x)::DECIMAL(38,10)
+        ELSE pg.raise('0A000', 'unit "' || u || '" not supported for type time without time zone')::DECIMAL(38,10) END;
+CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
+    if(u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour', 'timezone_minute'),
+       pg.raise('0A000', 'unit "' || u || '" not supported for type interval')::DECIMAL(38,10),
+       pg._interval_part(if(u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour',
+                                  'timezone_minute'), 'day', u), x));
 CREATE OR REPLACE MACRO pg.extract
-    (u, x INTERVAL) AS pg._interval_part(pg._unit(u), x), (u, x) AS pg._part(pg._unit(u), x);
+    (u, x TIME) AS pg._time_part(pg._unit(u), x), (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x),
+    (u, x) AS pg._part(pg._unit(u), x);
 CREATE OR REPLACE MACRO pg.date_part
-    (u, x INTERVAL) AS pg._interval_part(pg._unit(u), x)::DOUBLE, (u, x) AS pg._part(pg._unit(u), x)::DOUBLE;
+    (u, x TIME) AS pg._time_part(pg._unit(u), x)::DOUBLE,
+    (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x)::DOUBLE, (u, x) AS pg._part(pg._unit(u), x)::DOUBLE;
 -- The first century began in year 1; DuckDB's in year 0.
 CREATE OR REPLACE MACRO pg._trunc(u, x) AS
     CASE WHEN u IN ('century', 'millennium') THEN date_trunc(u, x - INTERVAL 1 YEAR) + INTERVAL 1 YEAR
@@ -250,9 +294,14 @@ CREATE OR REPLACE MACRO pg.date_trunc
     (u, x INTERVAL) AS date_trunc(pg._unit(u), x),
     (u, x TIMESTAMPTZ, z) AS
         CASE WHEN pg._unit(u) IN ('hour', 'minute', 'second', 'milliseconds', 'microseconds')
-             THEN x - ((x AT TIME ZONE z) - date_trunc(pg._unit(u), x AT TIME ZONE z))
-             ELSE pg._trunc(pg._unit(u), x AT TIME ZONE z) AT TIME ZONE z END;
-CREATE OR REPLACE MACRO pg.date_bin(stride, x, origin) AS time_bucket(stride, x, origin);
+             THEN x - ((x AT TIME ZONE pg.zone(z)) - date_trunc(pg._unit(u), x AT TIME ZONE pg.zone(z)))
+             ELSE pg._trunc(pg._unit(u), x AT TIME ZONE pg.zone(z)) AT TIME ZONE pg.zone(z) END;
+CREATE OR REPLACE MACRO pg._stride(stride) AS to_microseconds(
+    CASE WHEN datepart('year', (stride)::INTERVAL) <> 0 OR datepart('month', (stride)::INTERVAL) <> 0
+         THEN pg.raise('0A000', 'timestamps cannot be binned into intervals containing months or years')
+         WHEN epoch_us((stride)::INTERVAL) <= 0 THEN pg.raise('22008', 'stride must be greater than zero')
+         ELSE epoch_us((stride)::INTERVAL) END);
+CREATE OR REPLACE MACRO pg.date_bin(stride, x, origin) AS time_bucket(pg._stride(stride), x, origin);
 CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP), (x, y) AS age(x::TIMESTAMP, y::TIMESTAMP);
 CREATE OR REPLACE MACRO pg.make_date(y, m, d) AS make_date(y, m, d);
 CREATE OR REPLACE MACRO pg.make_time(h, m, s) AS make_time(h, m, s);
@@ -295,6 +344,17 @@ CREATE OR REPLACE MACRO pg.jsonb_exists_any(j, k) AS CASE WHEN j IS NOT NULL AND
     len(list_filter(k, lambda e: e IS NOT NULL AND pg.jsonb_exists(j, e))) > 0 END;
 CREATE OR REPLACE MACRO pg.jsonb_exists_all(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN
     len(list_filter(k, lambda e: e IS NOT NULL AND NOT coalesce(pg.jsonb_exists(j, e), false))) = 0 END;
+-- Objects are merged, the right one's fields going first; anything else is an array, of itself if need be.
+CREATE OR REPLACE MACRO pg._field_texts(j, keys) AS
+    list_transform(keys, lambda k: to_json(k)::VARCHAR || ':' || json_extract(j, pg._pointer([k]))::VARCHAR);
+CREATE OR REPLACE MACRO pg._items(j) AS if(json_type(j) = 'ARRAY', json_extract(j, '$[*]'), [j]);
+CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
+    CASE WHEN a IS NULL OR b IS NULL THEN NULL
+         WHEN json_type(a) = 'OBJECT' AND json_type(b) = 'OBJECT' THEN
+            ('{' || array_to_string(list_concat(
+                pg._field_texts(a, list_filter(json_keys(a), lambda k: NOT list_contains(json_keys(b), k))),
+                pg._field_texts(b, json_keys(b))), ',') || '}')::JSON
+         ELSE to_json(list_concat(pg._items(a), pg._items(b))) END;
 
 -- Arrays.
 CREATE OR REPLACE MACRO pg.array_length(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);

@@ -140,6 +140,7 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
                 errors.GROUPING_ERROR,
                 position=position_of(call),
             )
+    refuse_intervals(inner)
     if not _is_mergeable(inner):
         return _recomputed(call, flat, state)
     condition = scalar(call.expression.this) if isinstance(call, exp.Filter) else None
@@ -157,8 +158,6 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
             return state.call("max" if isinstance(inner, exp.LogicalOr) else "min", argument_name, BOOLEAN)
         case exp.Count():
             return state.call("count", argument_name, BIGINT)
-    if type_.name == "interval":
-        return _recomputed(call, flat, state)
     if not type_.is_numeric:
         raise Error(
             f"function {written(call)} does not exist for type {type_}",
@@ -171,6 +170,12 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
     if isinstance(inner, exp.Avg):
         result = exp.Div(this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count.copy(), data_type(DOUBLE)))
     return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), result)
+
+
+def refuse_intervals(call: exp.Expr) -> None:
+    """Raise Error 0A000 for a sum of intervals, which DuckDB has not."""
+    if isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)).name == "interval":
+        raise refuse(f"{written(call)} of intervals", call)
 
 
 def _is_mergeable(call: exp.Expr) -> bool:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from planner.bind import type_of
+from planner.build.aggregate import refuse_intervals
 from planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed_column, written
 from planner.build.subqueries import order_of
 from planner.functions.aggregates import is_aggregate, result_type
@@ -79,6 +80,7 @@ def _named(window: exp.Window, select: exp.Select) -> exp.Window:
 def _check(window: exp.Window) -> None:
     """Raise Error 0A000 for what PostgreSQL does not have in window functions either."""
     call = window.this.this if isinstance(window.this, exp.Filter) else window.this
+    refuse_intervals(call)
     for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "ORDER BY in an aggregate")):
         if call.find(kind) is not None:
             raise Error(

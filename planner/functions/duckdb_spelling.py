@@ -12,7 +12,9 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
-from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, NUMERIC, REAL, VARCHAR, Type
+from catalog import errors
+from catalog.errors import Error
+from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, JSONB, NUMERIC, REAL, TIME, VARCHAR, Type
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.formats import strftime_format
 from planner.functions.functions import FUNCTIONS, OURS, ours
@@ -20,16 +22,33 @@ from planner.functions.jsonb_contains import contains
 from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, field_place, holds_struct
+from planner.functions.safe import Rows, is_call, is_safe_cast, may_raise
+from planner.functions.safe_aggregates import guarded, json_array
 from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
 from planner.functions.typed import data_type, sql_type
 
 _Args = list[exp.Expr]
+_SHIFTS: dict[type[exp.Expr], str] = {
+    exp.BitwiseLeftShift: "shift_left",
+    exp.BitwiseRightShift: "shift_right",
+}
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.ILike)
 
 
 def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
     """The tree with calls, casts and operators as DuckDB needs them; columns without a type keep plain operators."""
-    return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient))
+    if not lenient:
+        return rewrite_leaves_first(tree, lambda node: json_array(node) or _for_duckdb(node, lenient))
+    rows = Rows()
+
+    def spell(node: exp.Expr) -> exp.Expr | None:
+        if rows.within(node):
+            return json_array(node) or guarded(node) if is_call(node) else _for_duckdb(node, lenient)
+        raises = may_raise(node)
+        new = _for_duckdb(node, lenient)
+        return _call("try", new or node) if raises else new
+
+    return rewrite_leaves_first(tree, spell)
 
 
 def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
@@ -54,10 +73,6 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def _try(node: exp.Expr, lenient: bool) -> exp.Expr:
-    return _call("try", node) if lenient else node
-
-
 # DuckDB.
 
 
@@ -68,10 +83,19 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _cast(node, lenient)
     if isinstance(node, exp.Dot):
         return _field(node)
-    if isinstance(node, _COMPARISONS) and (quantified := _quantified(node)) is not None:
+    if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
     if isinstance(node, exp.Like | exp.ILike):
-        return escaped(node)
+        return node if isinstance(node.parent, exp.Escape) else _like(node, lenient)
+    if isinstance(node, exp.Escape):
+        return _complete(node) if lenient else node
+    if isinstance(node, exp.AtTimeZone) and (lenient or not node.args["zone"].is_string):
+        node.set("zone", ours("zone", node.args["zone"]))
+        return node
+    if isinstance(node, exp.DPipe) and type_of_part(node) == JSONB:
+        return ours("jsonb_concat", node.this, node.expression)
+    if type(node) in _SHIFTS:
+        return ours(_SHIFTS[type(node)], node.this, node.expression)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
         return _arithmetic(node, lenient)
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
@@ -83,10 +107,10 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     function = FUNCTIONS[name]
     build = _BUILDERS.get(name)
     if build is not None:
-        return _try(build(arguments), lenient and function.raises)
+        return build(arguments)
     if function.duckdb == OURS:
-        return _try(ours(name, *arguments), lenient and function.raises)
-    return _try(_call(function.duckdb or name, *arguments), lenient and function.raises)
+        return ours(name, *arguments)
+    return _call(function.duckdb or name, *arguments)
 
 
 def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
@@ -115,9 +139,7 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             if is_plain
             else ours("divide", *node.iter_expressions())
         )
-    overflows = type_ is not None and (type_.is_integer or type_.name == "numeric")
-    overflows = overflows and not (isinstance(node, exp.Neg) and _is_number(node.this))
-    return _try(new, lenient and overflows) if new is not node or (lenient and overflows) else None
+    return new if new is not node else None
 
 
 def _is_untyped_aggregate(node: exp.Expr) -> bool:
@@ -183,7 +205,21 @@ def _is_number(node: exp.Expr) -> bool:
     return isinstance(node.unnest(), exp.Literal) and not node.unnest().is_string
 
 
-def _quantified(node: exp.Expr) -> exp.Expr | None:
+def _like(node: exp.Expr, lenient: bool) -> exp.Expr:
+    new = escaped(node)
+    return _complete(new) if lenient and isinstance(new, exp.Escape) else new
+
+
+def _complete(node: exp.Escape) -> exp.Expr:
+    """LIKE that is NULL where the pattern ends in its escape character: DuckDB's error no TRY can hold."""
+    pattern, escape = node.this.expression, re.escape(node.expression.name)
+    if isinstance(pattern, exp.Any | exp.All) or not escape:
+        return node
+    whole = exp.Literal.string(rf"(?s)(?:{escape}.|[^{escape}])*")
+    return exp.Case().when(_call("regexp_full_match", pattern.copy(), whole), node)
+
+
+def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     """`x = ANY(array)` and ALL as a fold of what each element gives."""
     right = node.expression
     is_any = isinstance(right, exp.Any)
@@ -198,7 +234,7 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
         return None
     element = exp.to_identifier("_element")
     one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(element.copy()))
-    one = escaped(one) if isinstance(one, exp.Like | exp.ILike) else one
+    one = _like(one, lenient) if isinstance(one, exp.Like | exp.ILike) else one
     each = _call("list_transform", array, exp.Lambda(this=one, expressions=[element]))
     return ours("any_true" if is_any else "all_true", each)
 
@@ -234,10 +270,18 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         node.set("to", data_type(NUMERIC))
     if to.is_type(exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
         # Without spaces, so that equal documents are equal text.
-        node.set("this", _call("json", value))
-    if lenient and source is not None and not _is_safe(source.name, to):
-        return exp.TryCast(this=node.this, to=node.args["to"])
-    return None
+        read = _call("json", value)
+        node.set("this", _call("try", read) if lenient and source is not None else read)
+    if not lenient:
+        return None
+    if to.is_type(exp.DataType.Type.FLOAT) and value.type is None and not isinstance(value, exp.Column):
+        return ours("real", value)  # the planner's own, of a sum
+    if isinstance(node, exp.TryCast) or is_safe_cast(value, to):
+        return None
+    cast = exp.TryCast(this=node.this, to=node.args["to"])
+    # DuckDB (1.5.5) raises for the time of an infinite timestamp all the same.
+    is_time = to.is_type(exp.DataType.Type.TIME) and source is not None and source != TIME
+    return _call("try", cast) if is_time else cast
 
 
 def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
@@ -268,17 +312,6 @@ def _field(node: exp.Dot) -> exp.Expr | None:
 
 # Types whose text differs from DuckDB's.
 _OWN_TEXT = frozenset({"real", "double precision", "numeric", "bytea", "interval"})
-_SAFE_NUMBERS = ("smallint", "integer", "bigint", "real", "double precision")
-
-
-def _is_safe(source: str, to: exp.DataType) -> bool:
-    """Whether no value makes the cast fail."""
-    target = sql_type(to)
-    if target is None or target.is_text or (source == target.name and target.precision is None):
-        return True
-    if source in _SAFE_NUMBERS and target.name in _SAFE_NUMBERS:
-        return _SAFE_NUMBERS.index(source) < _SAFE_NUMBERS.index(target.name)
-    return source in ("date", "timestamp without time zone", "timestamp with time zone", "boolean")
 
 
 def bytea(literal: exp.Expr) -> exp.Expr:
@@ -320,6 +353,8 @@ def _regexp_substr(arguments: _Args) -> exp.Expr:
 
 def _regexp_match(arguments: _Args) -> exp.Expr:
     text, pattern = arguments[:2]
+    if len(arguments) > 2 and not arguments[2].is_string:
+        raise Error("regexp_match with flags that are not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
     flags = exp.Literal.string("s" + (arguments[2].name if len(arguments) > 2 else ""))
     count = _groups(pattern)
     numbers = range(1, count + 1) if count else range(1)

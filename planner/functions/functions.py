@@ -157,7 +157,7 @@ FUNCTIONS: dict[str, Function] = {
     "replace": F(VARCHAR, SAME, spark=(on("replace", _TEXT),)),
     "translate": F(VARCHAR, spark=(on("translate", _TEXT),)),
     "reverse": F(VARCHAR, spark=(on("reverse", _TEXT),)),
-    "repeat": F(VARCHAR, SAME, spark=(on("repeat", _TEXT),), raises=True),
+    "repeat": F(VARCHAR, spark=(on("repeat", _TEXT),), raises=True),
     "strpos": F(INTEGER, spark=(on("instr", _TEXT),)),
     "split_part": F(VARCHAR, spark=(on("split_part(_1, _2, nullif(_3, 0))", _TEXT),), raises=True),
     "starts_with": F(BOOLEAN, SAME, spark=(on("startswith", _TEXT),)),

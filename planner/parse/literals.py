@@ -10,7 +10,7 @@ import re
 from sqlglot import exp
 
 from catalog.types import parse_type
-from planner.parse.text_values import decode_text
+from planner.parse.text_values import day_text, decode_text
 
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
@@ -37,7 +37,7 @@ def engine_text(text: str, type_: str) -> str:
     if type_ == "INTERVAL":
         return interval_text(text)
     if type_ in _DAYS:
-        return _ZONE.sub(_with_seconds, _COMPACT.sub(r"\1-\2-\3", text))
+        return day_text(_ZONE.sub(_with_seconds, _COMPACT.sub(r"\1-\2-\3", text)))
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))

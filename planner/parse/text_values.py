@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 
 from catalog.errors import (
     CANNOT_COERCE,
+    DATETIME_FIELD_OVERFLOW,
     INVALID_DATETIME_FORMAT,
     INVALID_TEXT_REPRESENTATION,
     NUMERIC_VALUE_OUT_OF_RANGE,
@@ -93,8 +94,44 @@ def _json(text: str) -> str:
 
 # Words and eras that the engine understands and Python does not.
 _SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch|now|today|tomorrow|yesterday)\s*$|.*\bBC\s*$|\s*\d{5,}-", re.I)
+# A year before Christ, which DuckDB reads behind the day.
+_BEFORE_CHRIST = re.compile(r"\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*BC\s*", re.I)
+_LONG_FRACTION = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\s*\d{1,2}:\d{2}:\d{2})(\.\d{7,})")
+_DAY = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
+
+
+def day_text(text: str) -> str:
+    """The text of a date or timestamp as DuckDB reads it: BC behind the day, and microseconds rounded.
+
+    Raises Error 22008 for a day that no month has.
+    """
+    past = _BEFORE_CHRIST.fullmatch(text)
+    if past is not None:
+        return f"{past[1]} (BC){past[2]}"
+    day = _DAY.match(text)
+    if day is not None and not _is_day(*map(int, day.groups())):
+        raise Error(f'date/time field value out of range: "{text}"', DATETIME_FIELD_OVERFLOW)
+    return _LONG_FRACTION.sub(_rounded, text)
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    try:
+        datetime.date(year, month, day)
+    except ValueError:
+        return False
+    return True
+
+
+def _rounded(match: re.Match[str]) -> str:
+    micros = round(Decimal(match[2]) * 1_000_000)
+    if micros < 1_000_000:
+        return f"{match[1]}.{micros:06}"
+    moment = datetime.datetime.fromisoformat(match[1].replace("T", " ")) + datetime.timedelta(seconds=1)
+    return moment.isoformat(" ")
+
+
 _DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
-_CLOCK = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
+_CLOCK = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?"
 _ZONE = r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?)?"
 _TIMESTAMP = re.compile(rf"\s*{_DATE}(?:[T ]\s*{_CLOCK})?{_ZONE}\s*$", re.I)
 _TIME = re.compile(rf"\s*{_CLOCK}{_ZONE}\s*$", re.I)
@@ -114,7 +151,7 @@ def _timestamp(text: str) -> datetime.datetime | str:
 
 def _timestamptz(text: str) -> datetime.datetime | str:
     if _SPECIAL.match(text):
-        return text.strip()
+        return day_text(text.strip())
     match = _TIMESTAMP.match(text)
     if match is None:
         raise ValueError(text)
@@ -126,7 +163,7 @@ def _timestamptz(text: str) -> datetime.datetime | str:
 
 def _clock(hour: str, minute: str, second: str | None, fraction: str | None) -> datetime.timedelta:
     """Time since midnight; 24:00:00 and second 60 are allowed, as in Postgres."""
-    micros = round(int(f"{fraction or 0:0<9}") / 1000)
+    micros = round(Decimal(f"0.{fraction or 0}") * 1_000_000)
     clock = datetime.timedelta(hours=int(hour), minutes=int(minute), seconds=int(second or 0), microseconds=micros)
     if int(minute) > 59 or int(second or 0) > 60 or clock > datetime.timedelta(days=1):
         raise ValueError("field out of range")

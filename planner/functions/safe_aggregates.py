@@ -1,0 +1,114 @@
+"""Aggregates and window functions that raise for some values, spelled so that they give NULL instead.
+
+TRY cannot hold them: their errors come from the aggregation, not from an expression over its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from planner.functions.aggregates import argument
+from planner.functions.safe import AROUND_CALL
+
+# Squares of more add up to more than a double holds, with room for 10^17 rows.
+_LARGEST = "1e145"
+_SPREADS = (
+    exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
+    exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy,
+)  # fmt: skip
+
+
+def guarded(node: exp.Expr) -> exp.Expr | None:
+    """A whole call, with what is around it, that gives NULL where it would raise; None where it never does."""
+    call = _whole_call(node)
+    if call is None:
+        return None
+    if isinstance(call, _SPREADS):
+        return _spread(node, call)
+    if isinstance(call, exp.Anonymous) and call.name.lower() == "json_group_object":
+        return _json_object(node, call)
+    if isinstance(call, exp.Ntile) and not isinstance(call.this, exp.Literal):
+        return _ntile(node, call)
+    offset = call.args.get("offset") if isinstance(call, exp.Lag | exp.Lead) else None
+    if offset is not None and not isinstance(offset, exp.Literal):
+        offset.replace(exp.TryCast(this=offset.copy(), to=exp.DataType.build("int")))
+    return None
+
+
+def json_array(node: exp.Expr) -> exp.Expr | None:
+    """The spelling of jsonb_agg. DuckDB's own is a macro, without ORDER BY, DISTINCT and FILTER."""
+    call = _whole_call(node)
+    if not isinstance(call, exp.Anonymous) or call.name.lower() != "json_group_array":
+        return None
+    return _call("to_json", _with(node, call, lambda inner: _call("list", *inner.expressions)))
+
+
+def _whole_call(node: exp.Expr) -> exp.Expr | None:
+    """The innermost part of a call with all that is around it; None where the node is a part of that."""
+    if isinstance(node.parent, AROUND_CALL) and node.arg_key == "this":
+        return None
+    call = node
+    while isinstance(call, AROUND_CALL):
+        call = call.this
+    return call
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _with(node: exp.Expr, call: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """The whole call with its innermost part as `change` makes it."""
+    if node is call:
+        return change(call.copy())
+    copied = node.copy()
+    inner = copied
+    while isinstance(inner, AROUND_CALL):
+        inner = inner.this
+    inner.replace(change(inner.copy()))
+    return copied
+
+
+def _spread(node: exp.Expr, call: exp.Expr) -> exp.Expr:
+    values = [argument(call), *([call.expression] if call.args.get("expression") is not None else [])]
+    in_range = exp.and_(*(_is_small(value) for value in values))
+
+    def smaller(inner: exp.Expr) -> exp.Expr:
+        own = [argument(inner), *([inner.expression] if inner.args.get("expression") is not None else [])]
+        for value in own:
+            value.replace(exp.Case().when(_is_small(value), value.copy()))
+        return inner
+
+    is_safe = _with(node, call, lambda _: exp.LogicalAnd(this=in_range.copy()))
+    return exp.Case().when(is_safe, _with(node, call, smaller))
+
+
+def _is_small(value: exp.Expr) -> exp.Expr:
+    as_double = exp.TryCast(this=value.copy(), to=exp.DataType.build("double"))
+    bound = exp.Literal.number(_LARGEST)
+    return exp.Between(this=as_double, low=exp.Neg(this=bound), high=bound.copy())
+
+
+def _json_object(node: exp.Expr, call: exp.Expr) -> exp.Expr:
+    """No object has a field without a name."""
+    key = call.expressions[0]
+    has_name = exp.Not(this=exp.Is(this=key.copy(), expression=exp.null()))
+
+    def named(inner: exp.Expr) -> exp.Expr:
+        name = exp.Coalesce(this=exp.cast(key.copy(), "VARCHAR"), expressions=[exp.Literal.string("")])
+        return _call(inner.name, name, *inner.expressions[1:])
+
+    is_safe = _with(node, call, lambda _: exp.LogicalAnd(this=has_name))
+    return exp.Case().when(is_safe, _with(node, call, named))
+
+
+def _ntile(node: exp.Expr, call: exp.Expr) -> exp.Expr:
+    buckets = call.this
+    one = exp.Literal.number(1)
+
+    def positive(inner: exp.Expr) -> exp.Expr:
+        return exp.Ntile(this=exp.Greatest(this=buckets.copy(), expressions=[one]))
+
+    return exp.Case().when(exp.GTE(this=buckets.copy(), expression=one.copy()), _with(node, call, positive))

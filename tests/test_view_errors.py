@@ -1,0 +1,75 @@
+"""A row for which PostgreSQL raises an error is NULL in a view, which stays alive: on a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from servers import Server
+
+# What PostgreSQL raises an error for, for the first row; the second row's value as text.
+RAISING = {
+    "d2 + a": "2020-01-06", "ts + interval '1 day' * a": "2020-01-06 00:00:00", "s::jsonb": "1", "s ~ p": "false",
+    "regexp_replace(s, p, 'x')": "1", "s SIMILAR TO p": "false", "asin(f)": "0", "acos(f - 1)": "3.141592653589793",
+    "atanh(f)": "0", "s::date": None, "s::int": "1", "a + 1": "6", "ts AT TIME ZONE p": None,
+    "lpad(s, a)": "    1", "repeat(p, a)": "bbbbb", "q * q": "4", "sm * sm": "25", "chr(a)": "\x05",
+    "date_bin(iv, ts, ts)": "2020-01-01 00:00:00", "round(q)::int": "2", "extract(epoch FROM iv * a * 2)": "864000",
+    "b::bytea": "\\x31", "p LIKE b": "false",
+}  # fmt: skip
+# What PostgreSQL computes for both.
+COMPUTED = {
+    "a << 2": ("-4", "20"), "a >> 33": ("1073741823", "2"), "ar[2147483647]": (None, None), "sm << 1": ("-2", "10"),
+    "j || j": ("[1,1]", '{"a":1}'),
+}  # fmt: skip
+AGGREGATES = {
+    "stddev(f)": None, "var_pop(f)": None, "corr(f, f)": None, "regr_slope(f, f)": None, "sum(f)": "Infinity",
+    "jsonb_object_agg(o, a)": None, "jsonb_agg(a ORDER BY id DESC)": "[2147483647,2147483647]",
+    "stddev(f) FILTER (WHERE a < 0)": None, "sum(r)": "Infinity",
+}  # fmt: skip
+
+
+def test_a_row_that_raises_is_null(in_process_server: Server) -> None:
+    with in_process_server.connect() as connection:
+        connection.execute(
+            "CREATE TABLE h (id int PRIMARY KEY, a int, d date, ts timestamp, s varchar, p varchar, f float8,"
+            " q numeric, sm smallint, ar int[], iv interval, j jsonb, d2 date, b varchar)"
+        )
+        values = {**{e: (None, v) for e, v in RAISING.items()}, **COMPUTED}
+        listed = ", ".join(f"{expression} AS x{number}" for number, expression in enumerate(values))
+        connection.execute(f"CREATE MATERIALIZED VIEW hv AS SELECT id, {listed} FROM h")
+        connection.execute(
+            "INSERT INTO h VALUES (1, 2147483647, 'infinity'::date, '9999-12-31', '(', '(', 1e300,"
+            " 9999999999999999999999999999, 32767, '{1}', '-1 day', '1', '9999-12-31', 'b\\'),"
+            " (2, 5, '2020-01-01', '2020-01-01', '1', 'b', 0, 2, 5, '{1}', '1 day', '{\"a\": 1}', '2020-01-01', '1')"
+        )
+        _flush(connection)
+        names = ", ".join(f"x{number}::text" for number in range(len(values)))
+        rows = connection.execute(f"SELECT {names} FROM hv ORDER BY id").fetchall()
+    found = {expression: tuple(row[number] for row in rows) for number, expression in enumerate(values)}
+    assert found == values
+
+
+def test_an_aggregate_that_raises_is_null(in_process_server: Server) -> None:
+    with in_process_server.connect() as connection:
+        connection.execute("CREATE TABLE g (id int PRIMARY KEY, k int, a int, f float8, o varchar, r real)")
+        listed = ", ".join(f"{expression} AS x{number}" for number, expression in enumerate(AGGREGATES))
+        connection.execute(f"CREATE MATERIALIZED VIEW gv AS SELECT k, {listed} FROM g GROUP BY k")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW gw AS SELECT id, ntile(a) OVER (ORDER BY id) AS n, lag(a, a) OVER (ORDER BY id)"
+            " AS l, stddev(f) OVER (ORDER BY id) AS s, sum(r) OVER (ORDER BY id) AS r FROM g"
+        )
+        connection.execute(
+            "INSERT INTO g VALUES (1, 1, 2147483647, 1e308, NULL, 3e38), (2, 1, 2147483647, 1e308, NULL, 3e38),"
+            " (3, 2, 0, 1, 'a', 1), (4, 2, 0, 2, 'b', 1)"
+        )
+        _flush(connection)
+        names = ", ".join(f"x{number}::text" for number in range(len(AGGREGATES)))
+        rows = connection.execute(f"SELECT {names} FROM gv ORDER BY k").fetchall()
+        windows = connection.execute("SELECT n, l, s FROM gw WHERE id > 2 ORDER BY id").fetchall()
+    assert dict(zip(AGGREGATES, rows[0], strict=True)) == AGGREGATES
+    assert rows[1][0] == "0.7071067811865476"
+    assert windows == [(None, 0, None), (None, 0, None)]
+
+
+def _flush(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("FLUSH")
