@@ -14,7 +14,9 @@ from catalog.lake import METADATA, Cursor, Lake, version_of
 from catalog.migrations import MIGRATIONS
 from catalog.model import CREATING
 from catalog.names import literal, system_table
+from catalog.orphans import is_own
 from catalog.places import sizes_below
+from catalog.storage import IDENTITY_FILE
 from catalog.store import Store
 from catalog.translation import DuckDBError
 
@@ -88,8 +90,13 @@ def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Itera
             elif count != file.rows:
                 yield f"{file.table}: file {file.path} has {count} rows and should have {file.rows}"
     known = {file.path for file in files} | _scheduled(lake, cursor)
-    for path in sorted(present.keys() - known):
-        yield f"file {path} belongs to no snapshot; a server deletes such files when it starts"
+    for path in sorted(present.keys() - known - {str(lake.data_path / IDENTITY_FILE)}):
+        deleter = (
+            "a server that writes deletes it"
+            if is_own(path.removeprefix(f"{lake.data_path}/"))
+            else "nobody deletes it"
+        )
+        yield f"file {path} belongs to no snapshot; {deleter}"
 
 
 def _row_counts(cursor: Cursor, paths: Sequence[str]) -> Mapping[str, int]:

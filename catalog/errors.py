@@ -6,6 +6,7 @@ Codes are those of PostgreSQL's appendix "PostgreSQL Error Codes".
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 SYNTAX_ERROR = "42601"
@@ -88,6 +89,9 @@ DATA_CORRUPTED = "XX001"
 INTERNAL_ERROR = "XX000"
 
 
+FREE_SPACE = "Free space on the disk of the data directory."
+
+
 class Error(Exception):
     """A fault to report to the client.
 
@@ -111,6 +115,10 @@ class Error(Exception):
         self.position = position
 
 
+class Refused(Error):
+    """A start that must not be, and that waiting does not mend."""
+
+
 def used(kind: str, users: Sequence[str], hint: str, position: int | None = None) -> Error:
     """RisingWave's error for what cannot be dropped, since others depend on it."""
     return Error(
@@ -127,6 +135,18 @@ def not_found(
 ) -> Error:
     """RisingWave's wording of a missing object (its `CatalogError::NotFound`)."""
     return Error(f"{kind} not found: {name}", sqlstate, position=position, hint=hint)
+
+
+def cannot_write(what: object, error: OSError, sqlstate: str = IO_ERROR) -> Error:
+    """The error of what the operating system does not let be written: PostgreSQL's where the disk is full."""
+    if not is_full(error):
+        return Error(f'"{what}" cannot be written: {error.strerror or error}', sqlstate)
+    return Error(f'"{what}" cannot be written: {error.strerror}', DISK_FULL, hint=FREE_SPACE)
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there is no room for it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def canceled() -> Error:

@@ -12,6 +12,7 @@ import re
 import shutil
 import threading
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ from typing import Any
 
 import duckdb
 
-from catalog import errors
+from catalog import errors, identity
 from catalog.errors import Error
 from catalog.locks import Rank, RankedLock, RankedRLock
 from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
@@ -30,7 +31,7 @@ from catalog.places import BucketPath, Place, below
 from catalog.relocation import relocate
 from catalog.storage import Lease, Storage, lock_directory
 from catalog.transactions import rollback
-from catalog.translation import first_line, is_conflict
+from catalog.translation import DISK_FULL, disk_full, first_line, is_conflict
 from catalog.vacuum import BLOCK_BYTES, vacuum
 
 METADATA = "__ducklake_metadata_lake"
@@ -41,6 +42,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "default_block_size": str(BLOCK_BYTES),
 }
 FILE_SIZE = "64MB"
+# Stands for what a short transaction writes.
+_ANY_TABLE = LakeTable("", "")
 # So many rows cost no more in the catalog, as the text of an INSERT, than as a file; and less whenever they are read.
 INLINED_ROWS = 32
 Cursor = duckdb.DuckDBPyConnection
@@ -59,8 +62,9 @@ class Lake:
     ) -> None:
         """Open or create it; only for reading if asked, or while a lease is another server's.
 
-        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 57P03 if the
-        server that writes has not made it what this one reads.
+        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 53100 if its
+        disk is full, 57P03 if the server that writes has not made it what this one reads; Refused if the directory is
+        none of a server's, or the files are not the catalog's.
         """
         self.storage = storage
         self.directory = storage.directory.absolute()
@@ -76,6 +80,8 @@ class Lake:
         self._table_names: dict[int, tuple[str, str]] = {}  # a table keeps its schema and name for life
         self._table_locks: dict[LakeTable, RankedRLock] = {}
         self._writing: dict[LakeTable, float] = {}
+        self.identity: identity.Identity | None = None  # of the files; None for who only reads
+        self.instance = uuid.uuid4().hex[:8]
         self.pinned: list[int] = []  # snapshots that clients go on reading
         self._keepers = 0
         self._committed = threading.Condition()
@@ -96,10 +102,19 @@ class Lake:
         return int(float(number) * _UNITS[unit])
 
     def _open(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
+        connection = self._connect(memory_limit, spill_limit)
+        try:
+            self._attach(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, duckdb.Error):
+                raise self._unusable(error) from error
+            raise
+        return connection
+
+    def _connect(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
         config = dict(_CONFIG)
-        # Queries larger than memory spill here; what a crash left is of no use.
-        shutil.rmtree(self.spill_path, ignore_errors=True)
-        config["temp_directory"] = str(self.spill_path)
+        config["temp_directory"] = str(self.spill_path)  # queries larger than memory spill there
         if memory_limit:
             config["memory_limit"] = memory_limit
         if spill_limit:
@@ -109,29 +124,56 @@ class Lake:
         # As in Postgres, an integer divided by an integer is an integer.
         connection.execute("SET GLOBAL integer_division = true")
         load_extensions(connection, self.storage)
+        return connection
+
+    def _attach(self, connection: Cursor) -> None:
+        has_file = self.storage.catalog is None and not self.read_only and self.storage.catalog_file.exists()
+        if has_file:
+            vacuum(connection, self.storage.catalog_file)
+        if self.read_only:
+            identity.verify(connection, self.storage, self.lease is not None)
+        else:
+            self.identity = identity.claim(connection, self.storage)
+        self._clear_spill()
+        if has_file:
+            relocate(connection, self.storage.catalog_file, self.data_path)
         target = literal(self.storage.target(self.read_only))
         options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
-        try:
-            if self.storage.catalog is None and not self.read_only and self.storage.catalog_file.exists():
-                vacuum(connection, self.storage.catalog_file)
-                relocate(connection, self.storage.catalog_file, self.data_path)
-            connection.execute(f"ATTACH {target} AS lake ({options})")
-            if not self.read_only:
-                # Many deleted rows cost a reading of their file (`catalog.change_feed`), a slice of a backfill too.
-                connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
-                connection.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}')")
-                self._migrate(connection)
-            elif self.lease is not None:
-                self._check_version(connection)
-            self.commit_time_us = _last_commit_time(connection)
-        except duckdb.Error as error:
-            connection.close()
-            raise Error(
-                f"{self.storage.name} cannot be opened: {first_line(error)}",
-                errors.DATA_CORRUPTED,
-                hint="Restore the directory from a backup, or serve another one with --data.",
-            ) from error
-        return connection
+        connection.execute(f"ATTACH {target} AS lake ({options})")
+        if self.identity is not None:
+            identity.establish(connection, METADATA, self.storage, self.identity)
+            # Many deleted rows cost a reading of their file (`catalog.change_feed`), a slice of a backfill too.
+            connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
+            connection.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}')")
+            self._migrate(connection)
+        elif self.lease is not None:
+            self._check_version(connection)
+        self.commit_time_us = _last_commit_time(connection)
+
+    def _unusable(self, error: duckdb.Error) -> Error:
+        if DISK_FULL in str(error):
+            reason = disk_full(str(error))
+            return Error(f"{self.storage.name} cannot be opened: {reason.message}", reason.sqlstate, hint=reason.hint)
+        return Error(
+            f"{self.storage.name} cannot be opened: {first_line(error)}",
+            errors.DATA_CORRUPTED,
+            hint="Restore the directory from a backup, or serve another one with --data.",
+        )
+
+    def check_identity(self) -> None:
+        """Raise Error when the files do not say any more that they are this lake's, or its lease is lost."""
+        if self.lease is not None:
+            self.lease.check()
+        if identity.read(self.data_path) != self.identity:
+            message = f'the files in "{self.data_path}" have become another lake\'s'
+            raise Error(message, errors.DATA_CORRUPTED)
+
+    def _clear_spill(self) -> None:
+        """Delete what a crash has left of queries larger than memory, and of sinks' files."""
+        for path in self.spill_path.glob("duckdb_temp_*"):
+            path.unlink(missing_ok=True)
+        for path in self.spill_path.glob("sink_*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def _migrate(self, connection: Cursor) -> None:
         """Bring Sparkwave's own relations up to date: step by step, but for a new lake at once, without the commits."""
@@ -149,7 +191,6 @@ class Lake:
     def _check_version(self, connection: Cursor) -> None:
         if version_of(connection) != len(MIGRATIONS):
             message = f"{self.storage.name} is not of this version; it waits for the server that writes"
-            connection.close()
             raise Error(message, errors.CANNOT_CONNECT_NOW)
 
     def close(self) -> None:
@@ -163,9 +204,12 @@ class Lake:
         """The address of the server that writes, for one that only reads; None while there is none."""
         return self.lease.holder() if self.lease is not None else None
 
-    def delete_orphaned_files(self) -> None:
-        """Delete files below the data path that no snapshot knows. Only safe before anything is being written."""
-        self.cursor().execute("CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)")
+    def new_temporary(self, purpose: str) -> Place:
+        """A directory below the staging path for whoever asks, who removes it; it is not made yet.
+
+        Its name tells other servers' from this one's (`catalog.orphans`).
+        """
+        return self.staging_path / f"{purpose}_{self.instance}_{uuid.uuid4().hex[:8]}"
 
     def cursor(self) -> Cursor:
         """A connection of its own, with its own temporary relations and transaction."""
@@ -200,10 +244,11 @@ class Lake:
         are tables that may get many rows and that nobody else writes: what a failure leaves of their files is deleted.
         `shared` are the ones that clients write too, whose transactions are waited for.
         """
-        writes = (*writes, *shared)
+        writes, began = (*writes, *shared), time.time()
         with contextlib.ExitStack() as held:
             held.enter_context(self.holding(*shared))
             held.enter_context(self._commit_lock)
+            self._note(held, _ANY_TABLE)
             cursor.execute("BEGIN")
             try:
                 yield cursor
@@ -212,12 +257,13 @@ class Lake:
                 rollback(cursor)
                 _count_conflict(error)
                 for table in writes:
-                    self._delete_unfinished_files(cursor, table)
+                    self._delete_unfinished_files(cursor, table, began)
                 raise
 
     @contextlib.contextmanager
     def table_transaction(self, cursor: Cursor, *tables: LakeTable) -> Iterator[Cursor]:
         """A transaction of any length that writes some tables: writers of the same tables wait, others do not."""
+        began = time.time()
         with self.holding(*tables):
             cursor.execute("BEGIN")
             try:
@@ -228,7 +274,7 @@ class Lake:
                 rollback(cursor)
                 _count_conflict(error)
                 for table in sorted(set(tables), key=_by_name):
-                    self._delete_unfinished_files(cursor, table)
+                    self._delete_unfinished_files(cursor, table, began)
                 raise
 
     def _commit(self, cursor: Cursor) -> None:
@@ -274,7 +320,11 @@ class Lake:
         if not lock.acquire(timeout=patience_s):
             raise TimeoutError
         held.callback(lock.release)
-        if table not in self._writing:  # by an outer `holding`
+        self._note(held, table)
+
+    def _note(self, held: contextlib.ExitStack, table: LakeTable) -> None:
+        """Have it known that a write is open (`oldest_write_s`)."""
+        if table not in self._writing:  # by an outer one
             self._writing[table] = time.monotonic()
             held.callback(self._writing.pop, table)
 
@@ -296,14 +346,15 @@ class Lake:
         finally:
             self._end_lock.release()
 
-    def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable) -> None:
-        """Delete the files of a table that no snapshot knows, while nobody writes it.
+    def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable, began: float) -> None:
+        """Delete the files of a table that no snapshot knows, of those made since then, while nobody writes it.
 
         DuckLake (1.5.5) leaves the file that it could not finish, which is large when the disk is full.
         """
         with contextlib.suppress(duckdb.Error, OSError):
             directory = self._directory(cursor, table)
-            present: list[Place] = [*directory.glob("*.parquet")] if directory else []
+            files: list[Place] = [*directory.glob("*.parquet")] if directory else []
+            present = [file for file in files if (made := made_at(file.name)) is not None and made >= began - 0.001]
             if present:
                 tables = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
                 query = " UNION ALL ".join(f"SELECT path FROM {METADATA}.{name}" for name in tables)
@@ -326,7 +377,7 @@ class Lake:
         return [name for (name,) in rows]
 
     def oldest_write_s(self) -> float:
-        """For how long the longest table transaction has been open: DuckLake looks for conflicts from then on."""
+        """For how long the longest transaction has been open: DuckLake looks for conflicts from then on."""
         started = list(self._writing.values())
         return time.monotonic() - min(started) if started else 0.0
 
@@ -421,6 +472,12 @@ def _last_commit_time(cursor: Cursor) -> int:
     )
     row = first_row(cursor)
     return row[0] if row else 0
+
+
+def made_at(name: str) -> float | None:
+    """When DuckLake (1.5.5) made a file, by the UUID (version 7) in its name; None for one of another name."""
+    found = re.match(r"ducklake-([0-9a-f]{8})-([0-9a-f]{4})-7", name)
+    return int(found[1] + found[2], 16) / 1000 if found else None
 
 
 def _by_name(table: LakeTable) -> tuple[str, str]:

@@ -115,6 +115,10 @@ class BucketPath:
         """All objects below, with their bytes."""
         return {f"s3://{info.path}": info.size for info in self._listed() if info.is_file}
 
+    def modified(self) -> dict[str, tuple[float, int]]:
+        """When all objects below were made, in seconds since 1970, and their bytes."""
+        return {f"s3://{i.path}": (i.mtime_ns / 1e9, i.size) for i in self._listed() if i.is_file}
+
     def unlink(self, missing_ok: bool = False) -> None:
         try:
             self.s3.filesystem.delete_file(self.key)
@@ -187,6 +191,18 @@ def sizes_below(place: Place) -> dict[str, int]:
     if isinstance(place, Path):
         return {str(path): path.stat().st_size for path in place.rglob("*") if not path.is_dir()}
     return place.sizes()
+
+
+def modified_below(place: Place) -> dict[str, tuple[float, int]]:
+    """When all files below were written, in seconds since 1970, and their bytes, by their paths."""
+    if not isinstance(place, Path):
+        return place.modified()
+    found = {}
+    for path in place.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # files come and go
+            if path.is_file():
+                found[str(path)] = path.stat().st_mtime, path.stat().st_size
+    return found
 
 
 def bytes_in(place: Place, files: Collection[str]) -> int:

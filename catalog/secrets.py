@@ -81,7 +81,7 @@ def _make_key(file: Path) -> None:
             os.link(written, file)
         written.unlink()
     except OSError as error:
-        raise Error(f"cannot write {file}: {error.strerror}", errors.CONFIG_FILE_ERROR) from error
+        raise errors.cannot_write(file, error, errors.CONFIG_FILE_ERROR) from error
 
 
 def sealed(options: Mapping[str, str], cipher: Cipher) -> dict[str, str]:

@@ -7,6 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO
 
@@ -14,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from catalog import errors
-from catalog.errors import Error
+from catalog.errors import Error, Refused, cannot_write, is_full
 from catalog.locks import RankedLock
 from catalog.places import BucketPath, Place
 
@@ -22,6 +23,11 @@ from catalog.places import BucketPath, Place
 _LOCK = int.from_bytes(b"sparkwav", "big")
 # Whoever uses a data directory holds this file of it locked.
 LOCK_FILE = "LOCK"
+CATALOG_FILE = "catalog.ducklake"
+# Beside the files of a lake: see `catalog.identity`.
+IDENTITY_FILE = "IDENTITY"
+# What may be in a directory that is to become a server's: what a file system has, and what the server is told to use.
+_BESIDE = (LOCK_FILE, "lost+found", ".snapshot", "*.toml", "*.key", "*.pem", "*.crt")
 # By these names PostgreSQL knows the connections of who writes and who reads; the former with its address behind.
 _WRITER = "sparkwave writer"
 _READER = "sparkwave reader"
@@ -71,7 +77,7 @@ class Storage:
     @property
     def catalog_file(self) -> Path:
         """Where the catalog is without a PostgreSQL."""
-        return self.directory.absolute() / "catalog.ducklake"
+        return self.directory.absolute() / CATALOG_FILE
 
     def require_catalog(self) -> None:
         """Raise Error F0000 where no catalog file is."""
@@ -169,12 +175,16 @@ class Lease:
 def lock_directory(directory: Path) -> IO[str]:
     """Make the directory if need be, and hold it as long as the file is open.
 
-    Raises Error 55006 if another server holds it, F0000 when it cannot be used.
+    Raises Refused for one that is in use for something else, Error 55006 if another server holds it, F0000 when it
+    cannot be used, 53100 when the disk is full.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        _require_own(directory)
         file = open(directory / LOCK_FILE, "a+")  # noqa: SIM115 - held while the server runs
     except OSError as error:
+        if is_full(error):
+            raise cannot_write(directory, error) from error
         raise Error(
             f'data directory "{directory}" cannot be used: {error.strerror}', errors.CONFIG_FILE_ERROR
         ) from error
@@ -189,10 +199,39 @@ def lock_directory(directory: Path) -> IO[str]:
             errors.OBJECT_IN_USE,
             hint="Stop that server, or serve another directory with --data.",
         ) from error
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
+    try:
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+    except OSError as error:
+        with contextlib.suppress(OSError):  # what has not been written is tried again
+            file.close()
+        raise cannot_write(directory / LOCK_FILE, error) from error
     return file
+
+
+def _require_own(directory: Path) -> None:
+    """Raise Refused for a directory that is neither empty nor one that a server has had, or a backup.
+
+    A server's own names are common ones: whoever has files below `data` or `scratch` would lose them.
+    """
+    names = {path.name for path in directory.iterdir()}
+    known = CATALOG_FILE in names or IDENTITY_FILE in _names(directory / "data")
+    if known or (LOCK_FILE in names and (directory / LOCK_FILE).read_text(errors="replace").isdigit()):
+        return
+    others = sorted(name for name in names if not any(fnmatch(name, pattern) for pattern in _BESIDE))
+    if others:
+        shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        raise Refused(
+            f'"{directory}" is neither empty nor a data directory: it has {shown}',
+            errors.CONFIG_FILE_ERROR,
+            hint="Name an empty or a new directory with --data. Of a data directory the catalog is missing: "
+            f"put {CATALOG_FILE} back.",
+        )
+
+
+def _names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()} if directory.is_dir() else set()
 
 
 def _first_line(error: Exception) -> str:

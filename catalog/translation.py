@@ -57,7 +57,7 @@ def disk_full(text: str) -> Error:
     """PostgreSQL's error for it, with the line of an engine's message that names the file."""
     line = next(line for line in text.splitlines() if DISK_FULL in line).strip()
     message = re.sub(r"^(([A-Za-z]+ )+Error: |Caused by: |([a-z]+\.)+[A-Za-z]+: )*", "", line)
-    return Error(message, errors.DISK_FULL, hint="Free space on the disk of the data directory.")
+    return Error(message, errors.DISK_FULL, hint=errors.FREE_SPACE)
 
 
 def translate(error: duckdb.Error) -> Error:

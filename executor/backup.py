@@ -1,4 +1,5 @@
-"""Backups: a directory as a server's own, with a catalog as of one moment and all files that it names.
+"""Backups: a directory as a server's own, with a catalog as of one moment and all files that it names. It is a lake of
+its own (`catalog.identity`), so that no server takes its files for those of the lake that it was made of.
 
 Whatever commits meanwhile goes on. Files are never changed once they are written, so within a file system a backup has
 them by another link, and takes no room until the server deletes them; elsewhere they are copied.
@@ -6,16 +7,14 @@ them by another link, and takes no room until the server deletes them; elsewhere
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from catalog import errors
+from catalog import errors, identity
 from catalog.backup import (
     attached,
     copy_catalog,
@@ -31,9 +30,10 @@ from catalog.compaction import all_tables, flush
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake, without_lake
 from catalog.places import BucketPath, Place, below, listed, remove_tree, sizes_below
+from catalog.places import flush as flush_names
 from catalog.relocation import move_files
 from catalog.secrets import KEY_FILE
-from catalog.storage import LOCK_FILE, Lease, Storage, lock_directory
+from catalog.storage import IDENTITY_FILE, LOCK_FILE, Lease, Storage, lock_directory
 from catalog.transactions import rollback
 from catalog.translation import DuckDBError, translate
 from executor.check import unserved
@@ -89,7 +89,7 @@ def _check_target(lake: Lake, target: Path) -> None:
 
 
 def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Callable[[], None]) -> Backup:
-    held = lake.staging_path / f"backup_{uuid.uuid4().hex}"
+    held = lake.new_temporary("backup")
     with ExitStack() as stack:
         stack.callback(remove_tree, held)
         stack.enter_context(lake.keeping_files())
@@ -113,6 +113,7 @@ def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Cal
         cursor.execute("COMMIT")
         forget_deleted_files(cursor, name)
         move_files(cursor, name, _local(final.data_path))
+        own = identity.renew(cursor, name)
         size = 0
         for known in files:
             check()
@@ -120,6 +121,7 @@ def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Cal
         for file in sizes_below(held):
             check()
             place(below(held, file), _moved(file, held, made.staging_path))
+        identity.write(made.data_path, own)
         if (lake.directory / KEY_FILE).exists():
             shutil.copy(lake.directory / KEY_FILE, made.directory / KEY_FILE)
     return Backup(snapshot, len(files), size)
@@ -153,7 +155,8 @@ def back_up_storage(storage: Storage, target: Path) -> Backup:
 def restore(backup: Path, storage: Storage) -> None:
     """Make a lake of a backup, or of a stopped server's data directory. The backup stays as it is.
 
-    Until all is there the catalog says that its files are elsewhere, so that no server starts with a part of it.
+    It is a lake of its own, and what it was made of another one. The catalog comes last, so that no server starts with
+    a part of it.
     Raises Error F0000 where there is no backup, 55006 while a server holds that or the catalog, 58P02 for a directory
     that is not empty, 42710 for a PostgreSQL that has a lake, 53100 or 58030 for a place that cannot be written, XX001
     for a catalog that cannot be read.
@@ -207,6 +210,9 @@ def _share(made: Storage, shared: Storage) -> None:
             with attached(cursor, made.catalog_file) as own:
                 move_files(cursor, own, shared.data_path)
                 fill_postgres_catalog(cursor, name, own)
+            made_as = identity.read(made.data_path)
+            assert made_as is not None, "it has just been copied"
+            identity.write(shared.data_path, replace(made_as, database=identity.database_of(shared)))
         except BaseException:
             for _, root in roots:
                 remove_tree(root)
@@ -217,9 +223,6 @@ def _share(made: Storage, shared: Storage) -> None:
 
 
 def _copy(source: Storage, made: Storage) -> None:
-    for path in (source.catalog_file, source.catalog_file.with_name(f"{source.catalog_file.name}.wal")):
-        if path.exists():
-            shutil.copyfile(path, made.directory / path.name)
     for root, copy in (
         (_local(source.data_path), _local(made.data_path)),
         (_local(source.staging_path), _local(made.staging_path)),
@@ -228,13 +231,22 @@ def _copy(source: Storage, made: Storage) -> None:
             place(path, copy / path.relative_to(root))
     if (source.directory / KEY_FILE).exists():
         shutil.copy(source.directory / KEY_FILE, made.directory / KEY_FILE)
-    os.sync()
+    partial = made.catalog_file.with_name(f"{made.catalog_file.name}.partial")
+    for suffix in ("", ".wal"):
+        path = source.catalog_file.with_name(source.catalog_file.name + suffix)
+        if path.exists():
+            shutil.copyfile(path, partial.with_name(partial.name + suffix))
     try:
-        with closing(without_lake()) as cursor, attached(cursor, made.catalog_file) as name:
+        with closing(without_lake()) as cursor, attached(cursor, partial) as name:
             move_files(cursor, name, _local(made.data_path))
+            own = identity.renew(cursor, name)
     except DuckDBError as error:
         message = f'the catalog in "{source.directory}" cannot be read: {translate(error).message}'
         raise Error(message, errors.DATA_CORRUPTED) from error
+    identity.write(made.data_path, own)
+    os.sync()
+    partial.rename(made.catalog_file)
+    flush_names(made.directory)
 
 
 def place(source: Place, target: Place) -> None:
@@ -261,7 +273,8 @@ def _local(place: Place) -> Path:
 
 
 def _files_below(root: Path) -> Iterator[Path]:
-    return (path for path in root.rglob("*") if path.is_file())
+    """The files of a lake, without what says whose they are."""
+    return (path for path in root.rglob("*") if path.is_file() and path.name != IDENTITY_FILE)
 
 
 @contextmanager
@@ -270,5 +283,4 @@ def _writing(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        state = errors.DISK_FULL if error.errno == errno.ENOSPC else errors.IO_ERROR
-        raise Error(f'"{target}" cannot be written: {error.strerror or error}', state) from error
+        raise errors.cannot_write(target, error) from error

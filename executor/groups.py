@@ -186,7 +186,7 @@ class Groups:
 
     def recover(self) -> None:
         """Whatever a server before this one has left running ends here."""
-        left = [end_orphan(directory) for directory in self._scratch.iterdir()] if self._scratch.exists() else []
+        left = [end_orphan(directory) for directory in self._scratch.glob("risingwave-*-[0-9]*") if directory.is_dir()]
         if any(left):
             logger.warning("ended %d Spark applications of a server that was killed", sum(left))
         with self._lake.transaction(self._lake.cursor()) as cursor:

@@ -14,12 +14,12 @@ from catalog.lake import Cursor, Lake
 from catalog.locks import Rank, RankedRLock, check_free
 from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import quote_if_needed
-from catalog.places import remove_tree
 from catalog.store import Store
 from executor.advance import internal_name
 from executor.backfill import Admission, BackfillJob
 from executor.coordinator import Coordinator
 from executor.groups import Groups
+from executor.orphans import delete_own_temporary
 from executor.permits import Permits
 from executor.plans import Plans
 from executor.sinks import log_columns, log_name
@@ -58,7 +58,7 @@ class Jobs:
         self._closing = False
 
     def recover(self) -> None:
-        """Resume the jobs that were being created; drop those that never started; remove what nobody knows."""
+        """Resume the jobs that were being created; drop those that never started; remove what is temporary."""
         for job in self._store.catalog.jobs:
             relation = self._store.catalog.by_id[job.id]
             if job.status == INITIAL:
@@ -70,7 +70,7 @@ class Jobs:
             forget_slices(cursor)
         self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
         resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
-        self._remove_orphans({job.id for job in resumed})
+        delete_own_temporary(self._lake, {job.id for job in resumed})
         for job in resumed:
             self._resume(job)
 
@@ -119,15 +119,6 @@ class Jobs:
         job = self._running.get(job_id)
         if job is not None and not job.finished.is_set():
             job.controls_changed()
-
-    def _remove_orphans(self, resumed: set[int]) -> None:
-        """Delete staged files that belong to no job, and files that no snapshot knows."""
-        kept = {f"job_{job_id}" for job_id in resumed}
-        if self._lake.staging_path.exists():
-            for path in self._lake.staging_path.iterdir():
-                if path.name not in kept:
-                    remove_tree(path)
-        self._lake.delete_orphaned_files()
 
     def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:
         """Reserve the name and start the job once it has a permit. `relation` and `job` have no id yet.

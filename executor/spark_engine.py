@@ -358,7 +358,7 @@ def spark_engine(
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[SparkEngine]:  # fmt: skip
     """A session of a group with a scratch directory that is removed afterwards."""
-    scratch = lake.staging_path / f"{purpose}_{uuid.uuid4().hex[:8]}"
+    scratch = lake.new_temporary(purpose)
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         # A group's own setting fits its cores; another costs two calls.

@@ -14,6 +14,7 @@ from catalog.locks import Rank, RankedLock
 from catalog.storage import Lease
 from catalog.store import Store
 from catalog.temporary import forget_temporary_schemas
+from catalog.translation import DuckDBError, translate
 from catalog.types import Type
 from catalog.users import User
 from executor.applications import Size
@@ -24,6 +25,7 @@ from executor.copies import Copies
 from executor.engines import Engines
 from executor.groups import Groups, GroupSettings, require_java
 from executor.jobs import Jobs
+from executor.orphans import Orphans
 from executor.outbox import Outbox
 from executor.plans import Plans
 from executor.retention import Retention
@@ -130,20 +132,26 @@ def open_context(config: Config, parameters: dict[str, str], lease: Lease | None
     require_java()
     lake = Lake(config.storage, config.duckdb_memory, lease, config.duckdb_spill)
     try:
-        store = Store(lake, config.secret_key_file)
-        if lake.read_only:
-            return _assemble(config, lake, store)
-        forget_temporary_schemas(store)
-        if any(store.catalog.parameters.get(name) != value for name, value in checked.items()):
-            with store.change() as cursor:
-                for name, value in checked.items():
-                    store.set_parameter(cursor, name, value)
-        context = _assemble(config, lake, store)
-        _start(context)
-        return context
-    except BaseException:
+        return _opened(config, checked, lake)
+    except BaseException as error:
         lake.close()
+        if isinstance(error, DuckDBError):
+            raise translate(error) from error
         raise
+
+
+def _opened(config: Config, parameters: Mapping[str, str], lake: Lake) -> Context:
+    store = Store(lake, config.secret_key_file)
+    if lake.read_only:
+        return _assemble(config, lake, store)
+    forget_temporary_schemas(store)
+    if any(store.catalog.parameters.get(name) != value for name, value in parameters.items()):
+        with store.change() as cursor:
+            for name, value in parameters.items():
+                store.set_parameter(cursor, name, value)
+    context = _assemble(config, lake, store)
+    _start(context)
+    return context
 
 
 def _assemble(config: Config, lake: Lake, store: Store) -> Context:
@@ -192,12 +200,15 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
 
+    orphans = Orphans(lake)
+
     def compact() -> bool:
         compact_once(lake)
         return False  # writers wait for each step, so there is one a table and period
 
     background = (
         Periodic("retention", lambda: retention.period_s, retention.run_once),
+        Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
     )
     serving = Serving(store, cache_bytes("serving_cache_mib"))

@@ -6,7 +6,6 @@ Those with `query_mode = distributed`, and with `auto` those that the server has
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -44,7 +43,7 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
     lake, columns = session.context.lake, session.describe(plan)
     group = session.context.groups.get(plan.environment.catalog.databases[session.database], session.is_cancelled)
     session.check_cancelled()
-    target = lake.staging_path / f"query_{uuid.uuid4().hex}"
+    target = lake.new_temporary("query")
     target.mkdir(parents=True)
     pinned = lake.pin()
     try:

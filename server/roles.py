@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from catalog.errors import Error
+from catalog.errors import Error, Refused
 from catalog.storage import Lease
 from server.config import Config
 
@@ -22,7 +22,8 @@ Serve = Callable[[Lease, threading.Event], None]
 def take_turns(config: Config, stop: threading.Event, serve: Serve) -> None:
     """Serve until `stop` is set, as the role says that this server has at the time.
 
-    Raises Error when the catalog cannot be reached at the start; later it is tried again for as long as it takes.
+    Raises Refused when the files are not the catalog's, Error when that cannot be reached at the start; later it is
+    tried again for as long as it takes.
     """
     assert config.catalog is not None
     lease = Lease(config.catalog, config.advertised)
@@ -30,6 +31,9 @@ def take_turns(config: Config, stop: threading.Event, serve: Serve) -> None:
         try:
             lease.try_acquire()
             _serve_as_long(lease, stop, serve)
+        except Refused:
+            lease.close()
+            raise
         except Error as error:
             logger.error("%s; trying again", error.message)
             lease.close()

@@ -18,7 +18,8 @@ import servers
 from servers import PATIENCE_SECONDS, Server, wait_until
 
 from catalog.lake import METADATA, Lake
-from catalog.storage import Storage
+from catalog.storage import IDENTITY_FILE, Storage
+from executor.orphans import Orphans, Pace
 
 Connection = psycopg.Connection[Any]
 
@@ -270,7 +271,13 @@ def unknown_files(data: Path) -> list[str]:
         query = " UNION ALL ".join(f"SELECT path FROM {METADATA}.{table}" for table in tables)
         known = {Path(path).name for (path,) in lake.cursor().execute(query).fetchall()}
     present = [path for root in ("data", "staging") for path in (data / root).rglob("*") if path.is_file()]
-    return [str(path.relative_to(data)) for path in present if path.name not in known]
+    return [str(path.relative_to(data)) for path in present if path.name not in known | {IDENTITY_FILE}]
+
+
+def delete_what_crashes_left(data: Path) -> None:
+    """What a server deletes in the background after an hour."""
+    with opened_lake(data) as lake:
+        Orphans(lake, Pace(grace_s=-1, temporary_s=-1)).run_once()
 
 
 def check_files(data: Path) -> None:

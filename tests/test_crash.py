@@ -23,6 +23,7 @@ from crashes import (
     check_views,
     create_in_background,
     create_tables,
+    delete_what_crashes_left,
     join,
     progress_of,
     standing,
@@ -107,6 +108,7 @@ def test_crash_in_the_middle_of_a_backfill(
     finish(server, writers, view)
     assert server.stop() == 0
     standing(server.data).check_follows(before)
+    delete_what_crashes_left(server.data)
     check_files(server.data)
 
 
@@ -140,6 +142,7 @@ def test_crashes_in_process(servers: list[Server], tmp_path: Path, strategy: str
     finish(server, writers, view)
     assert server.stop() == 0
     standing(server.data).check_follows(before)
+    delete_what_crashes_left(server.data)
     check_files(server.data)
 
 
@@ -194,6 +197,7 @@ def test_more_servers_on_the_same_directory(servers: list[Server], tmp_path: Pat
         assert check_views(own) == ["sums"]
     assert server.stop() == 0
     assert standing(server.data).finished
+    delete_what_crashes_left(server.data)
     check_files(server.data)
 
 
@@ -218,6 +222,7 @@ def test_crash_before_a_job_has_started(stuck_server: Server, servers: list[Serv
         assert "copied" in str(events[0][0])
         own.execute("CREATE TABLE copied (k int)")
     assert server.stop() == 0
+    delete_what_crashes_left(server.data)
     check_files(server.data)
 
 
@@ -311,4 +316,5 @@ def test_crashes_at_random_moments(servers: list[Server], tmp_path: Path, seed: 
         check_views(own)
     assert server.stop() == 0
     start(servers, tmp_path).stop()
+    delete_what_crashes_left(server.data)
     check_files(server.data)

@@ -6,6 +6,7 @@ import logging
 import pickle
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from catalog.storage import Storage
 from catalog.translation import DuckDBError, translate
 from executor import object_tasks
 from executor.compaction import compact_once
+from executor.orphans import Orphans, Pace
 from executor.spark_files import BucketFiles
 from server.config import load_config
 
@@ -89,15 +91,16 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert findings(lake) == []
     assert not list(tmp_path.rglob("*.parquet"))
 
-    bucket.put("lake/data/s/left.parquet", b"x")
-    bucket.put("lake/data/job_9/left.parquet", b"x")
+    left = f"lake/data/s/t/ducklake-{uuid.uuid4()}.parquet"
+    bucket.put(left, b"x")
+    bucket.put("lake/data/job_9/step_1/left.parquet", b"x")
     assert [finding.partition(" ")[2].split("/lake/data/")[1].split()[0] for finding in findings(lake)] == [
-        "job_9/left.parquet",
-        "s/left.parquet",
+        "job_9/step_1/left.parquet",
+        left.removeprefix("lake/data/"),
     ]
     lake.close()
     lake = Lake(storage)
-    lake.delete_orphaned_files()
+    Orphans(lake, Pace(grace_s=-5)).run_once()
     assert findings(lake) == []
     cursor = lake.cursor()
     check()
@@ -117,9 +120,9 @@ def test_what_a_failure_leaves(bucket: Bucket, tmp_path: Path) -> None:
     fill = f"INSERT INTO {TABLE.sql} SELECT * FROM range(10000)"
     with pytest.raises(ZeroDivisionError), lake.table_transaction(cursor, TABLE):
         cursor.execute(fill)
-        assert len(bucket.names("failing")) == 1
+        assert len(bucket.names("failing")) == 2
         raise ZeroDivisionError
-    assert bucket.names("failing") == []
+    assert bucket.names("failing") == ["data/failing/data/IDENTITY"]
     bucket.stop()
     try:
         with pytest.raises(DuckDBError) as caught, lake.table_transaction(cursor, TABLE):

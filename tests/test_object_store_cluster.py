@@ -34,6 +34,7 @@ from catalog.check import check_files, known_files
 from catalog.lake import Lake
 from catalog.places import S3, BucketPath
 from catalog.storage import Storage
+from executor.orphans import Orphans, Pace
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 
@@ -68,10 +69,14 @@ class Deployment:
         self.servers.append(Server(self.directory / name, KEYS, **{**given, **options}))
         return self.servers[-1]
 
-    def lake(self) -> Lake:
-        """To be read while no server writes."""
+    def lake(self, read_only: bool = True) -> Lake:
+        """While no server writes."""
         top = BucketPath(S3("us-east-1", self.bucket.url, "a", SECRET), "data/lake")
-        return Lake(Storage(self.directory / "reader", self.postgres.conninfo(), top), read_only=True)
+        return Lake(Storage(self.directory / "reader", self.postgres.conninfo(), top), read_only=read_only)
+
+    def delete_what_crashes_left(self) -> None:
+        with closing(self.lake(read_only=False)) as lake:
+            Orphans(lake, Pace(grace_s=-5, temporary_s=-5)).run_once()
 
     def stop(self) -> None:
         for server in self.servers:
@@ -101,6 +106,7 @@ def differences(own: Connection, view: str, query: str) -> list[Any]:
 
 def check_lake(deployment: Deployment) -> None:
     """Of servers that have stopped: nothing is missing, or is what it should not be, and keys are nowhere."""
+    deployment.delete_what_crashes_left()
     with closing(deployment.lake()) as lake:
         cursor = lake.cursor()
         files = known_files(lake, cursor)
@@ -233,6 +239,7 @@ def test_the_law(deployment: Deployment) -> None:
     refused_check = check_command(deployment)
     assert f"is in use by the server at {writing.address}" in refused_check.stderr
     writing.stop()
+    deployment.delete_what_crashes_left()
     done = check_command(deployment, "--views")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.endswith("4 views and indexes compared with their queries: no findings\n")
