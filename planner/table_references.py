@@ -148,6 +148,7 @@ class _Resolver:
 
     def _source(self, node: exp.Expr, level: _Level, levels: _Levels) -> None:
         """Add a source, and what is joined to it in parentheses or before its own ON."""
+        joins, first = node.args.get("joins") or (), len(level.sources)
         hidden = (*levels, _Level(level.sources, is_hidden=True))
         if isinstance(node, exp.Subquery) and is_join(node) and node.alias:
             _make_query(node)
@@ -168,7 +169,12 @@ class _Resolver:
                     if part.arg_key != "joins":
                         self.visit(part, hidden)
         self._add(self._made(node), level)
-        self._joins(node.args.get("joins") or (), level, levels)
+        if joins:  # which see each other alone
+            inner = _Level(level.sources[first:])
+            outside = _Level(level.sources[:first], is_hidden=True)
+            self._joins(joins, inner, (*levels, outside))
+            for source in inner.sources[len(level.sources) - first :]:
+                self._add(source, level)
 
     def _made(self, node: exp.Expr) -> _Source | None:
         alias, table = node.args.get("alias"), windowed_table(node) or node

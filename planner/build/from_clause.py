@@ -39,6 +39,7 @@ from planner.nodes import (
     walk,
 )
 from planner.parse.trees import position_of
+from planner.table_references import is_join
 
 _NESTED_LOOP_HINT = (
     "Add an equality between the two sides to the condition. "
@@ -51,11 +52,31 @@ def build_from(builder: Builder, select: exp.Select) -> Node:
     source = select.args.get("from_")
     if source is None:
         return one_row(builder)
-    node = _source(builder, source.this, None)
-    for join in select.args.get("joins") or ():
-        node = _join(builder, node, join)
+    first, *others = _split_at_commas(select.args.get("joins") or [])
+    node = _joined(builder, _source(builder, source.this, None), first)
+    for comma, *joins in others:
+        if any(join.side.upper() in ("RIGHT", "FULL") for join in joins):  # of rows that do not know those before
+            node = Join(node, _joined(builder, _source(builder, comma.this, None), joins), None)
+        else:
+            node = _joined(builder, node, [comma, *joins])
     for lateral in select.args.get("laterals") or ():
         raise refuse("LATERAL VIEW", lateral)
+    return node
+
+
+def _split_at_commas(joins: list[exp.Join]) -> list[list[exp.Join]]:
+    """The joins of each item in FROM; a comma is a join without anything, and the first of the item behind it."""
+    items: list[list[exp.Join]] = [[]]
+    for join in joins:
+        if {key for key, value in join.args.items() if value} == {"this"}:
+            items.append([])
+        items[-1].append(join)
+    return items
+
+
+def _joined(builder: Builder, node: Node, joins: list[exp.Join]) -> Node:
+    for join in joins:
+        node = _join(builder, node, join)
     return node
 
 
@@ -64,7 +85,15 @@ def one_row(builder: Builder) -> Values:
 
 
 def _source(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
-    """A source. `left` is what stands before it in FROM, which a function in FROM may refer to and then contains."""
+    """A source with what is joined to it in parentheses, or before the ON of the join that it is in.
+
+    `left` is what stands before it in FROM, which a function in FROM may refer to and then contains.
+    """
+    joins = source.args.get("joins") or []
+    return _joined(builder, _single(builder, source, None if joins else left), joins)
+
+
+def _single(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
     if source.args.get("sample"):
         raise refuse("TABLESAMPLE", source)
     match source:
@@ -79,6 +108,8 @@ def _source(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
         case exp.Table() if source.name in builder.ctes:
             cte = builder.ctes[source.name]
             return _aliased(builder.query(builder, cte.this, False), source, cte.args.get("alias"))
+        case exp.Subquery() if is_join(source):
+            return _source(builder, source.this, None)
         case exp.Subquery() if not source.args.get("pivots"):
             return _aliased(builder.query(builder, source.this, False), source)
         case exp.Values():
@@ -101,7 +132,7 @@ def _aliased(node: Node, source: exp.Expr, inner: exp.TableAlias | None = None) 
     for alias in (inner, source.args.get("alias")):
         given = [identifier.name for identifier in alias.columns] if alias is not None else []
         names[: len(given)] = given
-    return prefixed(renamed(node, names, [f.type for f in node.fields]), source.alias)
+    return prefixed(renamed(node, names, [f.type for f in node.fields]), source.alias_or_name)
 
 
 def values(builder: Builder, source: exp.Values) -> Node:
