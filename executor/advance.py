@@ -19,9 +19,10 @@ from catalog.places import Place, delete_unused
 from catalog.row_ids import RowIds
 from executor.feeds import Feeds
 from executor.program import Program
-from executor.versions import Version, rows_changed
+from executor.versions import Version, rows_changed, stored_columns
 from planner.backfill import FillQuery
 from planner.delta.now import NOW
+from planner.nodes import Scan
 from planner.stream import State, StreamPlan
 
 
@@ -281,7 +282,7 @@ def bind_changes(
         if scan.input in view.plan.looked_up:
             continue
         version = versions[scan.input]
-        query = rows_changed(scan, version, feeds.feed(scan, version.old, version.new))
+        query = rows_changed(scan, version, _feed(feeds, scan, version))
         if query is None:
             continue
         count = make_table(cursor, f"{scan.input}_changes", query)
@@ -292,6 +293,12 @@ def bind_changes(
                 losing.append(f"EXISTS (FROM {scan.input}_changes WHERE _weight < 0)")
     retracts = bool(losing) and first_row(cursor.execute(f"SELECT {' OR '.join(losing)}")) == (True,)
     return Changes(frozenset(changed), total, retracts, times)
+
+
+def _feed(feeds: Feeds, scan: Scan, version: Version) -> str | None:
+    if version.is_net:
+        return feeds.net(scan.relation, stored_columns(scan), version.old, version.new)
+    return feeds.feed(scan, version.old, version.new)
 
 
 def expected_rows(cursor: Cursor, version: Version, feeds: Feeds) -> int:

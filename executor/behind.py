@@ -27,17 +27,22 @@ logger = logging.getLogger(__name__)
 # From so many failures in a row on that are a view's own, nobody may read it until it has caught up.
 MAX_FAILURES = 3
 # Then the time between two tries doubles: seconds of the first, and the longest where it is the view's fault and not.
-FIRST_S, LONGEST_S, LONGEST_NOBODYS_S = 0.5, 60.0, 10.0
+FIRST_S, LONGEST_S, LONGEST_NOBODYS_S = 0.2, 60.0, 10.0
 # Between two tries others have so many times as long as the first took.
 REST = 4.0
 
 
 @dataclass(frozen=True)
 class Left:
-    """Why an epoch goes on without a view, and whether nobody may read it meanwhile."""
+    """Why an epoch goes on without a view, and whether nobody may read it meanwhile.
+
+    Of one that waits for another, which that is, and its reason.
+    """
 
     reason: Error
     has_failed: bool
+    waits_for: str | None = None
+    cause: Error | None = None
 
 
 @dataclass
@@ -95,7 +100,8 @@ class Behind:
         count, own = (last.count, last.own) if last is not None else (0, 0)
         tries = Tries(error, count + 1, own + (not is_nobodys(error)), snapshot, now, now - began, is_alone)
         self._tries[relation.id] = tries
-        logger.warning("%s failed %d times in a row: %s", relation.qualified_name, tries.count, error.message)
+        if tries.count & (tries.count - 1) == 0 or tries.own == MAX_FAILURES:
+            logger.warning("%s failed %d times in a row: %s", relation.qualified_name, tries.count, error.message)
         return Left(error, self._has_failed(relation.id) or tries.own >= MAX_FAILURES)
 
     def still(self, job: Job) -> Left:
@@ -106,10 +112,9 @@ class Behind:
     def waiting(self, relation: Relation, upstream: Relation, left: Left) -> Left:
         """A view that reads one which is left behind waits with it, and is tried as soon as that gets on."""
         self.forget((relation.id,))
-        reason = left.reason
-        message = f"waits for {upstream.kind} {upstream.qualified_name}: {reason.message}"
-        error = Error(message, reason.sqlstate, detail=reason.detail, hint=reason.hint)
-        return Left(error, left.has_failed or self._has_failed(relation.id))
+        waits_for, cause = left.waits_for or f"{upstream.kind} {upstream.qualified_name}", left.cause or left.reason
+        error = Error(f"waits for {waits_for}: {cause.message}", cause.sqlstate, detail=cause.detail, hint=cause.hint)
+        return Left(error, left.has_failed or self._has_failed(relation.id), waits_for, cause)
 
     def _has_failed(self, id_: int) -> bool:
         return self._store.catalog.job_by_id[id_].status == FAILED

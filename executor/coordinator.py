@@ -31,7 +31,7 @@ from catalog.translation import DuckDBError
 from executor.advance import Advance, View
 from executor.behind import Behind, Left
 from executor.engines import Engines
-from executor.faults import error_of
+from executor.faults import error_of, is_nobodys
 from executor.feeds import Feeds
 from executor.plans import Plans
 from executor.replacement import Replacement, bind_difference, put, replacement
@@ -422,7 +422,7 @@ class Coordinator:
             return
         try:
             if job.is_behind:
-                self._take_along(work, relation, self._kept(job, epoch))
+                self._catch_up(work, relation, job)
                 work.recovered.append(job)
             else:
                 tables = (up for up in reads if up.is_table)
@@ -435,6 +435,21 @@ class Coordinator:
             if self._stopping.is_set():
                 raise
             work.left[relation.id] = self.behind.failed(relation, error_of(error), epoch.snapshot, began)
+
+    def _catch_up(self, work: _Work, relation: Relation, job: Job) -> None:
+        """Take a view along that was left behind, by what has changed since, or computed anew."""
+        position = self._kept(job, work.epoch)
+        try:
+            self._take_along(work, relation, position)
+        except Exception as error:
+            found, view = error_of(error), self._plans.view(relation, self._store.catalog)
+            is_worth_it = not is_nobodys(found) and found.sqlstate != errors.OUT_OF_MEMORY and not relation.is_sink
+            if position is None or not is_worth_it or view.plan.looked_up:
+                raise
+            if not self._engines.is_small(self._cursor, view, work.epoch.snapshot):
+                raise
+            # An incremental step may meet a row that was never there, or has gone, with one that has come.
+            self._take_along(work, relation, None)
 
     def _kept(self, job: Job, epoch: Epoch) -> Position | None:
         """Where a view stands that was left behind; None where the lake has forgotten what has changed since."""
@@ -463,10 +478,12 @@ class Coordinator:
     def _advance(self, work: _Work, view: View, start: Position | None) -> Advance | None:
         epoch = work.epoch
         since = start or Position(epoch, epoch.snapshot)
+        is_late = since.epoch != self._epoch
         versions = {}
         for scan in view.plan.scans:
             old = since.epoch.snapshot if scan.relation.is_table else since.views
-            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, work.pending.get(scan.relation.id))
+            pending = work.pending.get(scan.relation.id)
+            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending, is_net=is_late)
         times = (since.epoch.time_us, epoch.time_us)
         if start is None:
             return self._engines.compute_anew(self._cursor, view, versions, times)

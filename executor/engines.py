@@ -24,6 +24,9 @@ from executor.spark_engine import spark_engine
 from executor.states import States, state_owner
 from executor.versions import Version
 
+# DuckDB computes most views over so many rows in a few seconds.
+SMALL_ROWS = 10_000_000
+
 
 class Engines:
     """DuckDB in process for small changes, and Spark for large ones. Used by the coordinator's thread alone."""
@@ -92,6 +95,10 @@ class Engines:
         self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)
         REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
         return advance
+
+    def is_small(self, cursor: Cursor, view: View, snapshot: int) -> bool:
+        """Whether a view may be computed in full for no other reason than that it could not be otherwise."""
+        return sum(row_count(cursor, scan.relation, snapshot) for scan in view.plan.scans) <= SMALL_ROWS
 
     def compute_anew(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int]

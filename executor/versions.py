@@ -19,6 +19,7 @@ class Version:
     A created view, or one that has read its whole upstream, has all rows. One that is still reading either reads on or
     takes up changes in a step: either the rows or the snapshot differ. `pending` is a temporary relation with the
     changes of a view that this epoch has computed and not yet committed: all stored columns and `_weight`.
+    With `is_net` a row counts as it was and as it is, whatever it has been between.
     `old_copy` and `new_copy` are SQL of relations of the cursor that have all rows at the snapshots as the lake has
     them, with `rowid`.
     """
@@ -31,6 +32,7 @@ class Version:
     new_rows: RowIds = ALL
     old_copy: str | None = None
     new_copy: str | None = None
+    is_net: bool = False
 
     @property
     def added_rows(self) -> RowIds:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import psycopg
 import pytest
 from servers import Server, rows, wait_until, without_spark
 from test_law import check, opened, run
+from test_retention import forget
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Job
-from executor import behind
+from executor import behind, retention
 from executor.advance import Advance, View
 from executor.check import check_directory
 from executor.engines import Engines
@@ -113,8 +116,7 @@ def test_a_chain_waits_and_catches_up(tmp_path: Path, faults: Faults) -> None:
             ("a", "FAILED", "division by zero"),
             ("b", "FAILED", "waits for materialized view public.a: division by zero"),
             ("c", "FOLLOWING", None),
-            ("d", "FAILED", "waits for materialized view public.b: waits for materialized view public.a: "
-             "division by zero"),
+            ("d", "FAILED", "waits for materialized view public.a: division by zero"),
         ]  # fmt: skip
         for name in "abd":
             with pytest.raises(Error, match="has failed and does not follow") as caught:
@@ -202,6 +204,65 @@ def test_what_is_forgotten_is_computed_anew(tmp_path: Path, faults: Faults) -> N
         flush(context)
         check_others(client, *QUERIES)
         assert faults.anew == ["a", "b", "d"]
+
+
+@pytest.mark.long
+def test_what_the_lake_keeps(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a view has missed, for as long as it is worth: then it is computed anew; what cannot be stays."""
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        run(client, "CREATE TABLE target (g int PRIMARY KEY, n bigint)")
+        run(client, "CREATE SINK s INTO target AS SELECT g, n FROM a")
+        flush(context)
+        for is_kept in (True, False):
+            faults.reasons["a"] = Error("it broke")
+            for n in range(2):
+                change(client, n + 20 * is_kept)
+                flush(context)
+                forget(context)
+            monkeypatch.setattr(retention, "LONGEST_BEHIND_S", 24 * 3600 if is_kept else -1)
+            forget(context)
+            del faults.reasons["a"]
+            change(client, 5 + 20 * is_kept)
+            flush(context)
+            assert faults.anew[:4] == ([] if is_kept else ["a", "b", "s", "d"])
+            check_others(client, *QUERIES)
+        assert job(context, "s").status == "FAILED"
+        assert job(context, "s").error == "what has changed since it stopped is forgotten"
+
+
+def test_what_users_can_do(connection: psycopg.Connection[Any]) -> None:
+    """Rows that a view cannot compute or a sink cannot write: who sees what, and that they go on without them."""
+    session = connection
+    said: list[str] = []
+    session.add_notice_handler(lambda notice: said.append(f"{notice.severity}: {notice.message_primary}"))
+    session.execute("CREATE SCHEMA failing")
+    session.execute("SET search_path = failing")
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v numeric(38, 0), w int)")
+    session.execute("CREATE TABLE target (k int PRIMARY KEY, w int NOT NULL)")
+    session.execute("CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM t")
+    session.execute("CREATE MATERIALIZED VIEW over AS SELECT s + 1 AS more FROM total")
+    session.execute("CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM t")
+    session.execute("CREATE SINK s INTO target AS SELECT k, w FROM t")
+    session.execute(f"INSERT INTO t SELECT i, {'9' * 38}, i FROM range(3) AS x (i)")
+    session.execute("INSERT INTO t VALUES (3, 0, NULL)")
+    said.clear()
+    session.execute("FLUSH")
+    [warning] = said
+    assert warning.startswith("WARNING: what has failed does not follow until it succeeds again: failing.total (")
+    assert 'failing.s (null value in column "w" of relation "target" violates not-null constraint)' in warning
+    assert rows(session, "SELECT * FROM counted") == [(4,)]
+    for query in ("SELECT * FROM over", "CREATE MATERIALIZED VIEW more AS SELECT * FROM total"):
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="has failed and does not follow"):
+            session.execute(query)
+    session.execute("DELETE FROM t WHERE k IN (1, 3)")
+    session.execute("INSERT INTO t VALUES (4, -1, 4)")
+    session.execute("UPDATE t SET v = 1 WHERE k = 2")
+    session.execute("FLUSH")
+    assert len(said) == 1
+    assert rows(session, "SELECT * FROM target ORDER BY k") == [(0, 0), (2, 2), (4, 4)]
+    assert rows(session, "SELECT s::text FROM total") == [("9" * 38,)]
+    session.execute("DROP SCHEMA failing CASCADE")
 
 
 @pytest.mark.long

@@ -180,7 +180,7 @@ SELECT j.id::INTEGER AS id, r.name, d.id::INTEGER AS database_id, j.status, coal
 FROM lake.sparkwave.jobs j
 JOIN lake.sparkwave.relations r ON r.id = j.id
 JOIN pgc._databases d ON d.name = r.database
-WHERE j.status <> 'FAILED';
+WHERE j.status <> 'FAILED' OR r.created;
 
 CREATE OR REPLACE VIEW rwc.rw_streaming_job_info AS
 SELECT j.*, d.name AS database_name FROM rwc.rw_streaming_jobs j JOIN pgc._databases d ON d.id = j.database_id;
