@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import duckdb
 
 from catalog import errors, identity
 from catalog.errors import Error
+from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock, RankedRLock
 from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
@@ -93,7 +93,7 @@ class Lake:
             self._lock_file.close()
             raise
 
-    @cached_property
+    @lazy
     def memory_bytes(self) -> int:
         """What all queries together may take of memory."""
         row = self.cursor().execute("SELECT current_setting('memory_limit')").fetchone()

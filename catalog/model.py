@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from graphlib import TopologicalSorter
 
 from catalog.kinds import INDEX, SINK, STREAMING, Details, Index, Sink
+from catalog.lazy import lazy
 from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema
 from catalog.sources import Source
 from catalog.types import BIGINT, Type
@@ -138,11 +138,11 @@ class Relation:
     def qualified_name(self) -> str:
         return f"{self.schema}.{self.name}"
 
-    @cached_property
+    @lazy
     def visible(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if not column.is_hidden)
 
-    @cached_property
+    @lazy
     def stored(self) -> tuple[Column, ...]:
         """The columns of the lake table: all but `_row_id` of a table."""
         return tuple(column for column in self.columns if not (self.is_table and column.name == ROW_ID))
@@ -231,7 +231,7 @@ class Relation:
         """What a row has to be like to be written."""
         return tuple((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns)
 
-    @cached_property
+    @lazy
     def is_renamed(self) -> bool:
         """Whether a column is called otherwise in the lake."""
         return any(column.lake_name != column.name for column in self.columns)
@@ -420,16 +420,16 @@ class Catalog:
     memberships: frozenset[Membership] = frozenset()
     secrets: dict[int, Secret] = field(default_factory=dict)  # by id
 
-    @cached_property
+    @lazy
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:
         return {(relation.database, relation.schema, relation.name): relation for relation in self.named}
 
-    @cached_property
+    @lazy
     def named(self) -> tuple[Relation, ...]:
         """The relations that clients know: all but what is to take another's place."""
         return tuple(relation for relation in self.relations if relation.replaces is None)
 
-    @cached_property
+    @lazy
     def grants_on(self) -> dict[int, frozenset[Grant]]:
         """The grants by the id of what they are on."""
         found: dict[int, set[Grant]] = {}
@@ -437,18 +437,18 @@ class Catalog:
             found.setdefault(grant.object_id, set()).add(grant)
         return {id_: frozenset(grants) for id_, grants in found.items()}
 
-    @cached_property
+    @lazy
     def by_id(self) -> dict[int, Relation]:
         return {relation.id: relation for relation in self.relations}
 
-    @cached_property
+    @lazy
     def job_by_id(self) -> dict[int, Job]:
         return {job.id: job for job in self.jobs}
 
     def find(self, database: str, schema: str, name: str) -> Relation | None:
         return self._by_name.get((database, schema, name))
 
-    @cached_property
+    @lazy
     def functions_by_name(self) -> dict[tuple[str, str, str, int], Function]:
         """The functions by database, schema, name and number of arguments."""
         return {(f.database, f.schema, f.name, len(f.arguments)): f for f in self.functions}
@@ -486,7 +486,7 @@ class Catalog:
         wanted = set(ids)
         return [relation for relation in self._upstreams_first if relation.id in wanted]
 
-    @cached_property
+    @lazy
     def _upstreams_first(self) -> tuple[Relation, ...]:
         replacements = {relation.replaces: relation.id for relation in self.relations if relation.replaces is not None}
         reads = {r.id: [*r.upstreams, *(replacements[id_] for id_ in r.upstreams if id_ in replacements)]

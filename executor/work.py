@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 from catalog.errors import canceled
 from catalog.job_store import AlreadyDone, load_slices, move_job_epoch, set_job_group, set_job_waiting
 from catalog.lake import Cursor, Lake
+from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock
 from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, Epoch, Job, Relation
@@ -248,7 +248,7 @@ class Work:
 
     # Engines
 
-    @cached_property
+    @lazy
     def in_process(self) -> bool:
         """Whether DuckDB reads the upstreams: because Spark may not, or little data where that is allowed."""
         if self.view.plan.duckdb_only:

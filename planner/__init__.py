@@ -4,3 +4,7 @@ The life of a view's query: `parse` makes a statement, `bind` gives names and ty
 rewrites them, `stream` decides keys, state and strategy, `delta` writes the SQL that maintains the view and `backfill`
 the SQL that fills it, `emit` turns that into an engine's text. Imports `catalog`; the only importer of sqlglot.
 """
+
+from planner.parse.tree_editing import edit_in_place
+
+edit_in_place()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeGuard
 
 from sqlglot import exp
 
+from catalog.lazy import lazy
 from catalog.model import Relation
 from catalog.types import BIGINT, INTEGER, Type
 
@@ -83,11 +83,11 @@ class Scan(_Leaf):
     columns: tuple[str, ...]
     sent_on: tuple[str, ...] | None = None
 
-    @cached_property
+    @lazy
     def output(self) -> tuple[str, ...]:
         return self.columns if self.sent_on is None else self.sent_on
 
-    @cached_property
+    @lazy
     def fields(self) -> tuple[Field, ...]:
         types = {column.name: column.type for column in self.relation.columns}
         return tuple(Field(f"{self.alias}.{name}", types[name]) for name in self.output)
@@ -145,11 +145,11 @@ class Project(_Unary):
         names = [item.name for item in self.items]
         assert len(names) == len(set(names)), names
 
-    @cached_property
+    @lazy
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(item.name, item.type) for item in self.items)
 
-    @cached_property
+    @lazy
     def passed_on(self) -> dict[str, str]:
         """Input field to the first output that is that field unchanged."""
         found: dict[str, str] = {}
@@ -215,11 +215,11 @@ class Join:
     def inputs(self) -> tuple[Node, ...]:
         return (self.left, self.right)
 
-    @cached_property
+    @lazy
     def conjuncts(self) -> tuple[exp.Expr, ...]:
         return tuple(conjuncts(self.condition)) if self.condition is not None else ()
 
-    @cached_property
+    @lazy
     def pairs(self) -> tuple[tuple[exp.Expr, exp.Expr, bool], ...]:
         """The equalities of the condition as (of the left, of the right, whether NULL equals NULL)."""
         left, right = _names(self.left), _names(self.right)
@@ -297,7 +297,7 @@ class Aggregate(_Unary):
     keys: tuple[str, ...]
     calls: tuple[Call, ...]
 
-    @cached_property
+    @lazy
     def fields(self) -> tuple[Field, ...]:
         types = {field.name: field.type for field in self.input.fields}
         return tuple(Field(name, types[name]) for name in self.keys) + tuple(
@@ -328,7 +328,7 @@ class TopN(_SameRows):
     offset: int = 0
     place: Field | None = None
 
-    @cached_property
+    @lazy
     def fields(self) -> tuple[Field, ...]:
         return self.input.fields if self.place is None else (*self.input.fields, self.place)
 
@@ -363,7 +363,7 @@ class OverWindow(_Unary):
     partition: tuple[str, ...]
     calls: tuple[WindowCall, ...]
 
-    @cached_property
+    @lazy
     def fields(self) -> tuple[Field, ...]:
         return self.input.fields + tuple(Field(call.name, call.type) for call in self.calls)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from sqlglot import exp
 
@@ -11,6 +10,7 @@ from catalog import errors
 from catalog.column_names import check_distinct, escaped, readable, unescaped
 from catalog.errors import Error
 from catalog.kinds import Details
+from catalog.lazy import lazy
 from catalog.model import Catalog, Column, Relation
 from planner.backfill_order import backfill_order
 from planner.bind import Scope, bind, check_functions, scope_of
@@ -88,7 +88,7 @@ class StreamPlan:
     details: Details | None = None  # what an index or a sink is besides a relation
     planner: int = PLANNER
 
-    @cached_property
+    @lazy
     def columns(self) -> tuple[Column, ...]:
         """Those of the relation. What stores its rows has them under the names of the fields."""
         columns: list[Column] = []
@@ -100,32 +100,32 @@ class StreamPlan:
             columns.append(Column(name, field.type, index >= self.width, field.name in self.present, made_as=made_as))
         return tuple(columns)
 
-    @cached_property
+    @lazy
     def key_columns(self) -> tuple[str, ...]:
         """The key, by the names of the relation's columns."""
         names = {column.lake_name: column.name for column in self.columns}
         return tuple(names[name] for name in self.key)
 
-    @cached_property
+    @lazy
     def scans(self) -> tuple[Scan, ...]:
         return tuple(dict.fromkeys(node for node in walk(self.root) if isinstance(node, Scan)))
 
-    @cached_property
+    @lazy
     def key(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.root.key))
 
-    @cached_property
+    @lazy
     def present(self) -> frozenset[str]:
         """The columns that are never NULL."""
         return never_null(self.root)
 
-    @cached_property
+    @lazy
     def looked_up(self) -> frozenset[str]:
         """Inputs whose changes alone change nothing: the right sides of temporal joins."""
         joins = (node for node in walk(self.root) if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT))
         return frozenset(scan.input for join in joins for scan in walk(join.right) if isinstance(scan, Scan))
 
-    @cached_property
+    @lazy
     def reads_now(self) -> bool:
         """Whether time alone changes the view."""
         return any(reads_now(expression) for node in walk(self.root) for expression in expressions(node))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from catalog.errors import (
     UNDEFINED_PREPARED_STATEMENT,
     Error,
 )
+from catalog.lazy import lazy
 from catalog.types import TEXT, Type, type_of_oid
 from server.encoding import slices
 from server.messages import Bind, spread_formats
@@ -47,7 +47,7 @@ class Statement:
         inferred = (type.oid for type in self.prepared.parameters)
         return tuple(own or other for own, other in zip(given, inferred, strict=False))
 
-    @cached_property
+    @lazy
     def wire_types(self) -> tuple[Type, ...]:
         """How the client encodes each parameter, which may differ from the type it is used as."""
         return tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.lazy import lazy
 from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import statements
@@ -102,7 +102,7 @@ class Prepared:
     def kind(self) -> str:
         return _KINDS.get(type(self.statement), "ddl")
 
-    @functools.cached_property
+    @lazy
     def parameters(self) -> tuple[Type, ...]:
         if self.constants:
             return ()

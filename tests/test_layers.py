@@ -68,3 +68,11 @@ def test_locks_know_their_rank() -> None:
         for file in (ROOT / layer).rglob("*.py"):
             if file.name != "locks.py":
                 assert not re.search(r"threading\.R?Lock\(", file.read_text()), f"{file} has a lock without a rank"
+
+
+def test_nothing_is_computed_under_a_lock_of_all() -> None:
+    """One of `functools.cached_property` is held for all objects of a class: see `catalog.lazy`."""
+    for layer in LAYERS:
+        for file in (ROOT / layer).rglob("*.py"):
+            assert "import cached_property" not in file.read_text() or file.name == "lazy.py", file
+            assert "@functools.cached_property" not in file.read_text(), file

@@ -6,6 +6,8 @@ choose, which is the one of text or of a preferred type.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from catalog.types import ALIASES, Type
 
 # Words besides names of types: `same` as the other arguments of this word, an `array` of an argument that is its
@@ -55,21 +57,19 @@ _SIGNATURES = {
 }  # fmt: skip
 
 
-def argument_type(name: str, place: int, known: tuple[Type | None, ...]) -> Type | None:
-    """The type that a function wants at a place, counted from 0; `known` has those of its arguments."""
+def argument_type(name: str, place: int, known: Mapping[int, Type]) -> Type | None:
+    """The type that a function wants at a place, counted from 0; `known` has those of its arguments that have one."""
     if name not in _SIGNATURES:
         return None
     words = _SIGNATURES[name].split()
-    padded = words + words[-1:] * (len(known) - len(words))
-    word = padded[place]
+    word = _word(words, place)
     if word == "any":
         return None
     if word not in ("same", "array", "element"):
         element = word.removesuffix("[]")
         return Type(ALIASES.get(element, element), dimensions=int(word != element))
-    for other, type_ in zip(padded, known, strict=False):
-        if type_ is None:
-            continue
+    for other_place, type_ in known.items():
+        other = _word(words, other_place)
         if other == word:
             return type_
         if (word, other) == ("element", "array") and type_.dimensions:
@@ -77,3 +77,7 @@ def argument_type(name: str, place: int, known: tuple[Type | None, ...]) -> Type
         if (word, other) == ("array", "element"):
             return Type(type_.name, dimensions=type_.dimensions + 1, fields=type_.fields)
     return None
+
+
+def _word(words: Sequence[str], place: int) -> str:
+    return words[min(place, len(words) - 1)]

@@ -7,6 +7,7 @@ of CASE, IN, ARRAY[..] and the like of their common one; what nothing tells is t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from sqlglot import exp
@@ -42,6 +43,8 @@ from planner.parse.trees import column_type
 # The types of a relation's columns by name; None for a name that is no relation.
 Columns = Mapping[str, Type]
 NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
+# What has been found out about a node, which thousands of parameters may be in.
+_Seen = dict[tuple[int, object], Any]
 
 
 def parameter_number(node: exp.Expr) -> int | None:
@@ -67,10 +70,11 @@ def infer_parameters(
     # PostgreSQL reads an UPDATE's condition before its assignments, and the rows of an INSERT for their columns.
     reads_first = isinstance(tree, exp.Update)
     if numbers - given.keys() - (set() if reads_first else assigned.keys()):
+        seen: _Seen = {}
         for node in _typed(tree, name_tables).find_all(exp.Parameter, bfs=False):
             number = parameter_number(node)
             if number is not None and number not in found:
-                type_ = _type_by_place(node)
+                type_ = _type_by_place(node, seen)
                 if type_ is not None:
                     found[number] = _unconstrained(type_)
     written = {n: _unconstrained(type_) for n, type_ in assigned.items()}
@@ -148,7 +152,7 @@ def _data_type(type_: Type) -> exp.DataType:
     return exp.DataType.build(type_.duckdb(), dialect="duckdb")
 
 
-def _type_by_place(node: exp.Parameter) -> Type | None:
+def _type_by_place(node: exp.Parameter, seen: _Seen) -> Type | None:
     child: exp.Expr = node
     parent = node.parent
     while isinstance(parent, exp.Paren | exp.Neg | exp.Alias):
@@ -156,22 +160,22 @@ def _type_by_place(node: exp.Parameter) -> Type | None:
     if parent is None:
         return None
     if isinstance(parent, exp.Anonymous) and parent.name.upper() in _ANONYMOUS:
-        return _ANONYMOUS[parent.name.upper()](parent, child)
+        return _ANONYMOUS[parent.name.upper()](parent, child, seen)
     for kinds, rule in _RULES:
         if isinstance(parent, kinds):
-            found = rule(parent, child)
+            found = rule(parent, child, seen)
             return TEXT if found is not None and found.is_text else found
-    return _argument(parent, child)
+    return _argument(parent, child, seen)
 
 
-def _cast(parent: exp.Expr, child: exp.Expr) -> Known:
+def _cast(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     try:
         return column_type(parent.args["to"])
     except Error:
         return None  # regclass and the like: its text
 
 
-def _compared(parent: exp.Expr, child: exp.Expr) -> Known:
+def _compared(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     other = parent.expression if child is parent.this else parent.this
     array = _quantified(other)
     if array is None:
@@ -190,7 +194,7 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
     return node.expressions[0].unnest() if is_all and node.expressions else None
 
 
-def _array_beside(parent: exp.Expr, child: exp.Expr) -> Known:
+def _array_beside(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     comparison = parent.parent
     if not isinstance(comparison, exp.Binary):
         return None
@@ -200,11 +204,11 @@ def _array_beside(parent: exp.Expr, child: exp.Expr) -> Known:
     return array_type(TEXT if element.is_text else element)
 
 
-def _listed(parent: exp.Expr, child: exp.Expr) -> Known:
+def _listed(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     query = parent.args.get("query")
     if child is parent.this:
-        return _output_type(query.unnest(), 0) if query is not None else _common(parent.expressions)
-    return _literal_or_type(parent.this) or _common(parent.expressions)
+        return _output_type(query.unnest(), 0) if query is not None else _common_of(parent, parent.expressions, seen)
+    return _literal_or_type(parent.this) or _common_of(parent, parent.expressions, seen)
 
 
 def _output_type(query: exp.Expr, place: int) -> Known:
@@ -212,7 +216,7 @@ def _output_type(query: exp.Expr, place: int) -> Known:
     return _type_of(selects[place]) if place < len(selects) else None
 
 
-def _added(parent: exp.Expr, child: exp.Expr) -> Known:
+def _added(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     """Beside an operator: of the other side's type if there is such an operator, else the only one there is."""
     other = _type_of(parent.expression if child is parent.this else parent.this)
     if other is None:
@@ -227,16 +231,16 @@ def _added(parent: exp.Expr, child: exp.Expr) -> Known:
     return other
 
 
-def _joined(parent: exp.Expr, child: exp.Expr) -> Known:
+def _joined(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     other = _type_of(parent.expression if child is parent.this else parent.this)
     return other if other is not None and (other.dimensions or other.name in ("jsonb", "bytea")) else TEXT
 
 
-def _siblings(parent: exp.Expr, child: exp.Expr) -> Known:
-    return _common(parent.iter_expressions())
+def _siblings(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+    return _common_of(parent, parent.iter_expressions(), seen)
 
 
-def _of_case(parent: exp.Expr, child: exp.Expr) -> Known:
+def _of_case(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     case = parent if isinstance(parent, exp.Case) else parent.parent
     assert case is not None
     branches = case.args.get("ifs") or []
@@ -244,30 +248,30 @@ def _of_case(parent: exp.Expr, child: exp.Expr) -> Known:
         subject = case.args.get("this")
         if subject is None:
             return BOOLEAN
-        return _common([subject, *(branch.this for branch in branches)])
+        return _common_of(case, chain([subject], (branch.this for branch in branches)), seen, "this")
     default = case.args.get("default")
-    return _common([*(branch.args["true"] for branch in branches), *([default] if default is not None else [])])
+    return _common_of(case, chain((b.args["true"] for b in branches), [default] if default else []), seen)
 
 
-def _in_row(parent: exp.Expr, child: exp.Expr) -> Known:
+def _in_row(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     """A row beside another: field by field."""
     place = child.index or 0
     comparison = parent.parent
     while isinstance(comparison, exp.Paren):
         comparison = comparison.parent
     if isinstance(comparison, exp.Values):
-        return _common(row.expressions[place] for row in comparison.expressions if place < len(row.expressions))
+        cells = (row.expressions[place] for row in comparison.expressions if place < len(row.expressions))
+        return _common_of(comparison, cells, seen, place)
     if not isinstance(comparison, exp.Binary | exp.In):
         return None
-    rows = (part.unnest() for part in comparison.iter_expressions() if part is not parent)
-    return _common(
-        row.expressions[place]
-        for row in rows
-        if (is_row(row) or isinstance(row, exp.Tuple)) and place < len(row.expressions)
+    rows = (part.unnest() for part in comparison.iter_expressions())
+    cells = (
+        r.expressions[place] for r in rows if (is_row(r) or isinstance(r, exp.Tuple)) and place < len(r.expressions)
     )
+    return _common_of(comparison, cells, seen, place)  # the parameter itself has no type
 
 
-def _of_union(parent: exp.Expr, child: exp.Expr) -> Known:
+def _of_union(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     """An output of a query takes the type of its twin in a UNION."""
     query = parent.parent
     place = child.index if child.arg_key == "expressions" else None
@@ -278,18 +282,37 @@ def _of_union(parent: exp.Expr, child: exp.Expr) -> Known:
     return common(tuple(_output_type(side.unnest(), place) for side in (query.this, query.expression)))
 
 
-def _argument(parent: exp.Expr, child: exp.Expr) -> Known:
-    found = as_call(parent)
-    if found is None and isinstance(parent, exp.Func):
-        name = parent.name.lower() if isinstance(parent, exp.Anonymous) else parent.sql_name().lower()
-        parts = parent.expressions if isinstance(parent, exp.Anonymous) else parent.iter_expressions()
+def _argument(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+    key = id(parent), "call"
+    if key not in seen:
+        seen[key] = _call(parent)
+    if seen[key] is None:
+        return None
+    name, places, known = seen[key]
+    return argument_type(name, places[id(child)], known) if id(child) in places else None
+
+
+def _call(node: exp.Expr) -> tuple[str, dict[int, int], dict[int, Type]] | None:
+    """The function that a node calls, the places of its arguments, and the types of those that have one."""
+    found = as_call(node)
+    if found is None and isinstance(node, exp.Func):
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        parts = node.expressions if isinstance(node, exp.Anonymous) else node.iter_expressions()
         found = name, list(parts)
     if found is None:
         return None
     name, arguments = found
-    place = next((place for place, argument in enumerate(arguments) if argument is child), None)
-    known = tuple(_type_of(argument) for argument in arguments)
-    return argument_type(name, place, known) if place is not None else None
+    types = ((place, _type_of(argument)) for place, argument in enumerate(arguments))
+    known = {place: type_ for place, type_ in types if type_ is not None}
+    return name, {id(argument): place for place, argument in enumerate(arguments)}, known
+
+
+def _common_of(parent: exp.Expr, parts: Iterable[exp.Expr], seen: _Seen, which: object = None) -> Known:
+    """The common type of some of a node's parts, which is the same for all parameters among them."""
+    key = id(parent), which
+    if key not in seen:
+        seen[key] = _common(parts)
+    return seen[key]
 
 
 def _common(parts: Iterable[exp.Expr]) -> Known:
@@ -316,11 +339,11 @@ def _type_of(node: exp.Expr) -> Known:
     return type_of_part(node)
 
 
-def _fixed(type_: Type) -> Callable[[exp.Expr, exp.Expr], Known]:
-    return lambda parent, child: type_
+def _fixed(type_: Type) -> _Rule:
+    return lambda parent, child, seen: type_
 
 
-_Rule = Callable[[Any, exp.Expr], Known]
+_Rule = Callable[[Any, exp.Expr, _Seen], Known]
 _ANONYMOUS: dict[str, _Rule] = {"ROW": _in_row, "ALL": _array_beside}
 # The first that fits counts: comparisons are predicates, and some functions are operators.
 _RULES: tuple[tuple[tuple[type[exp.Expr], ...], _Rule], ...] = (

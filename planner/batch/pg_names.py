@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from sqlglot import exp
+
+from catalog.lazy import lazy
 
 IsSystem = Callable[[str, str], bool]
 
@@ -119,12 +120,12 @@ class Context:
     path: tuple[str, ...]  # the schemas of `search_path` that there are
     ctes: frozenset[str]
 
-    @cached_property
+    @lazy
     def search_path(self) -> list[str]:
         """The schemas searched for an unqualified name, with the one that PostgreSQL has on every path."""
         return list(self.path if "pg_catalog" in self.path else ("pg_catalog", *self.path))
 
-    @cached_property
+    @lazy
     def settings(self) -> dict[str, str]:
         """The session's settings by lower-case name."""
         return {name.lower(): value for name, value in self.session.items() if name not in NOT_SETTINGS}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from sqlglot import exp
 
 from catalog import errors
 from catalog.column_names import check_distinct, fold_case
 from catalog.errors import Error
+from catalog.lazy import lazy
 from catalog.model import Catalog, Column, Relation
 from catalog.names import MEMORY, LakeTable
 from catalog.types import TEXT, Type
@@ -84,7 +84,7 @@ class Batch:
     served: Served | None = None
     constant_rows: int = 0
 
-    @cached_property
+    @lazy
     def reads_system(self) -> bool:
         """Whether the text names the system catalogs or their functions (or something spelled alike)."""
         return any(f"{schema}." in self.sql.replace('"', "") for schema in (*pg_compat.SCHEMAS.values(), "pgf"))

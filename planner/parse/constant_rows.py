@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from catalog.lazy import lazy
 from catalog.model import Column
 from catalog.types import Type
 
@@ -54,7 +54,7 @@ class ConstantRows:
     def query(self) -> str:
         return f"VALUES {self.values}"
 
-    @cached_property
+    @lazy
     def constants(self) -> list[str]:
         return _CONSTANT.findall(self.values)
 
