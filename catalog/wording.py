@@ -110,6 +110,10 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
             errors.GROUPING_ERROR,
         ),
     ),
+    (r"GROUPING child .* must be a grouping column", _says(
+        "arguments to GROUPING must be grouping expressions of the associated query level", errors.GROUPING_ERROR)),
+    (r"GROUPING function is not supported here", _says(
+        "grouping operations are not allowed here", errors.GROUPING_ERROR)),
     (r"WHERE clause cannot contain aggregates", _says(
         "aggregate functions are not allowed in WHERE", errors.GROUPING_ERROR)),
     (r"WHERE clause cannot contain window functions", _says(

@@ -77,6 +77,10 @@ class Generator:
         left, columns = self._source(("int",))
         for _ in range(self.random.choice((1, 1, 1, 2))):
             right, right_columns = self._source(("int",))
+            if self.random.random() < 0.15:
+                third, third_columns = self._source(("int",))
+                right = f"({right} {self._join(right_columns, third, third_columns)})"
+                right_columns = right_columns | third_columns
             left = f"{left} {self._join(columns, right, right_columns)}"
             columns |= right_columns
         return left, columns
@@ -304,7 +308,9 @@ class Generator:
         plain = [c for c, kind in columns.items() if kind in ("int", "text")]
         keys = self.random.sample(plain, min(2, len(plain)))
         call, kind = self._call(columns)
-        grouping = self.random.choice(("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())"))
+        grouping = self.random.choice(
+            ("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())", "GROUPING SETS ((), ({}), ())")
+        )
         if not keys:
             return f"SELECT {call} AS m FROM {table}", {"m": kind}
         outputs = {f"g{n}": columns[key] for n, key in enumerate(keys)} | {"m": kind, "gr": "int"}

@@ -19,6 +19,7 @@ from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
+from planner.batch.grouping import expand_grouping
 from planner.batch.index_selection import select_indexes
 from planner.batch.origins import Origin, origins
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
@@ -233,7 +234,8 @@ def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...
 def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
     """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
-    rewritten = pg_compat.rewrite(expand_unnests(expand_ties(tree)), environment.is_system, environment.settings, path)
+    tree = expand_grouping(expand_unnests(expand_ties(tree)))
+    rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (

@@ -76,7 +76,13 @@ def grouping_sets(select: exp.Select) -> list[list[exp.Expr]]:
     if group is None:
         return [[]]
     parts = [_sets_of(part) for part in group.expressions]
-    return [[key for keys in combined for key in keys] for combined in product(*parts)]
+    sets = [[key for keys in combined for key in keys] for combined in product(*parts)]
+    return _without_repeats(sets) if group.args.get("all") is False else sets
+
+
+def _without_repeats(sets: list[list[exp.Expr]]) -> list[list[exp.Expr]]:
+    """What GROUP BY DISTINCT leaves: sets of the same keys are one."""
+    return list({frozenset(map(text, keys)): keys for keys in reversed(sets)}.values())[::-1]
 
 
 def _sets_of(part: exp.Expr) -> list[list[exp.Expr]]:
@@ -117,15 +123,18 @@ def build_groups(select: exp.Select, node: Node, keys: list[exp.Expr], all_keys:
             value.type = data_type(result_type(call, type_of) or type_of(call))
             replacements[text(flat)] = value
         for grouping in part.find_all(exp.Grouping):
-            replacements[text(scalar(grouping))] = _grouping(grouping, keys)
+            replacements[text(scalar(grouping))] = _grouping(grouping, keys, all_keys)
     calls = (count_rows_call(), *state.calls.values())
     # A relation has at least one column, also for a bare count(*).
     items = tuple(state.inputs.values()) or (Item("_one", exp.Literal.number(1), INTEGER),)
     return Grouped(Aggregate(Project(node, items), key_names, calls), replacements)
 
 
-def _grouping(grouping: exp.Grouping, keys: list[exp.Expr]) -> exp.Expr:
+def _grouping(grouping: exp.Grouping, keys: list[exp.Expr], all_keys: list[exp.Expr]) -> exp.Expr:
     """A bit for each argument, set where the set does not group by it."""
+    if not all(argument_ in all_keys for argument_ in grouping.expressions):
+        message = "arguments to GROUPING must be grouping expressions of the associated query level"
+        raise Error(message, errors.GROUPING_ERROR, position=position_of(grouping))
     bits = "".join("0" if argument_ in keys else "1" for argument_ in grouping.expressions)
     return typed(exp.Literal.number(int(bits, 2)), INTEGER)
 
