@@ -189,4 +189,8 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN views_at BIGINT
     """,
+    # What the plan of a relation needs of what is stored: see `planner.fingerprint`.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN fingerprint VARCHAR
+    """,
 )

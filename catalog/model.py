@@ -91,7 +91,8 @@ class Relation:
     `details` are of an index or a sink. A sink's lake table holds what it has read while it is being created, and
     nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place they take once
     they are all there; until then no name leads to them. `defined_by` is the id under which they were made. `planner`
-    is the version of the planner that made its plan: what is stored fits the plan of no other.
+    is the version of the planner that made its plan: what is stored fits the plan of no other. `fingerprint` is that
+    plan's (`planner.fingerprint`), None for what an earlier version has made.
     """
 
     id: int
@@ -116,6 +117,7 @@ class Relation:
     replaces: int | None = None
     defined_by: int | None = None
     planner: int = 1
+    fingerprint: str | None = None
 
     @property
     def definition_id(self) -> int:

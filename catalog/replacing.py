@@ -36,6 +36,7 @@ def replaced(before: Relation, made: Relation, change: int) -> Relation:
         shown=made.shown,
         defined_by=made.id,
         planner=made.planner,
+        fingerprint=made.fingerprint,
     )
 
 
@@ -61,7 +62,7 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
     cursor.execute(f"DELETE FROM {relations} WHERE id = ?", [made_id])
     cursor.execute(
         f"UPDATE {relations} SET key = ?, definition = ?, upstreams = ?, lake_schema = ?, lake_name = ?, shown = ?, "
-        "defined_by = ?, planner = ? WHERE id = ?",
+        "defined_by = ?, planner = ?, fingerprint = ? WHERE id = ?",
         [
             list(relation.key),
             relation.definition,
@@ -71,6 +72,7 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
             relation.shown,
             made_id,
             relation.planner,
+            relation.fingerprint,
             relation.id,
         ],
     )

@@ -132,7 +132,7 @@ class Store:
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
             f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
-            "shown, details, replaces, defined_by, coalesce(planner, 1) "
+            "shown, details, replaces, defined_by, coalesce(planner, 1), fingerprint "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
@@ -140,10 +140,10 @@ class Store:
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
                      tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
                      owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
-                     shown, load_details(kind, details), replaces, defined_by, planner)
+                     shown, load_details(kind, details), replaces, defined_by, planner, fingerprint)
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
                 column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details, replaces,
-                defined_by, planner in rows
+                defined_by, planner, fingerprint in rows
         )  # fmt: skip
         return {"relations": relations}
 
@@ -252,8 +252,8 @@ class Store:
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
             "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
-            "version_columns, details, replaces, planner) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "version_columns, details, replaces, planner, fingerprint) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -276,6 +276,7 @@ class Store:
                 dump_details(relation.details),
                 relation.replaces,
                 relation.planner,
+                relation.fingerprint,
             ],
         )
         if relation.created:
@@ -292,6 +293,10 @@ class Store:
         """Store the columns of a relation instead of those it had."""
         self._columns.pop(relation.id, None)
         replace_columns(cursor, relation)
+
+    def put_fingerprint(self, cursor: Cursor, relation_id: int, text: str) -> None:
+        """Store the fingerprint of a relation's plan."""
+        cursor.execute(f"UPDATE {system_table('relations')} SET fingerprint = ? WHERE id = ?", [text, relation_id])
 
     def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
         """Store what ALTER TABLE has made of a table: its columns, and what names them."""

@@ -84,6 +84,19 @@ class Behind:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._tries: dict[int, Tries] = {}
+        self._held: dict[int, Error] = {}
+
+    def hold(self, relation_id: int, reason: Error) -> None:
+        """Do not try a view before it is released or another takes its place: its plan is not that of its rows."""
+        self._held[relation_id] = reason
+
+    def release(self, ids: Iterable[int]) -> None:
+        for id_ in ids:
+            self._held.pop(id_, None)
+
+    def held(self, relation_id: int) -> Left | None:
+        reason = self._held.get(relation_id)
+        return Left(reason, True) if reason is not None else None
 
     def is_due(self, job: Job, has_changes: Callable[[int], bool], is_awaited: bool) -> bool:
         """Whether to try a view again: after a while, when its inputs have changed since a snapshot, or for a FLUSH."""

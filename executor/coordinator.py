@@ -407,6 +407,10 @@ class Coordinator:
     def _advance_or_leave(self, work: _Work, relation: Relation) -> None:
         """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
         catalog, epoch = self._store.catalog, work.epoch
+        held = self.behind.held(relation.id)
+        if held is not None:
+            work.left[relation.id] = held
+            return
         upstream = next((up for up in relation.upstreams if up in work.left), None)
         if upstream is not None:
             work.left[relation.id] = self.behind.waiting(relation, catalog.by_id[upstream], work.left[upstream])
@@ -519,6 +523,7 @@ class Coordinator:
         if work.handovers or work.recovered:
             self._store.reload()
         self.behind.forget({job.id for job in work.recovered} | work.replacements.keys())
+        self.behind.release(work.replacements)
         for item in replacements:
             for id_ in item.replanned:
                 self._plans.forget(id_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +23,7 @@ from executor.groups import Groups
 from executor.orphans import delete_own_temporary
 from executor.permits import Permits
 from executor.plans import Plans
+from executor.replanning import Unfit, compute_in_place, find_unfit, made_anew
 from executor.sinks import log_columns, log_name
 from executor.work import Settings
 from planner.sinks import circular_dependency
@@ -56,9 +58,13 @@ class Jobs:
         self._running: dict[int, BackfillJob] = {}
         self._lock = RankedRLock(Rank.JOBS)
         self._closing = False
+        self._unfit: list[Unfit] = []
 
     def recover(self) -> None:
-        """Resume the jobs that were being created; drop those that never started; remove what is temporary."""
+        """Resume the jobs that were being created; drop those that never started; remove what is temporary.
+
+        What is stored for another plan than there is now is not used: see `make_anew`.
+        """
         for job in self._store.catalog.jobs:
             relation = self._store.catalog.by_id[job.id]
             if job.status == INITIAL:
@@ -69,10 +75,74 @@ class Jobs:
         with self._store.change() as cursor:
             forget_slices(cursor)
         self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
-        resumed = [job for job in self._store.catalog.jobs if job.status == CREATING]
+        self._unfit = find_unfit(self._store, self._plans)
+        unfit = {each.relation.id for each in self._unfit}
+        resumed = [job for job in self._store.catalog.jobs if job.status == CREATING and job.id not in unfit]
         delete_own_temporary(self._lake, {job.id for job in resumed})
         for job in resumed:
             self._resume(job)
+        for each in self._unfit:
+            if each.relation.created:
+                self._coordinator.behind.hold(each.relation.id, Error(each.text))
+            else:
+                self._start_again(each)
+
+    def make_anew(self) -> None:
+        """Have other rows made, one after the other and in the background, for what the start has found unfit."""
+        created = [each for each in self._unfit if each.relation.created]
+        if created:
+            threading.Thread(target=self._make_anew, args=(created,), name="replanning", daemon=True).start()
+
+    def _make_anew(self, unfit: list[Unfit]) -> None:
+        """A view that reads another one is made after that, for a job does not finish over what is left behind."""
+        failed: set[int] = set()
+        for each in unfit:
+            relation = self._store.catalog.by_id.get(each.relation.id)
+            if relation is None or relation.made_as != each.relation.made_as:
+                continue  # it has been dropped or altered meanwhile
+            try:
+                self._make_one_anew(each, relation, failed)
+            except Error as error:
+                if self._closing:
+                    return
+                failed.add(relation.id)
+                why = " ".join(filter(None, (error.message, error.detail)))
+                logger.error("%s %s is not made anew: %s", relation.kind, relation.qualified_name, why)
+                self._coordinator.behind.hold(relation.id, Error(f"{each.text}; it cannot be made anew: {why}"))
+                self._coordinator.notify()
+
+    def _make_one_anew(self, unfit: Unfit, relation: Relation, failed: set[int]) -> None:
+        """Beside what is stored; where that is not possible, in place. Raises Error."""
+        catalog = self._store.catalog
+        upstream = next((catalog.by_id[id_] for id_ in relation.upstreams if id_ in failed), None)
+        if upstream is not None:
+            raise Error(f"{upstream.kind} {upstream.qualified_name} is not there")
+        if catalog.replacement(relation.id) is not None:
+            return
+        logger.info("%s %s is made anew", relation.kind, relation.qualified_name)
+        try:
+            job = self.create(*made_anew(relation, catalog), catalog)
+        except Error:
+            if unfit.now is None:
+                raise
+            compute_in_place(self._store, unfit)
+            self._coordinator.behind.release([relation.id])
+            self._coordinator.notify()
+            return
+        self.wait_for(job, lambda: None)
+
+    def _start_again(self, unfit: Unfit) -> None:
+        """Begin the creation of a relation from the start, or drop it where that is not possible."""
+        catalog, relation = self._store.catalog, unfit.relation
+        with self._store.change() as cursor:
+            self._store.drop_relation(cursor, relation)
+        try:
+            self.create(*made_anew(relation, catalog), self._store.catalog)
+        except Error as error:
+            logger.error("%s %s is not created: %s", relation.kind, relation.qualified_name, error.message)
+            with self._store.change() as cursor:
+                info = {"name": relation.name, "definition": relation.definition, "error": error.message}
+                self._store.add_event(cursor, "CREATE_STREAM_JOB_FAIL", relation.id, info)
 
     def recover_now(self, check: Callable[[], None]) -> None:
         """RECOVER: stop the CREATING jobs where they are and resume them from their cursors, as a restart would.

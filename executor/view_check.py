@@ -46,7 +46,7 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     if view.plan.looked_up:
         return ViewCheck(name, skipped="the rows of a temporal join depend on when its changes came")
     _compute_inputs(cursor, view, here)
-    floats = {c.name for c in relation.stored if c.type.is_float}
+    floats = {c.lake_name for c in relation.stored if c.type.is_float}
     floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.is_float}
     findings = []
     for number, item in enumerate(whole(view.plan, DUCKDB)):

@@ -231,6 +231,7 @@ def _start(context: Context) -> None:
     context.jobs.recover()
     context.coordinator.start()
     context.coordinator.notify()
+    context.jobs.make_anew()
     for work in context.background:
         work.start()
     if context.config.spark_start == "eager":

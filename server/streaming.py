@@ -20,6 +20,7 @@ from planner.batch.query import Environment, check_reads, relations_read
 from planner.bind import resolve
 from planner.definitions import settled
 from planner.explain.explain import notices
+from planner.fingerprint import fingerprint
 from planner.options import JobOptions, read_options
 from planner.parallelism import ADAPTIVE, DEFAULT, check_maximum
 from planner.privileges import check_relation, permission_denied
@@ -148,6 +149,7 @@ def _relation(
         upstreams=tuple(sorted(upstreams)),
         details=_details(session, statement, plan.details),
         planner=PLANNER,
+        fingerprint=fingerprint(plan).dump(),
     )
 
 
