@@ -13,7 +13,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +40,14 @@ _SYSTEM = (
 
 @dataclass(frozen=True)
 class Identity:
-    """Of a lake. `database` tells a PostgreSQL's database from its copies; None where the catalog is a file."""
+    """Of a lake. `database` tells a PostgreSQL's database from its copies; None where the catalog is a file.
+
+    `snapshot` is one that the catalog has had: an older catalog does not name the files that came after it.
+    """
 
     lake: str
     database: str | None = None
+    snapshot: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,10 @@ class _Stored:
     def metadata(self, key: str) -> str | None:
         rows = self.ask(f"SELECT value FROM {self.schema}.ducklake_metadata WHERE key = {literal(key)}")
         return rows[0][0] if rows else None
+
+    def newest_snapshot(self) -> int:
+        [(newest,)] = self.ask(f"SELECT max(snapshot_id) FROM {self.schema}.ducklake_snapshot")
+        return int(newest)
 
     def files(self) -> dict[str, bool]:
         """The names of all files, and whether the newest snapshot has them. No two files have one name."""
@@ -83,6 +91,14 @@ def claim(cursor: Cursor, storage: Storage) -> Identity:
             _require_own_files(storage, stored, lake is not None)
             return Identity(lake or str(uuid.uuid4()), database)
         _compare(storage, beside, lake, database)
+        if stored.newest_snapshot() < beside.snapshot:
+            hint = (
+                f"Put the newest one back. If there is none, delete {_name(storage.data_path / IDENTITY_FILE)}: then "
+            )
+            hint += "the files that this one does not name are deleted in the end."
+            raise _refused(
+                storage, f"the files in {_name(storage.data_path)} are of a newer catalog than this one", hint
+            )
         return beside
 
 
@@ -144,7 +160,7 @@ def read(data_path: Place) -> Identity | None:
     file = data_path / IDENTITY_FILE
     try:
         given = json.loads(file.read_text())
-        return Identity(given["lake"], given.get("database"))
+        return Identity(given["lake"], given.get("database"), int(given.get("snapshot", 0)))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -156,6 +172,15 @@ def read(data_path: Place) -> Identity | None:
 
 def write(data_path: Place, identity: Identity) -> None:
     """Say it beside the files, as a whole or not at all, unless that is said already. Raises Error 53100 or 58030."""
+    _write(data_path, identity, _name_if_free)
+
+
+def replace(data_path: Place, identity: Identity) -> None:
+    """The same instead of what is said there."""
+    _write(data_path, identity, Path.replace)
+
+
+def _write(data_path: Place, identity: Identity, name: Callable[[Path, Path], object]) -> None:
     file, text = data_path / IDENTITY_FILE, json.dumps(asdict(identity)) + "\n"
     try:
         if not isinstance(file, Path):
@@ -166,7 +191,7 @@ def write(data_path: Place, identity: Identity) -> None:
         try:
             written.write_text(text)
             flush(written)
-            _name_if_free(written, file)
+            name(written, file)
         finally:
             written.unlink(missing_ok=True)
         flush(file.parent)

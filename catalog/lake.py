@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,12 @@ class Lake:
         except BaseException:
             self._lock_file.close()
             raise
+        try:
+            self.confirm_identity()
+        except BaseException:
+            self._connection.close()
+            self._lock_file.close()
+            raise
 
     @lazy
     def memory_bytes(self) -> int:
@@ -160,13 +166,20 @@ class Lake:
             hint="Restore the directory from a backup, or serve another one with --data.",
         )
 
-    def check_identity(self) -> None:
-        """Raise Error when the files do not say any more that they are this lake's, or its lease is lost."""
+    def confirm_identity(self) -> None:
+        """Note beside the files which snapshot the catalog has come to.
+
+        Raises Error when they do not say any more that they are this lake's, or its lease is lost.
+        """
+        if self.identity is None:  # it only reads
+            return
         if self.lease is not None:
             self.lease.check()
         if identity.read(self.data_path) != self.identity:
             message = f'the files in "{self.data_path}" have become another lake\'s'
             raise Error(message, errors.DATA_CORRUPTED)
+        with contextlib.closing(self.cursor()) as cursor:
+            identity.replace(self.data_path, replace(self.identity, snapshot=self.snapshot(cursor)))
 
     def _clear_spill(self) -> None:
         """Delete what a crash has left of queries larger than memory, and of sinks' files."""
@@ -195,6 +208,9 @@ class Lake:
 
     def close(self) -> None:
         """Checkpoint and close; the directory is free for another server."""
+        if isinstance(self.data_path, Path):  # a bucket may be out of reach, and what has been noted before stays true
+            with contextlib.suppress(Error, duckdb.Error):
+                self.confirm_identity()
         with self._commit_lock:
             self._connection.close()
             self._lock_file.close()

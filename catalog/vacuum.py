@@ -19,6 +19,7 @@ from duckdb import DuckDBPyConnection as Cursor
 
 from catalog.names import literal, quote
 from catalog.places import flush
+from catalog.translation import first_line
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +42,8 @@ def vacuum(connection: Cursor, catalog: Path) -> bool:
         if is_worn:
             connection.execute(f"ATTACH {literal(str(fresh))} AS fresh (BLOCK_SIZE {BLOCK_BYTES})")
             connection.execute("COPY FROM DATABASE worn TO fresh")
-    except duckdb.Error:
-        logger.warning("%s could not be written anew", catalog, exc_info=True)
+    except duckdb.Error as error:
+        logger.warning("%s could not be written anew: %s", catalog, first_line(error))
         is_worn = False
     # Which writes a checkpoint: what is in the log is in the file then.
     connection.execute("DETACH DATABASE IF EXISTS fresh; DETACH worn")

@@ -42,7 +42,7 @@ class Orphans:
 
     def run_once(self) -> bool:
         """Raises Error when the files are not this lake's any more, or its lease is lost."""
-        self._lake.check_identity()
+        self._lake.confirm_identity()
         with contextlib.closing(self._lake.cursor()) as cursor:
             creating = creating_jobs(cursor)
             _tell("files that no snapshot knows", delete_orphans(self._lake, cursor, self._pace.grace_s))

@@ -156,6 +156,30 @@ def test_a_part_of_a_catalog(tmp_path: Path, left: str) -> None:
     assert contents(tmp_path / "data") == before
 
 
+def test_an_older_catalog(tmp_path: Path) -> None:
+    """It does not name the files that came later: they are not lost by a server that begins with it."""
+    with opened(tmp_path / "data") as (_, client):
+        run(client, "CREATE TABLE t (k int)", "INSERT INTO t SELECT * FROM range(1000)")
+    catalog = tmp_path / "data" / "catalog.ducklake"
+    shutil.copy(catalog, tmp_path / "older")
+    with opened(tmp_path / "data") as (_, client):
+        run(client, "INSERT INTO t SELECT * FROM range(1000)")
+    catalog.rename(tmp_path / "newest")
+    shutil.copy(tmp_path / "older", catalog)
+    before = contents(tmp_path / "data")
+    with pytest.raises(Refused, match="are of a newer catalog"):
+        Lake(Storage(tmp_path / "data"))
+    assert contents(tmp_path / "data") == before
+    (tmp_path / "newest").rename(catalog)
+    with opened(tmp_path / "data") as (_, client):
+        assert run(client, "SELECT count(*) FROM t") == [(2000,)]
+    # There is no newer one.
+    shutil.copy(tmp_path / "older", catalog)
+    (tmp_path / "data" / "data" / IDENTITY_FILE).unlink()
+    with opened(tmp_path / "data") as (_, client):
+        assert run(client, "SELECT count(*) FROM t") == [(1000,)]
+
+
 def test_another_lakes_catalog(tmp_path: Path) -> None:
     for name in ("one", "two"):
         with opened(tmp_path / name) as (_, client):
