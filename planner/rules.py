@@ -250,8 +250,9 @@ def prune_columns(root: Node) -> Node:
 def _prune(node: Node, needed: set[str]) -> Node:
     match node:
         case Scan():
-            kept = (n for n in node.columns if f"{node.alias}.{n}" in needed or n in node.relation.key)
-            return replace(node, columns=tuple(kept))
+            kept = [n for n in node.columns if f"{node.alias}.{n}" in needed or n in node.relation.key]
+            # A query has at least one column. The key of what has one row has none.
+            return replace(node, columns=tuple(kept) or node.columns[:1])
         case Values():
             return node
         case Filter():

@@ -142,7 +142,16 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
     if "*" in sql:
         _check_stars(tree, sql)
+    for exists in tree.find_all(exp.Exists):
+        _give_output(exists)
     return tree
+
+
+def _give_output(exists: exp.Exists) -> None:
+    """`EXISTS (SELECT FROM t)` asks for rows; the engines know none without a column."""
+    query = exists.this.unnest()
+    if isinstance(query, exp.Select) and not query.expressions:
+        query.set("expressions", [exp.Literal.number(1)])
 
 
 def _check_stars(tree: exp.Expr, sql: str) -> None:
