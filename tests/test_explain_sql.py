@@ -8,9 +8,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from random_views import TABLES, Generator
+from fuzz import standard
 from sqlglot import exp
-from test_explain import SCOPE, tables
+from test_explain import planned, tables
 
 from planner.delta import sql
 from planner.explain.incremental import operator_delta
@@ -30,14 +30,12 @@ from planner.nodes import (
     column,
     walk,
 )
-from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView
-from planner.stream import StreamPlan, plan_view
+from planner.stream import StreamPlan
 
 SCALAR = Path(__file__).parent.parent / "catalog" / "system" / "scalar.sql"
 SEEDS = 40
 ROWS = 8
-# A value of each column of `random_views.TABLES`.
+# A value of each column of `fuzz.standard.TABLES`.
 VALUES = {"s": ("p", "q", "r"), "d": (0.0, 0.5, 2.5), "arr": ([], [1], [1, 2]), "f": (True, False)}
 TIMES = tuple(f"2024-01-01 00:{minute:02}:00" for minute in range(0, 20, 3))
 
@@ -60,7 +58,6 @@ def random_rows(rng: random.Random, columns: list[str], key: tuple[str, ...], ke
 def fill(connection: duckdb.DuckDBPyConnection, rng: random.Random) -> None:
     """`t_old`, `t_new` and `t_changes` for each table t."""
     for relation in tables().relations:
-        assert relation.name in TABLES
         names = [c.name for c in relation.columns]
         rows: list = []
         for version in ("old", "new"):
@@ -124,9 +121,7 @@ def make(connection: duckdb.DuckDBPyConnection, name: str, query: exp.Expr) -> N
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
-    statement = parse_statement(f"CREATE MATERIALIZED VIEW v AS {Generator(seed).view('v')}")
-    assert isinstance(statement, CreateMaterializedView)
-    plan = plan_view(statement, tables(), SCOPE)
+    view, plan = planned(standard.queries(random.Random(seed)), "v", tables())
     labels: dict[int, str] = {}
     with duckdb.connect() as connection:
         connection.execute("SET integer_division = true")
@@ -138,7 +133,7 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
                 below = [of(child, f"{labels[id(child)]}_{version}") for child in node.inputs]
                 make(connection, f"{label}_{version}", computed(node, below, version))
             if isinstance(node, Scan):
-                connection.execute(f"CREATE VIEW {node.input}_changes AS FROM {node.relation.name}_changes")
+                connection.execute(f"CREATE OR REPLACE VIEW {node.input}_changes AS FROM {node.relation.name}_changes")
             keep_state(connection, plan, node, labels)
             changes = exp.select("*", "1 AS _weight").from_(f"{label}_new").where("false")  # unless it has some
             make(connection, f"{label}_changes", changes)
@@ -149,4 +144,4 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
             parts = [exp.select(*names, exp.alias_(weight, "w")).from_(f"{label}_{end}") for end, weight in terms]
             wrong = exp.select(*names, "sum(w)").from_(sql.union(parts).subquery("u")).having("sum(w) <> 0")
             wrong = wrong.group_by(*names) if names else wrong
-            assert connection.execute(to_sql(wrong, DUCKDB)).fetchall() == [], (label, statement.definition)
+            assert connection.execute(to_sql(wrong, DUCKDB)).fetchall() == [], (label, view)

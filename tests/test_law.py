@@ -1,26 +1,25 @@
 """The law: after any changes, cut into any epochs, a view equals its query over the tables.
 
-Random views over random tables. On DuckDB the views are filled and maintained in process; on Spark both run there.
+Here is how tests hold it; `test_differential.py` holds it of random views.
 """
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from random_views import TABLES, Generator
+from fuzz import standard
 
 from catalog.types import Type
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client
 from server.text_format import text_array
-
-VIEWS, EPOCHS, CHANGES = 5, 6, 4
 
 
 @contextmanager
@@ -67,120 +66,26 @@ def check(client: Client, views: dict[str, str], moment: str) -> None:
         assert not missing and not extra, f"{moment}: {name} = {query}\nmissing {missing}\nextra {extra}"
 
 
-def script(seed: int, views: int, epochs: int) -> Iterator[str]:
-    """The statements of one random case; each FLUSH ends an epoch, after which every view is checked."""
-    generator = Generator(seed)
-    yield from TABLES.values()
-    yield from (generator.change() for _ in range(6))
-    for number in range(views):
-        yield f"CREATE MATERIALIZED VIEW v{number} AS {generator.view(f'v{number}')}"
-        yield generator.change()
-    yield "FLUSH"
-    for _ in range(epochs):
-        yield from (generator.change() for _ in range(generator.random.randint(0, CHANGES)))
-        yield "FLUSH"
-    yield from (f"DROP MATERIALIZED VIEW v{number}" for number in reversed(range(views)))
-    yield from (f"DROP TABLE {table}" for table in TABLES)
-
-
-def replay(context: Context, client: Client, statements: Iterable[str], title: str, modes: Sequence[str] = ()) -> None:
-    """Run a script and hold the law after each epoch; with modes of refreshing in turn, if any are given."""
-    made: dict[str, str] = {}
-    epoch = 0
-    for statement in statements:
-        if statement == "FLUSH":
-            if modes:
-                run(client, f"ALTER SYSTEM SET refresh_mode = {modes[epoch % len(modes)]}")
-            context.coordinator.flush(lambda: False)
-            check(client, made, f"{title}, epoch {epoch}")
-            epoch += 1
-            continue
-        run(client, statement)
-        if statement.startswith(_CREATE):
-            name, _, query = statement.removeprefix(_CREATE).partition(" AS ")
-            made[name] = query
-        elif statement.startswith("DROP MATERIALIZED VIEW "):
-            made.pop(statement.removeprefix("DROP MATERIALIZED VIEW "))
-
-
-_CREATE = "CREATE MATERIALIZED VIEW "
-REGRESSIONS = Path(__file__).parent / "regressions"
 COMBINED = Path(__file__).parent / "queries" / "combined.sql"
-
-
-def obey(
-    context: Context, client: Client, seed: int, views: int = VIEWS, epochs: int = EPOCHS, modes: Sequence[str] = ()
-) -> None:
-    """One random case. A case that fails is kept in `tests/regressions`, to be committed with the fix."""
-    statements = list(script(seed, views, epochs))
-    try:
-        replay(context, client, statements, f"seed {seed}", modes)
-    except Exception:
-        REGRESSIONS.mkdir(exist_ok=True)
-        (REGRESSIONS / f"seed_{seed}.sql").write_text(";\n".join(statements) + ";\n")
-        raise
-
-
-def obey_many(directory: Path, seeds: range, modes: Sequence[str] = ()) -> None:
-    """Many cases in one server: views are filled and maintained in process."""
-    with opened(directory, streaming_engine="duckdb", backfill_engine="auto") as (context, client):
-        for seed in seeds:
-            obey(context, client, seed, modes=modes)
-
-
-@pytest.mark.parametrize("case", sorted(REGRESSIONS.glob("*.sql")), ids=lambda path: path.stem)
-def test_regression(tmp_path: Path, case: Path) -> None:
-    statements = [part for part in case.read_text().split(";\n") if part]
-    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
-        replay(context, client, statements, case.stem)
 
 
 @pytest.mark.long
 def test_combined_operators(tmp_path: Path) -> None:
     """Queries in which operators meet that the random views seldom put together."""
-    queries = [text for text in COMBINED.read_text().split(";\n") if text]
-    generator = Generator(1)
-    statements = [*TABLES.values(), *(generator.change() for _ in range(12))]
-    statements += [f"{_CREATE}v{number} AS {query}" for number, query in enumerate(queries)]
-    for _ in range(4):
-        statements += ["FLUSH", *(generator.change() for _ in range(4))]
+    queries = {f"v{n}": query for n, query in enumerate(filter(None, COMBINED.read_text().split(";\n")))}
+    changes = standard.changes(random.Random(1))
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
-        replay(context, client, statements, "combined")
-
-
-def test_law_on_duckdb(tmp_path: Path) -> None:
-    obey_many(tmp_path / "lake", range(1))
-
-
-# So that each way finds what the other has left.
-MODES = ("full", "incremental", "full")
-
-
-def test_law_with_full_refreshes(tmp_path: Path) -> None:
-    obey_many(tmp_path / "lake", range(1), MODES)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-def test_law_with_full_refreshes_at_length(tmp_path: Path) -> None:
-    obey_many(tmp_path / "lake", range(2000, 2020), MODES)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3000)
-@pytest.mark.parametrize("start", range(100, 1100, 100))
-def test_law_on_duckdb_at_length(tmp_path: Path, start: int) -> None:
-    obey_many(tmp_path / "lake", range(start, start + 20))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("engine", ["auto", "spark"])
-@pytest.mark.spark
-def test_law_on_spark(tmp_path: Path, engine: str) -> None:
-    """Backfills on Spark in slices of a few rows; epochs on DuckDB (auto) or on Spark."""
-    with opened(tmp_path / "lake", streaming_engine=engine, backfill_slice_rows="3") as (context, client):
-        for seed in range(2 if engine == "auto" else 1):
-            obey(context, client, seed, views=4, epochs=4 if engine == "auto" else 2)
+        for table in standard.TABLES:
+            run(client, table.create())
+        for _ in range(12):
+            run(client, changes.change())
+        for name, query in queries.items():
+            run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        for epoch in range(4):
+            context.coordinator.flush(lambda: False)
+            check(client, queries, f"epoch {epoch}")
+            for _ in range(4):
+                run(client, changes.change())
 
 
 def test_a_wrong_view_is_noticed(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Every operator by name, on either engine: filled, changed in a few epochs, and equal to its query after each.
 
-`tests/test_law.py` says the same of random views; here is one view for each operator that Spark runs too.
+`tests/test_differential.py` says the same of random views; here is one view for each operator that Spark runs too.
 """
 
 from __future__ import annotations

@@ -125,6 +125,11 @@ class Queries:
         return f"{one.name} {kind} {other.name} ON {one.name}.k = {other.name}.k", columns
 
     def _join(self, left: str, columns: Columns, right: str, others: Columns) -> tuple[str, Columns]:
+        # What USING has merged has no name of its own beside another column of that name.
+        sides = ((columns, others), (others, columns))
+        columns, others = (
+            {c: k for c, k in side.items() if "." in c or _last(c) not in map(_last, other)} for side, other in sides
+        )
         both = columns | others
         kind = self.random.choice(_JOINS)
         using = self._shared(columns, others)
@@ -229,7 +234,10 @@ class Queries:
         """A name that no output has: the column's own at times, so that views can be joined by it."""
         chance = self.random.random()
         name = _last(column) if chance < 0.4 else self.random.choice(HOSTILE) if chance < 0.5 else ""
-        return name if name and name not in outputs else f"c{len(outputs)}"
+        number = len(outputs)
+        while not name or name in outputs:
+            name, number = f"c{number}", number + 1
+        return name
 
     def _rows(self) -> tuple[str, Columns]:
         table, columns = self._from()
@@ -320,6 +328,8 @@ class Queries:
         if self.random.random() < 0.25:
             kind = self.random.choice((kind, "int", "text", "bool", "numeric"))
             text = self.expressions.of(kind, columns, 1)
+            # PostgreSQL takes a number alone in ORDER BY for a place.
+            text, kind = (text, kind) if any(c in text for c in columns) else (column, columns[column])
         condition = f" FILTER (WHERE {self.expressions.condition(columns)})" if self.random.random() < 0.2 else ""
         choices = [*_CALLS.get(kind, ()), *(_COUNTS if kind in EQUAL else (_COUNTS[0], _COUNTS[2]))]
         if kind in EXTREMAL and kind not in ("int[]", "text[]"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .expressions import Expressions
 from .values import TYPES, literal
@@ -18,14 +18,13 @@ HOSTILE = (
 PLAIN = ("k", "a", "b", "c", "d", "e", "f", "g", "h")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Table:
-    """A table, its columns with their types, and its key; the keys of rows it has been given."""
+    """A table, its columns with their types, and its key."""
 
     name: str
     types: dict[str, str]
     key: tuple[str, ...] = ()
-    keys: list[tuple[str, ...]] = field(default_factory=list)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -70,7 +69,7 @@ def _random_key(chance: random.Random, types: dict[str, str]) -> tuple[str, ...]
 class Changes:
     """Random INSERT, UPDATE and DELETE, in transactions at times."""
 
-    def __init__(self, chance: random.Random, tables: list[Table], extremes: bool) -> None:
+    def __init__(self, chance: random.Random, tables: list[Table], extremes: bool = False) -> None:
         self.random = chance
         self.tables = tables
         self.extremes = extremes
