@@ -223,9 +223,13 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     """`x = ANY(array)` and ALL as a fold of what each element gives."""
     right = node.expression
     is_any = isinstance(right, exp.Any)
-    if not isinstance(right, exp.Any | exp.All):
+    if (
+        not is_any
+        and not isinstance(right, exp.All)
+        and not (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL")
+    ):
         return None
-    array = right.this.unnest()
+    array = (right.expressions[0] if isinstance(right, exp.Anonymous) else right.this).unnest()
     if isinstance(array, exp.Query | exp.Parameter):
         return None
     element = exp.to_identifier("_element")

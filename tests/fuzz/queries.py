@@ -247,11 +247,12 @@ class Queries:
             pair = self._pair(columns, inner_columns)
             value = self.expressions.column(inner_columns, *INTEGERS)
             if pair and value:
-                call, kind = self.random.choice(
-                    (("max", inner_columns[value]), ("count", "bigint"), ("min", inner_columns[value]))
-                )
-                local = f" AND {self.expressions.condition(inner_columns)}" if self.random.random() < 0.3 else ""
-                items += f", (SELECT {call}({value}) FROM {inner} WHERE {pair[1]} = {pair[0]}{local}) AS q"
+                kept = inner_columns[value]
+                calls = (("max({})", kept), ("min({})", kept), ("count({})", "bigint"), ("count(*)", "bigint"))
+                call, kind = self.random.choice((*calls, ("1 + count(DISTINCT {})", "bigint")))
+                where = f"{pair[1]} = {pair[0]}"
+                where += f" AND {self.expressions.condition(inner_columns)}" if self.random.random() < 0.3 else ""
+                items += f", (SELECT {call.format(value)} FROM {inner} WHERE {where}) AS q"
                 outputs["q"] = kind
         return f"SELECT {items} FROM {table}{self._where(columns)}", outputs
 
@@ -302,10 +303,11 @@ class Queries:
             name = self._name(text, outputs) if text in columns else f"g{len(outputs)}"
             items.append(f"{text} AS {name}")
             outputs[name] = kind
-        for number in range(self.random.randint(1, 3)):
+        for _ in range(self.random.randint(1, 3)):
             call, kind = self._call(columns)
-            items.append(f"{call} AS m{number}")
-            outputs[f"m{number}"] = kind
+            name = self._name("m0", outputs)
+            items.append(f"{call} AS {name}")
+            outputs[name] = kind
         query = f"SELECT {', '.join(items)} FROM {table}{self._where(columns)}"
         if keys:
             places = self.random.random() < 0.2
@@ -349,7 +351,7 @@ class Queries:
         listed = ", ".join(keys)
         choices = [f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ())"]
         choices += [
-            f"GROUPING SETS (({keys[0]}), ({keys[-1]}))",
+            f"GROUPING SETS (({keys[0]}), ({', '.join(keys[1:] or keys)}))",
             f"GROUPING SETS (({listed}), ({keys[0]}), ({keys[0]}))",
         ]
         if len(keys) > 1:
