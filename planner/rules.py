@@ -362,7 +362,15 @@ def _apart_from(left: Node, right: Node) -> Node:
     taken = names_of(left)
     if not any(f.name in taken for f in right.fields):
         return right
-    return Project(right, tuple(Item(free_name(f.name, taken), column(f.name), f.type) for f in right.fields))
+    # What need not be renamed keeps its name, and no other gets that.
+    kept = {f.name for f in right.fields if free_name(f.name, taken) == f.name}
+    taken = taken | kept
+    items: list[Item] = []
+    for field in right.fields:
+        name = field.name if field.name in kept else free_name(field.name, taken)
+        taken.add(name)
+        items.append(Item(name, column(field.name), field.type))
+    return Project(right, tuple(items))
 
 
 def _pass_on(node: Node, names: list[str], taken: set[str]) -> tuple[Item, ...]:

@@ -111,7 +111,7 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
     left, right = node.this, node.expression
     if isinstance(right, exp.Any):
         return _any(node, context)
-    if isinstance(right, exp.All) or (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"):
+    if isinstance(right, exp.All):
         return _all(node)
     for side, other in ((left, right), (right, left)):
         if _is_regproc(side) and not other.is_string and not is_text(other):
@@ -139,9 +139,7 @@ def _any(node: exp.Binary, context: Context) -> exp.Expr | None:
 
 
 def _all(node: exp.Binary) -> exp.Expr | None:
-    right = node.expression
-    array = right.this if isinstance(right, exp.All) else right.expressions[0]
-    items = _items(array.unnest())
+    items = _items(node.expression.this.unnest())
     if items is None or not isinstance(node, exp.NEQ):
         return None
     return exp.Not(this=exp.In(this=node.this, expressions=items)) if items else exp.true()

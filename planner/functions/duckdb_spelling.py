@@ -223,13 +223,9 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     """`x = ANY(array)` and ALL as a fold of what each element gives."""
     right = node.expression
     is_any = isinstance(right, exp.Any)
-    if (
-        not is_any
-        and not isinstance(right, exp.All)
-        and not (isinstance(right, exp.Anonymous) and right.name.upper() == "ALL")
-    ):
+    if not isinstance(right, exp.Any | exp.All):
         return None
-    array = (right.expressions[0] if isinstance(right, exp.Anonymous) else right.this).unnest()
+    array = right.this.unnest()
     if isinstance(array, exp.Query | exp.Parameter):
         return None
     element = exp.to_identifier("_element")

@@ -51,6 +51,7 @@ class Sparkwave(Postgres):
         FUNCTIONS: ClassVar = {
             **{name: build for name, build in PostgresParser.FUNCTIONS.items() if name not in _KEPT},
             "NOW": lambda args: _called("now", exp.CurrentTimestamp()),
+            "ALL": lambda args: exp.All(this=args[0] if args else exp.null()),
         }
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT

@@ -1,0 +1,11 @@
+CREATE TABLE t (k int, a int);
+CREATE TABLE u (k int, b int);
+INSERT INTO t VALUES (1, 1), (2, 1), (2, 1), (3, NULL);
+INSERT INTO u VALUES (1, 1), (2, 2), (4, 1);
+CREATE MATERIALIZED VIEW v AS WITH c AS (SELECT t.a, u.b FROM t LEFT JOIN u ON t.k = u.k) SELECT p.a AS x, q.b AS y FROM c AS p LEFT JOIN c AS q ON p.a = q.b;
+CREATE MATERIALIZED VIEW w AS WITH c AS (SELECT x, y FROM v) SELECT p.x, q.y FROM c AS p JOIN c AS q ON p.x = q.y;
+CREATE MATERIALIZED VIEW z AS WITH c AS (SELECT x, y FROM w) SELECT p.x, q.y FROM c AS p FULL JOIN c AS q ON p.x = q.y;
+FLUSH;
+DELETE FROM u WHERE k = 2;
+INSERT INTO t VALUES (1, 2);
+FLUSH;
