@@ -349,7 +349,12 @@ class Queries:
         if not keys:
             return f"SELECT {call} AS m FROM {table}", {"m": kind}
         listed = ", ".join(keys)
-        choices = [f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ())"]
+        choices = [
+            f"ROLLUP ({listed})",
+            f"CUBE ({listed})",
+            f"GROUPING SETS (({listed}), ())",
+            f"GROUPING SETS ((), ({listed}), ())",
+        ]
         choices += [
             f"GROUPING SETS (({keys[0]}), ({', '.join(keys[1:] or keys)}))",
             f"GROUPING SETS (({listed}), ({keys[0]}), ({keys[0]}))",
