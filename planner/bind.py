@@ -132,7 +132,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     name_selects(query)
     tree = prepare_from(resolve_references(with_functions(query, catalog, scope), catalog, scope))
     tables: dict[str, Relation] = {}
-    _resolve_tables(tree, catalog, scope, tables)
+    ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
+    _resolve_tables(tree, catalog, scope, tables, ctes)
     schema = MappingSchema(
         {unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()},
         dialect="postgres",
@@ -148,8 +149,10 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     return BoundQuery(tree, tables)
 
 
-def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation]) -> None:
-    """Name the tables `r<id>`, after their relations, which `tables` gets; inline the views.
+def _resolve_tables(
+    tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation], taken: frozenset[str]
+) -> None:
+    """Name the tables `r<id>`, after their relations, which `tables` gets, unless that is taken; inline the views.
 
     A table that has been altered is another one to a view that was made before, and is named so.
     """
@@ -157,12 +160,14 @@ def _resolve_tables(tree: exp.Query, catalog: Catalog, scope: Scope, tables: dic
         relation = resolve_readable(catalog, scope, name_of(table))
         if relation.is_view:
             subquery = reference(relation, table, catalog)
-            _resolve_tables(subquery.this, catalog, scope_of(relation), tables)
+            _resolve_tables(subquery.this, catalog, scope_of(relation), tables, taken)
             table.replace(subquery)
             continue
         unique = f"r{relation.id}"
         if relation is not catalog.by_id[relation.id]:
             unique += f"v{scope.as_of}"
+        while unique in taken:
+            unique += "_"
         tables[unique] = relation
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.kinds import SINK, Details, Sink, with_article
+from catalog.kinds import KAFKA, SINK, UPSERT, Details, Sink, with_article
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.secrets import sealed
 from executor.jobs import refuse_altering
 from executor.outbox import receiver
 from executor.replacement import replacement
+from executor.sinks import OPERATION
 from planner.batch.query import Environment, check_reads, relations_read
 from planner.bind import resolve
 from planner.definitions import settled
@@ -180,6 +181,10 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
         check_no_circle(SINK, upstreams, target.id, statement.target.position, catalog)
         unsafe = session.flag("streaming_unsafe_allow_upsert_sink_pk_mismatch")
         check_target(statement, sink, plan.key_columns, plan.columns, target, unsafe)
+    is_written = sink.format is not None and sink.type == UPSERT and sink.connector != KAFKA
+    if is_written and any(column.name == OPERATION for column in plan.columns if not column.is_hidden):
+        message = f'"{OPERATION}" is the column that says what becomes of a row in the files of a sink'
+        raise Error(message, errors.RESERVED_NAME, position=statement.name.position)
     if sink.is_local:
         if not session.user.is_super:
             raise permission_denied("must be superuser to write files of the server", statement.name.position)

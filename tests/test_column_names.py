@@ -339,3 +339,42 @@ def test_texts_that_differ_only_in_case(connection: Connection) -> None:
     assert rows(connection, "SELECT * FROM cases") == [(1, 1, 'a"A', "aA", "aXA", "axA")]
     assert sorted(rows(connection, "SELECT * FROM grouped")) == [(False, True, 1), (True, False, 1)]
     connection.execute("DROP TABLE letters CASCADE")
+
+
+def test_a_cte_that_is_called_as_a_table_is_inside(connection: Connection) -> None:
+    connection.execute("CREATE TABLE inner_name (a int)")
+    connection.execute("INSERT INTO inner_name VALUES (1)")
+    connection.execute("CREATE VIEW through AS SELECT * FROM inner_name")
+    [(id_,)] = rows(connection, "SELECT id FROM rw_catalog.rw_tables WHERE name = 'inner_name'")
+    query = f"WITH r{id_} AS (SELECT 5 AS a) SELECT t.a, r{id_}.a AS b, v.a AS c FROM inner_name t, r{id_}, through v"
+    connection.execute(f"CREATE MATERIALIZED VIEW of_both AS {query}")
+    assert rows(connection, "SELECT * FROM of_both") == rows(connection, query) == [(1, 5, 1)]
+    connection.execute("DROP TABLE inner_name CASCADE")
+
+
+def test_the_column_that_a_sink_writes_is_its_own(connection: Connection, tmp_path: Path) -> None:
+    connection.execute('CREATE TABLE operated (k int PRIMARY KEY, "_op" int)')
+    options = f"(connector = 'fs', fs.path = '{tmp_path}/out')"
+    error = refused(connection, f"CREATE SINK written FROM operated WITH {options} FORMAT UPSERT ENCODE PARQUET")
+    assert (error.sqlstate, '"_op" is the column' in str(error)) == ("42939", True)
+    connection.execute("DROP TABLE operated")
+
+
+@pytest.mark.long
+def test_on_spark(tmp_path: Path) -> None:
+    """Views that Spark fills and keeps up to date."""
+    with opened(tmp_path / "lake", streaming_engine="spark", backfill_engine="spark") as (context, client):
+        for tables, names in ((("h", "g"), NAMES), (("p", "q"), PLAIN)):
+            create(client, tables[0], names, f", PRIMARY KEY ({quoted(names[0])})")
+            create(client, tables[1], names, "")
+            for table in tables:
+                run(client, CHANGES[0](tuple(map(quoted, names)), table))
+        expected = {}
+        for number, name in enumerate(("aggregated", "full_", "nested")):
+            run(client, f"CREATE MATERIALIZED VIEW {name} AS {filled(VIEWS[name], Names(number, NAMES), ('h', 'g'))}")
+            expected[name] = filled(VIEWS[name], Names(number, PLAIN), ("p", "q"))
+        for table, names in (("h", NAMES), ("g", NAMES), ("p", PLAIN), ("q", PLAIN)):
+            run(client, CHANGES[2](tuple(map(quoted, names)), table))
+        context.coordinator.flush(lambda: False)
+        for name, query in expected.items():
+            assert as_bag(run(client, f"SELECT * FROM {name}")) == as_bag(run(client, query)), name

@@ -1,7 +1,7 @@
 """Statements that are deep, long or wide: what they cost grows as they do, and other sessions do not wait for them.
 
-What a statement costs is the processor time of the server, so that a busy machine changes nothing. Four times as much of
-something may cost seven times as much, not sixteen.
+What a statement costs is the processor time of the server, so that a busy machine changes nothing. Four times as much
+of something may cost seven times as much, not sixteen.
 """
 
 from __future__ import annotations
