@@ -22,7 +22,7 @@ _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OF_TABLE = re.compile(rf"[^/]+/[^/]+/ducklake-{_UUID}(-delete)?\.parquet")
 _OF_JOB = re.compile(r"job_(\d+)/(f\d+_s\d+|step_\d+)/.+")
 # Partial results of a job, and `Lake.new_temporary`; without the server's part in earlier versions.
-_TEMPORARY = re.compile(r"job_(\d+)|[a-z_]+?(_[0-9a-f]{8}){1,2}|(query|backup)_[0-9a-f]{32}")
+_TEMPORARY = re.compile(r"job_(\d+)|[a-z][a-z0-9_]*(_[0-9a-f]{8}){1,2}|(query|backup)_[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)

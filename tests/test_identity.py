@@ -320,7 +320,14 @@ def test_temporary_files_of_other_servers(tmp_path: Path) -> None:
     """Below a place that servers share they go by their age, but for this server's and those of creating jobs."""
     lake = Lake(Storage(tmp_path / "data", None, tmp_path / "shared"))
     try:
-        names = [f"query_{'0' * 8}_{'1' * 8}", f"backup_{'a' * 32}", f"slice_{'0' * 8}", "job_5", "own"]
+        names = [
+            f"step_1002_{'0' * 8}_{'1' * 8}",
+            f"query_{'0' * 8}_{'1' * 8}",
+            f"backup_{'a' * 32}",
+            f"slice_1002_{'0' * 8}",
+            "job_5",
+            "own",
+        ]
         places = [lake.staging_path / name for name in names] + [lake.new_temporary("query")]
         for path in map(Path, map(str, places)):
             path.mkdir(parents=True)
