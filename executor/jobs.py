@@ -19,6 +19,7 @@ from catalog.store import Store
 from executor.advance import internal_name
 from executor.backfill import Admission, BackfillJob
 from executor.coordinator import Coordinator
+from executor.faults import error_of, message_of
 from executor.groups import Groups
 from executor.orphans import delete_own_temporary
 from executor.permits import Permits
@@ -102,12 +103,13 @@ class Jobs:
                 continue  # it has been dropped or altered meanwhile
             try:
                 self._make_one_anew(each, relation, failed)
-            except Error as error:
+            except Exception as raised:
                 if self._closing:
                     return
                 failed.add(relation.id)
+                error = error_of(raised)
                 why = " ".join(filter(None, (error.message, error.detail)))
-                logger.error("%s %s is not made anew: %s", relation.kind, relation.qualified_name, why)
+                logger.error("%s %s is not made anew: %s", relation.kind, relation.qualified_name, why, exc_info=raised)
                 self._coordinator.behind.hold(relation.id, Error(f"{each.text}; it cannot be made anew: {why}"))
                 self._coordinator.notify()
 
@@ -138,10 +140,10 @@ class Jobs:
             self._store.drop_relation(cursor, relation)
         try:
             self.create(*made_anew(relation, catalog), self._store.catalog)
-        except Error as error:
-            logger.error("%s %s is not created: %s", relation.kind, relation.qualified_name, error.message)
+        except Exception as error:
+            logger.exception("%s %s is not created", relation.kind, relation.qualified_name)
             with self._store.change() as cursor:
-                info = {"name": relation.name, "definition": relation.definition, "error": error.message}
+                info = {"name": relation.name, "definition": relation.definition, "error": message_of(error)}
                 self._store.add_event(cursor, "CREATE_STREAM_JOB_FAIL", relation.id, info)
 
     def recover_now(self, check: Callable[[], None]) -> None:

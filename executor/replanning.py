@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from catalog.errors import Error
 from catalog.job_store import leave_behind
 from catalog.lake import Cursor
-from catalog.model import INITIAL, Catalog, Job, Relation
+from catalog.model import INITIAL, Catalog, Job, Position, Relation
 from catalog.names import system_table
 from catalog.store import Store
 from catalog.types import duckdb_type
 from executor.advance import View, internal_name
+from executor.faults import message_of
 from executor.plans import Plans
 from executor.replacement import replacement
 from executor.sinks import log_name
@@ -60,8 +61,9 @@ def find_unfit(store: Store, plans: Plans) -> list[Unfit]:
     for relation in catalog.in_dependency_order(job.id for job in catalog.jobs if job.status != INITIAL):
         try:
             view = plans.view(relation, catalog)
-        except Error as error:
-            found.append(Unfit(relation, f"its definition cannot be planned: {error.message}"))
+        except Exception as error:  # whatever it is, the others can go on
+            logger.exception("%s %s cannot be planned", relation.kind, relation.qualified_name)
+            found.append(Unfit(relation, f"its definition cannot be planned: {message_of(error)}"))
             continue
         now = fingerprint(view.plan)
         stored = load(relation.fingerprint) if relation.fingerprint is not None else _of_catalog(cursor, view)
@@ -72,21 +74,25 @@ def find_unfit(store: Store, plans: Plans) -> list[Unfit]:
         elif relation.fingerprint != (dumped := now.dump()):
             known.append((relation.id, dumped))
     if found or known:
+        # Where they stand: a version whose plan fits goes on from there.
+        here = Position(store.epoch(cursor), store.lake.newest(cursor))
         with store.change(cursor=cursor):
             for id_, dumped in known:
                 store.put_fingerprint(cursor, id_, dumped)
             for unfit in found:
-                _note(store, cursor, unfit)
+                _note(store, cursor, unfit, here)
     return found
 
 
-def _note(store: Store, cursor: Cursor, unfit: Unfit) -> None:
+def _note(store: Store, cursor: Cursor, unfit: Unfit, here: Position) -> None:
     relation = unfit.relation
     logger.warning("%s %s cannot go on: %s", relation.kind, relation.qualified_name, unfit.text)
     info = {"name": relation.name, "definition": relation.definition, "reason": unfit.reason}
     store.add_event(cursor, PLAN_CHANGED, relation.id, info)
     if relation.created:
-        leave_behind(cursor, relation.id, None, unfit.text, has_failed=True)
+        job = store.catalog.job_by_id[relation.id]
+        position = job.position if job.is_behind else here
+        leave_behind(cursor, relation.id, position, unfit.text, has_failed=True)
 
 
 def _of_catalog(cursor: Cursor, view: View) -> Fingerprint:

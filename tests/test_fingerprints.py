@@ -16,10 +16,12 @@ from servers import wait_until
 from test_law import check, opened, run
 
 from catalog.lake import Lake
-from catalog.model import CREATED, FAILED
+from catalog.model import CREATED, FAILED, Catalog, Relation
 from catalog.storage import Storage
+from executor import plans, replanning
 from planner import rules
 from planner.fingerprint import Fingerprint, Stored, differences, load
+from planner.stream import StreamPlan
 from server.context import Context
 from server.dispatch import Client
 
@@ -167,6 +169,30 @@ def test_another_rule_makes_the_rows_anew(tmp_path: Path, monkeypatch: pytest.Mo
         check(client, VIEWS, "by another plan")
 
 
+def test_what_cannot_be_planned_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server starts, and the others go on."""
+    with in_process(tmp_path / "lake") as (context, client):
+        make(client)
+    planned = plans.plan_definition
+
+    def breaks(relation: Relation, catalog: Catalog) -> StreamPlan:
+        assert relation.name != "joined", "a fault of the planner"
+        return planned(relation, catalog)
+
+    monkeypatch.setattr(plans, "plan_definition", breaks)
+    monkeypatch.setattr(replanning, "parse_statement", None)  # nor can it be made anew
+    with in_process(tmp_path / "lake") as (context, client):
+        change(context, client, 1)
+        check(client, {name: query for name, query in VIEWS.items() if name != "joined"}, "the others")
+        assert statuses(context)["joined"] == FAILED
+        [reason] = [job.error or "" for job in context.store.catalog.jobs if job.error]
+        assert "cannot be planned: a fault of the planner" in reason
+    monkeypatch.undo()
+    with in_process(tmp_path / "lake") as (context, client):
+        settle(context)
+        check(client, VIEWS, "when it can be planned again")
+
+
 def test_what_cannot_be_made_anew_has_failed(tmp_path: Path) -> None:
     """A view that is subscribed is computed in place; a sink gets nothing any more, and all know why."""
     with in_process(tmp_path / "lake") as (context, client):
@@ -184,6 +210,12 @@ def test_what_cannot_be_made_anew_has_failed(tmp_path: Path) -> None:
         change(context, client, 1)
         assert len(run(client, "SELECT * FROM taken")) == 12
         check(client, VIEWS, "the others")
+    # A version whose plan fits goes on with the sink from where it stands.
+    system(tmp_path / "lake", "UPDATE lake.sparkwave.relations SET fingerprint = NULL WHERE kind = 'sink'")
+    with in_process(tmp_path / "lake") as (context, client):
+        settle(context)
+        context.coordinator.flush(lambda: False)
+        assert sorted(run(client, "SELECT * FROM taken")) == sorted(run(client, "SELECT k, v FROM t"))
 
 
 @pytest.mark.long
