@@ -15,28 +15,28 @@ from dataclasses import dataclass, field
 from catalog import errors
 from catalog.errors import Error, canceled
 from catalog.job_store import finish_job
-from catalog.lake import Cursor, Lake, is_kept
+from catalog.lake import Cursor, Lake
 from catalog.locks import Rank, RankedLock, RankedRLock, check_free
-from catalog.log_context import logged, note
+from catalog.log_context import note
 from catalog.metrics import (
     BARRIER_FAILURES,
     BARRIER_INTERVAL_SECONDS,
     BARRIER_SECONDS,
     VIEW_ROWS,
 )
-from catalog.model import Epoch, Job, Position, Relation
+from catalog.model import Epoch, Relation
 from catalog.store import Store
 from catalog.transactions import rollback
 from catalog.translation import DuckDBError
-from executor.advance import Advance, View
+from executor.advance import Advance
 from executor.behind import Behind, Left
 from executor.engines import Engines
-from executor.faults import error_of, is_nobodys
+from executor.epoch import Blocked, EpochWork, Tools, waits
+from executor.faults import error_of
 from executor.feeds import Feeds
 from executor.plans import Plans
-from executor.replacement import Replacement, bind_difference, put, replacement
+from executor.replacement import Replacement, put, replacement
 from executor.sinks import Delivery, Sinks, logs, targets
-from executor.versions import Version
 from planner.nodes import Scan
 
 logger = logging.getLogger(__name__)
@@ -64,36 +64,6 @@ class _Alone(Exception):
         self.error = error
 
 
-class _Blocked(Exception):
-    """A job cannot finish: what it reads is left behind, for the reason `error`."""
-
-    def __init__(self, job_id: int, error: Error) -> None:
-        super().__init__(str(error))
-        self.job_id = job_id
-        self.error = error
-
-
-@dataclass
-class _Work:
-    """One epoch as far as it is computed.
-
-    `pending` are the changes of relations, `left` the created views that stay behind, `recovered` those that did.
-    """
-
-    epoch: Epoch
-    feeds: Feeds
-    handovers: list[Handover]
-    replacements: dict[int, Replacement]
-    advances: dict[int, Advance] = field(default_factory=dict)
-    pending: dict[int, str] = field(default_factory=dict)
-    left: dict[int, Left] = field(default_factory=dict)
-    recovered: list[Job] = field(default_factory=list)
-
-    @property
-    def finishing(self) -> set[int]:
-        return {handover.job_id for handover in self.handovers}
-
-
 class Coordinator:
     """One thread, the only writer of created views."""
 
@@ -114,6 +84,7 @@ class Coordinator:
         self._handovers: list[Handover] = []
         self._handover_lock = RankedLock()
         self.behind = Behind(store)
+        self._tools = Tools(store, plans, engines, sinks, self.behind)
         self._epoch_condition = threading.Condition()
         self._epoch = store.epoch(self._cursor)
         self._awaited: list[int] = []  # the snapshots that FLUSHes wait for
@@ -289,7 +260,7 @@ class Coordinator:
                 error = error_of(failure.error)
                 self._leave(failure.relation, self.behind.failed(failure.relation, error, pinned, began, True), pinned)
                 return True
-            except _Blocked as blocked:
+            except Blocked as blocked:
                 self._again([handover for handover in handovers if handover.job_id != blocked.job_id])
                 handovers = [handover for handover in handovers if handover.job_id == blocked.job_id]
                 for handover in handovers:
@@ -370,7 +341,7 @@ class Coordinator:
         for upstream in made.upstreams:
             job = self._store.catalog.job_by_id.get(upstream)
             if job is not None and job.is_behind:
-                raise _waits(self._store.catalog.by_id[upstream], self.behind.error(job))
+                raise waits(self._store.catalog.by_id[upstream], self.behind.error(job))
 
     def _advance_all(self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement]) -> bool:
         catalog = self._store.catalog
@@ -378,122 +349,22 @@ class Coordinator:
         times = [job.epoch.time_us for job in catalog.jobs if job.position is not None]
         epoch = Epoch(self._lake.newest(self._cursor), max(time.time_ns() // 1000, self._epoch.time_us, *times))
         note(epoch=epoch.snapshot)
-        work = _Work(epoch, feeds, handovers, replacements)
-        live = {job.id for job in catalog.jobs if catalog.by_id[job.id].created or job.id in work.finishing}
-        self.behind.keep(live)
-        for relation in catalog.in_dependency_order(live - replacements.keys()):
-            with logged(job_id=relation.id):
-                if relation.created:
-                    self._advance_or_leave(work, relation)
-                else:
-                    self._finish(work, relation)
-        self.behind.store(work.left, self._epoch, epoch.snapshot)
-        has_changed = bool(work.advances or handovers or work.recovered)
+        finishing = {handover.job_id for handover in handovers}
+        work = EpochWork(
+            self._tools, self._cursor, self._epoch, epoch, feeds, finishing, replacements, self._delivering,
+            bool(self._awaited), self._stopping.is_set,
+        )  # fmt: skip
+        try:
+            work.compute()
+        finally:
+            self._has_computed = work.has_computed
+        has_changed = bool(work.advances or work.finishing or work.recovered)
         if has_changed:
             self._checkpoint(work)
         self._publish(epoch)
         return has_changed
 
-    def _finish(self, work: _Work, relation: Relation) -> None:
-        """Take a creating job the rest of the way. Raises what goes wrong."""
-        upstream = next((up for up in relation.upstreams if up in work.left), None)
-        if upstream is not None:
-            self.behind.store(work.left, self._epoch, work.epoch.snapshot)
-            left = work.left[upstream].reason
-            raise _Blocked(relation.id, _waits(self._store.catalog.by_id[upstream], left))
-        start = self._store.catalog.job_by_id[relation.id].epoch
-        self._take_along(work, relation, Position(start, start.snapshot))
-
-    def _advance_or_leave(self, work: _Work, relation: Relation) -> None:
-        """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
-        catalog, epoch = self._store.catalog, work.epoch
-        held = self.behind.held(relation.id)
-        if held is not None:
-            work.left[relation.id] = held
-            return
-        upstream = next((up for up in relation.upstreams if up in work.left), None)
-        if upstream is not None:
-            work.left[relation.id] = self.behind.waiting(relation, catalog.by_id[upstream], work.left[upstream])
-            return
-        job, began = catalog.job_by_id[relation.id], time.monotonic()
-        reads = [catalog.by_id[up] for up in relation.upstreams if catalog.by_id[up].is_stored]
-
-        def has_changes(since: int) -> bool:
-            return any(up.id in work.pending or work.feeds.has_changes(up, since, epoch.snapshot) for up in reads)
-
-        if job.is_behind and not self.behind.is_due(job, has_changes, bool(self._awaited)):
-            work.left[relation.id] = self.behind.still(job)
-            return
-        try:
-            if job.is_behind:
-                self._catch_up(work, relation, job)
-                work.recovered.append(job)
-            else:
-                tables = (up for up in reads if up.is_table)
-                touched = any(work.feeds.has_changes(table, self._epoch.snapshot, epoch.snapshot) for table in tables)
-                touched |= not work.pending.keys().isdisjoint(relation.upstreams)
-                self._has_computed |= touched
-                if touched or self._plans.view(relation, catalog).plan.reads_now:
-                    self._take_along(work, relation, Position(self._epoch, epoch.snapshot))
-        except Exception as error:
-            if self._stopping.is_set():
-                raise
-            work.left[relation.id] = self.behind.failed(relation, error_of(error), epoch.snapshot, began)
-
-    def _catch_up(self, work: _Work, relation: Relation, job: Job) -> None:
-        """Take a view along that was left behind, by what has changed since, or computed anew."""
-        position = self._kept(job, work.epoch)
-        try:
-            self._take_along(work, relation, position)
-        except Exception as error:
-            found, view = error_of(error), self._plans.view(relation, self._store.catalog)
-            is_worth_it = not is_nobodys(found) and found.sqlstate != errors.OUT_OF_MEMORY and not relation.is_sink
-            if position is None or not is_worth_it or view.plan.looked_up:
-                raise
-            if not self._engines.is_small(self._cursor, view, work.epoch.snapshot):
-                raise
-            # An incremental step may meet a row that was never there, or has gone, with one that has come.
-            self._take_along(work, relation, None)
-
-    def _kept(self, job: Job, epoch: Epoch) -> Position | None:
-        """Where a view stands that was left behind; None where the lake has forgotten what has changed since."""
-        position = job.position
-        if position is not None and is_kept(self._cursor, position.oldest - 1, epoch.snapshot):
-            return position
-        return None
-
-    def _take_along(self, work: _Work, relation: Relation, start: Position | None) -> None:
-        """Compute what becomes of a view from where it stands; None where that is not known."""
-        cursor, catalog, epoch = self._cursor, self._store.catalog, work.epoch
-        advance = self._advance(work, self._plans.view(relation, catalog), start)
-        if advance is not None and relation.is_sink:
-            delivery = self.sinks.prepare(cursor, catalog, relation, advance.changes, epoch.snapshot)
-            self._delivering.append(delivery)
-            advance = advance.of_states
-        if advance is not None:
-            work.advances[relation.id] = advance
-            work.pending[relation.id] = advance.changes
-        if relation.replaces is not None:
-            item = work.replacements[relation.replaces]
-            own = work.pending.get(relation.id)
-            difference = bind_difference(cursor, item, self._plans, catalog, epoch.snapshot, own)
-            work.pending |= {relation.replaces: difference} if difference is not None else {}
-
-    def _advance(self, work: _Work, view: View, start: Position | None) -> Advance | None:
-        epoch = work.epoch
-        since = start or Position(epoch, epoch.snapshot)
-        is_late = since.epoch != self._epoch
-        versions = {}
-        for scan in view.plan.scans:
-            old = since.epoch.snapshot if scan.relation.is_table else since.views
-            pending = work.pending.get(scan.relation.id)
-            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending, is_net=is_late)
-        times = (since.epoch.time_us, epoch.time_us)
-        if start is None:
-            return self._engines.compute_anew(self._cursor, view, versions, times)
-        return self._engines.advance(self._cursor, view, versions, work.feeds, times, self._epoch.snapshot)
-
-    def _checkpoint(self, work: _Work) -> None:
+    def _checkpoint(self, work: EpochWork) -> None:
         """The one transaction that ends an epoch."""
         cursor, advances = self._cursor, work.advances
         written = [table for advance in advances.values() for table in advance.tables]
@@ -520,7 +391,7 @@ class Coordinator:
             self._delivered = self._lake.newest(cursor)
             self._wake.set()
         self._epoch = work.epoch
-        if work.handovers or work.recovered:
+        if work.finishing or work.recovered:
             self._store.reload()
         self.behind.forget({job.id for job in work.recovered} | work.replacements.keys())
         self.behind.release(work.replacements)
@@ -540,9 +411,3 @@ class Coordinator:
         with self._epoch_condition:
             self._epoch = epoch
             self._epoch_condition.notify_all()
-
-
-def _waits(upstream: Relation, reason: Error) -> Error:
-    """What a job is told that cannot finish before a view that it reads has caught up."""
-    what = f"{upstream.kind} {upstream.qualified_name}"
-    return Error(f"{what} is left behind", errors.OBJECT_IN_USE, detail=f"{what} has to catch up: {reason.message}")

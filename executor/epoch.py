@@ -1,0 +1,192 @@
+"""One epoch as it is computed: which views it takes along, from where, and which it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.lake import Cursor, is_kept
+from catalog.log_context import logged
+from catalog.model import Epoch, Job, Position, Relation
+from catalog.store import Store
+from executor.advance import Advance, View
+from executor.behind import Behind, Left
+from executor.engines import Engines
+from executor.faults import error_of, is_nobodys
+from executor.feeds import Feeds
+from executor.plans import Plans
+from executor.replacement import Replacement, bind_difference
+from executor.sinks import Delivery, Sinks
+from executor.versions import Version
+
+
+class Blocked(Exception):
+    """A job cannot finish: what it reads is left behind, for the reason `error`."""
+
+    def __init__(self, job_id: int, error: Error) -> None:
+        super().__init__(str(error))
+        self.job_id = job_id
+        self.error = error
+
+
+def waits(upstream: Relation, reason: Error) -> Error:
+    """What a job is told that cannot finish before a view that it reads has caught up."""
+    what = f"{upstream.kind} {upstream.qualified_name}"
+    return Error(f"{what} is left behind", errors.OBJECT_IN_USE, detail=f"{what} has to catch up: {reason.message}")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What every epoch is computed with."""
+
+    store: Store
+    plans: Plans
+    engines: Engines
+    sinks: Sinks
+    behind: Behind
+
+
+@dataclass
+class EpochWork:
+    """The way from the epoch `applied` to the next one, `epoch`; nothing is written before the checkpoint.
+
+    `finishing` are jobs that are to be created with it, `replacements` what those of them do that replace a view. When
+    it is computed `pending` has the changes of relations, `left` the created views that stay behind, and `recovered`
+    those that did. `has_computed` tells whether there were changes to compute, if only to find that none is left.
+    """
+
+    tools: Tools
+    cursor: Cursor
+    applied: Epoch
+    epoch: Epoch
+    feeds: Feeds
+    finishing: set[int]
+    replacements: dict[int, Replacement]
+    deliveries: list[Delivery]
+    is_awaited: bool
+    is_stopping: Callable[[], bool]
+    advances: dict[int, Advance] = field(default_factory=dict)
+    pending: dict[int, str] = field(default_factory=dict)
+    left: dict[int, Left] = field(default_factory=dict)
+    recovered: list[Job] = field(default_factory=list)
+    has_computed: bool = False
+
+    def compute(self) -> None:
+        """Take along what can be, upstreams first. Raises Blocked, and what goes wrong with a job that is to finish."""
+        catalog = self.tools.store.catalog
+        live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created}
+        self.tools.behind.keep(live)
+        for relation in catalog.in_dependency_order((live | self.finishing) - self.replacements.keys()):
+            with logged(job_id=relation.id):
+                if relation.created:
+                    self._advance_or_leave(relation)
+                else:
+                    self._finish(relation)
+        self._store_left()
+
+    def _store_left(self) -> None:
+        """Before others are committed without them."""
+        self.tools.behind.store(self.left, self.applied, self.epoch.snapshot)
+
+    def _finish(self, relation: Relation) -> None:
+        """Take a creating job the rest of the way. Raises what goes wrong."""
+        upstream = next((up for up in relation.upstreams if up in self.left), None)
+        if upstream is not None:
+            self._store_left()
+            left = self.left[upstream].reason
+            raise Blocked(relation.id, waits(self.tools.store.catalog.by_id[upstream], left))
+        start = self.tools.store.catalog.job_by_id[relation.id].epoch
+        self._take_along(relation, Position(start, start.snapshot))
+
+    def _advance_or_leave(self, relation: Relation) -> None:
+        """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
+        catalog, epoch = self.tools.store.catalog, self.epoch
+        held = self.tools.behind.held(relation.id)
+        if held is not None:
+            self.left[relation.id] = held
+            return
+        upstream = next((up for up in relation.upstreams if up in self.left), None)
+        if upstream is not None:
+            self.left[relation.id] = self.tools.behind.waiting(relation, catalog.by_id[upstream], self.left[upstream])
+            return
+        job, began = catalog.job_by_id[relation.id], time.monotonic()
+        reads = [catalog.by_id[up] for up in relation.upstreams if catalog.by_id[up].is_stored]
+
+        def has_changes(since: int) -> bool:
+            return any(up.id in self.pending or self.feeds.has_changes(up, since, epoch.snapshot) for up in reads)
+
+        if job.is_behind and not self.tools.behind.is_due(job, has_changes, self.is_awaited):
+            self.left[relation.id] = self.tools.behind.still(job)
+            return
+        try:
+            if job.is_behind:
+                self._catch_up(relation, job)
+                self.recovered.append(job)
+            else:
+                tables = (up for up in reads if up.is_table)
+                touched = any(self.feeds.has_changes(table, self.applied.snapshot, epoch.snapshot) for table in tables)
+                touched |= not self.pending.keys().isdisjoint(relation.upstreams)
+                self.has_computed |= touched
+                if touched or self.tools.plans.view(relation, catalog).plan.reads_now:
+                    self._take_along(relation, Position(self.applied, epoch.snapshot))
+                self.tools.behind.forget((relation.id,))
+        except Exception as error:
+            if self.is_stopping():
+                raise
+            self.left[relation.id] = self.tools.behind.failed(relation, error_of(error), epoch.snapshot, began)
+
+    def _catch_up(self, relation: Relation, job: Job) -> None:
+        """Take a view along that was left behind, by what has changed since, or computed anew."""
+        position = self._kept(job, self.epoch)
+        try:
+            self._take_along(relation, position)
+        except Exception as error:
+            found, view = error_of(error), self.tools.plans.view(relation, self.tools.store.catalog)
+            is_worth_it = not is_nobodys(found) and found.sqlstate != errors.OUT_OF_MEMORY and not relation.is_sink
+            if position is None or not is_worth_it or view.plan.looked_up:
+                raise
+            if not self.tools.engines.is_small(self.cursor, view, self.epoch.snapshot):
+                raise
+            # An incremental step may meet a row that was never there, or has gone, with one that has come.
+            self._take_along(relation, None)
+
+    def _kept(self, job: Job, epoch: Epoch) -> Position | None:
+        """Where a view stands that was left behind; None where the lake has forgotten what has changed since."""
+        position = job.position
+        if position is not None and is_kept(self.cursor, position.oldest - 1, epoch.snapshot):
+            return position
+        return None
+
+    def _take_along(self, relation: Relation, start: Position | None) -> None:
+        """Compute what becomes of a view from where it stands; None where that is not known."""
+        cursor, catalog, epoch = self.cursor, self.tools.store.catalog, self.epoch
+        advance = self._advance(self.tools.plans.view(relation, catalog), start)
+        if advance is not None and relation.is_sink:
+            delivery = self.tools.sinks.prepare(cursor, catalog, relation, advance.changes, epoch.snapshot)
+            self.deliveries.append(delivery)
+            advance = advance.of_states
+        if advance is not None:
+            self.advances[relation.id] = advance
+            self.pending[relation.id] = advance.changes
+        if relation.replaces is not None:
+            item = self.replacements[relation.replaces]
+            own = self.pending.get(relation.id)
+            difference = bind_difference(cursor, item, self.tools.plans, catalog, epoch.snapshot, own)
+            self.pending |= {relation.replaces: difference} if difference is not None else {}
+
+    def _advance(self, view: View, start: Position | None) -> Advance | None:
+        epoch = self.epoch
+        since = start or Position(epoch, epoch.snapshot)
+        is_late = since.epoch != self.applied
+        versions = {}
+        for scan in view.plan.scans:
+            old = since.epoch.snapshot if scan.relation.is_table else since.views
+            pending = self.pending.get(scan.relation.id)
+            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending, is_net=is_late)
+        times = (since.epoch.time_us, epoch.time_us)
+        if start is None:
+            return self.tools.engines.compute_anew(self.cursor, view, versions, times)
+        return self.tools.engines.advance(self.cursor, view, versions, self.feeds, times, self.applied.snapshot)
