@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from servers import Server, rows, wait_until, without_spark
-from test_law import check, opened, run
+from test_law import check, opened, run, without_epochs
 from test_retention import forget
 
 from catalog import errors
@@ -454,7 +454,7 @@ def test_a_job_finishes_after_what_it_reads(tmp_path: Path, faults: Faults) -> N
         make(client)
         flush(context)
         run(client, "SET background_ddl = true")
-        with context.coordinator.barrier_lock:
+        with without_epochs(context):
             run(client, "CREATE MATERIALIZED VIEW e AS SELECT g, n FROM a")
             faults.reasons["a"] = Error("it broke")
             change(client, 1)

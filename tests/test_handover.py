@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from servers import wait_until
+from test_law import NoEpochs, without_epochs
 
 from catalog.errors import Error
 from server.config import Config
@@ -17,20 +18,20 @@ from server.dispatch import Client
 
 
 @contextmanager
-def waiting_job(directory: Path) -> Iterator[tuple[Context, Client, int]]:
-    """A filled job whose barrier does not come, because this thread holds the barrier's lock."""
+def waiting_job(directory: Path) -> Iterator[tuple[Context, Client, int, NoEpochs]]:
+    """A filled job whose barrier does not come, because its lock is held."""
     context = open_context(
         Config(data=directory, spark_start="on_demand"), {"backfill_engine": "auto", "barrier_interval_ms": "100"}
     )
     try:
         client = Client(context, {"user": "root"})
         run(client, "CREATE TABLE t (k int)", "INSERT INTO t VALUES (1), (2)", "SET background_ddl = true")
-        with context.coordinator.barrier_lock:
+        with without_epochs(context) as held:
             run(client, "CREATE MATERIALIZED VIEW m AS SELECT k + 1 AS n FROM t")
             assert wait_until(lambda: state(client) == [("FINISHING",)], 10), state(client)
             [(job, text)] = run(client, "SELECT ddl_id, progress FROM rw_catalog.rw_ddl_progress")
             assert str(text).startswith("Finishing [epoch lag: ")
-            yield context, client, int(str(job))
+            yield context, client, int(str(job)), held
     finally:
         context.close()
 
@@ -56,12 +57,12 @@ def in_background(action: Callable[[], object]) -> threading.Thread:
 def test_cancel(tmp_path: Path) -> None:
     """It takes the hand-over back, so the next barrier does not finish the job."""
     cancelled: list[int] = []
-    with waiting_job(tmp_path / "data") as (context, client, job):
+    with waiting_job(tmp_path / "data") as (context, client, job, held):
         thread = in_background(lambda: cancelled.extend(context.jobs.cancel((job,))))
         assert wait_until(lambda: not context.coordinator._handovers, 10)
-        context.coordinator.barrier_lock.release()
+        held.end()
         thread.join(10)
-        context.coordinator.barrier_lock.acquire()
+        held.begin()
         assert cancelled == [job]
         assert run(client, "SHOW JOBS") == []
         with pytest.raises(Error, match="not found: m"):
@@ -71,13 +72,13 @@ def test_cancel(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_recover(tmp_path: Path) -> None:
     """The job is resumed, asks again, and is finished once."""
-    with waiting_job(tmp_path / "data") as (context, client, job):
-        run(client, "RECOVER")
-        assert wait_until(lambda: state(client) == [("FINISHING",)], 10)
-        assert [h.job_id for h in context.coordinator._handovers] == [job]
-        context.coordinator.barrier_lock.release()
+    with waiting_job(tmp_path / "data") as (context, client, job, held):
+        thread = in_background(lambda: run(client, "RECOVER"))
+        assert wait_until(lambda: context.jobs._running[job].finished.is_set(), 10)
+        held.end()  # which it waits for, as it would for a barrier
+        thread.join(30)
         run(client, "WAIT")
-        context.coordinator.barrier_lock.acquire()
+        held.begin()
         assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,)]
         assert context.store.catalog.job_by_id[job].waiting is None
 
@@ -85,7 +86,7 @@ def test_recover(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_close(tmp_path: Path) -> None:
     """A server that stops leaves the job to the next one."""
-    with waiting_job(tmp_path / "data") as (context, _, job):
+    with waiting_job(tmp_path / "data") as (context, _, job, _):
         context.jobs.close()
         assert context.store.catalog.job_by_id[job].status == "CREATING"
         context.coordinator.withdraw(job)

@@ -6,6 +6,7 @@ Here is how tests hold it; `test_differential.py` holds it of random views.
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,39 @@ def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client
         yield context, Client(context, {"user": "root"})
     finally:
         context.close()
+
+
+class NoEpochs:
+    """No barrier runs from `begin` to `end`. A thread holds its lock, so that others may take what comes before."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def begin(self) -> None:
+        is_held, self._is_over = threading.Event(), threading.Event()
+        self._holder = threading.Thread(target=self._hold, args=(is_held, self._is_over), daemon=True)
+        self._holder.start()
+        is_held.wait()
+
+    def _hold(self, is_held: threading.Event, is_over: threading.Event) -> None:
+        with self._context.coordinator.barrier_lock:
+            is_held.set()
+            is_over.wait()
+
+    def end(self) -> None:
+        self._is_over.set()
+        self._holder.join()
+
+
+@contextmanager
+def without_epochs(context: Context) -> Iterator[NoEpochs]:
+    """While entered no barrier runs, unless one is let in between."""
+    held = NoEpochs(context)
+    held.begin()
+    try:
+        yield held
+    finally:
+        held.end()
 
 
 def run(client: Client, sql: str) -> list[tuple[object, ...]]:

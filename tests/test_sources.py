@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from servers import Server, refused, rows, wait_until
-from test_law import opened, run
+from test_law import opened, run, without_epochs
 
 from executor.sources.records import line_at, read_records
 
@@ -375,7 +375,7 @@ def test_a_source_waits_for_the_views(tmp_path: Path) -> None:
     settings = {"source_rows_per_epoch": "1000", "barrier_interval_ms": "50", "backfill_engine": "auto"}
     with opened(tmp_path / "lake", **settings) as (context, client):
         count = lambda: run(client, "SELECT count(*) FROM fast")[0][0]  # noqa: E731
-        with context.coordinator.barrier_lock:
+        with without_epochs(context):
             run(
                 client,
                 "CREATE SOURCE fast WITH (connector = 'nexmark', nexmark.table.type = 'bid', "
