@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from .cases import PATHS, random_case, read
-from .differences import Difference
+from .differences import OPEN, Difference
 from .play import Bench, summary
 from .shrink import shrunk
 
@@ -37,7 +37,7 @@ def main() -> int:
         seeds = [first] if arguments.only else itertools.count(first)
         cases = (random_case(seed, path) for seed in seeds for path in paths)
     deadline = time.monotonic() + arguments.seconds
-    known = tuple(Difference(pattern, "told on the command line") for pattern in arguments.known)
+    known = OPEN + tuple(Difference(pattern, "told on the command line") for pattern in arguments.known)
     bench, failures = Bench(known=known), 0
     try:
         for case in cases:

@@ -27,6 +27,16 @@ REFUSED: tuple[Difference, ...] = (
     Difference(r"^0A000", "README, limits: what cannot be maintained is refused at CREATE, by name and place"),
 )
 
+# Faults that are known and open, by what the fuzzer says of them: they are only counted.
+OPEN: tuple[Difference, ...] = (
+    Difference(r"Invalid type for BETWEEN", "DuckDB has no two bounds for an array in a filter: XX000"),
+    Difference(r"Unknown table: $", "USING within a join in parentheses is refused, as 42601"),
+    Difference(
+        r"(?s)a view is not its query.*NATURAL.*what PostgreSQL has too",
+        "SELECT * of NATURAL joins and USING: in queries the merged columns are not first, in views they are",
+    ),
+)
+
 # What PostgreSQL raises and Sparkwave does not.
 RAISED_THERE: tuple[Difference, ...] = (
     Difference(r"^22", "README, limits: in a view, where PostgreSQL raises an error for a row there is NULL"),

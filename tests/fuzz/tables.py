@@ -13,7 +13,8 @@ from .values import TYPES, literal
 HOSTILE = (
     '"A b"', '"select"', '"q""uote"', '"naïve"', '"x.y"', '"it\'s"', '"Group"', "value", "count", "sum", "key", "row",
     "old", "new", "sign", "weight", "epoch", "n", "i", "c0", "r1", "s1", "t", '"%s"', '"$1"', "position",
-    "date", "text", "index", "version", "level", "m0", "g0",
+    "date", "text", "index", "version", "level", "m0", "g0", "rowid", "filename",
+    "snapshot",
 )  # fmt: skip
 PLAIN = ("k", "a", "b", "c", "d", "e", "f", "g", "h")
 
