@@ -53,6 +53,12 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
 DISK_FULL = "No space left on device"
 
 
+# What DuckDB advises to set, which clients cannot.
+_ADVICE = re.compile(
+    r"""\s+(?:Use|Try|using:?)\s+["'`(]?(?:SET|PRAGMA|CALL|INSTALL|LOAD)\s.*""", re.IGNORECASE | re.DOTALL
+)
+
+
 def disk_full(text: str) -> Error:
     """PostgreSQL's error for it, with the line of an engine's message that names the file."""
     line = next(line for line in text.splitlines() if DISK_FULL in line).strip()
@@ -64,6 +70,7 @@ def translate(error: duckdb.Error) -> Error:
     """A DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
     text = str(error)
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", first_line(error))
+    message = _ADVICE.sub("", message)
     hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
     column = re.search(
         r'column (?:named )?"?([^"]+?)"? (?:was )?not found|does not have a column named "([^"]+)"|'

@@ -96,6 +96,10 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         _says("more than one row returned by a subquery used as an expression", errors.CARDINALITY_VIOLATION),
     ),
     (
+        r"Max expression depth limit of \d+ exceeded",
+        _says("stack depth limit exceeded", errors.STATEMENT_TOO_COMPLEX),
+    ),
+    (
         r"Ambiguous reference to column name \"(?P<name>.*?)\"",
         _says('column reference "{name}" is ambiguous', errors.AMBIGUOUS_COLUMN),
     ),

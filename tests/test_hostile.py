@@ -16,11 +16,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers import PATIENCE_SECONDS, Server
+from servers import PATIENCE_SECONDS, Server, refused, rows
 
 Connection = psycopg.Connection[Any]
 MOST_TIMES = 7  # for four times as much
-NOISE_SECONDS = 0.15  # what the server does besides
+NOISE_SECONDS = 0.4  # what the server does besides
 HEARTBEAT_SECONDS = 0.02
 MOST_LATENCY_SECONDS = 20  # on a machine whose cores are all busy; a hang lasts for minutes
 
@@ -90,18 +90,57 @@ def listed(item: str, count: int) -> str:
     return ", ".join([item] * count)
 
 
+def chain(item: str, operator: str, count: int) -> str:
+    return operator.join([item] * count)
+
+
 PARAMETERS: dict[str, Callable[[int], str]] = {
     "array": lambda n: f"SELECT ARRAY[{listed('%s', n)}]",
     "in": lambda n: f"SELECT a FROM t WHERE a IN ({listed('%s', n)})",
-    "any": lambda n: f"SELECT a FROM t WHERE a = ANY(ARRAY[{listed('%s', n)}])",
     "values": lambda n: f"VALUES {listed('(%s)', n)}",
     "insert": lambda n: f"INSERT INTO t (a) VALUES {listed('(%s)', n)}",
-    "select": lambda n: f"SELECT {listed('%s', min(n, 1500))}",
-    "coalesce": lambda n: f"SELECT coalesce({listed('%s', n)})",
-    "call": lambda n: f"SELECT concat({listed('%s::text', n)})",
-    "rows": lambda n: f"SELECT a FROM t WHERE (a, b) IN ({listed('(%s, 1)', n)})",
-    "case": lambda n: f"SELECT CASE a {' '.join(['WHEN %s THEN 1'] * n)} END FROM t",
+    "rows": lambda n: f"SELECT a FROM t WHERE (a, b) IN ({listed('(%s, 1)', n // 2)})",
+    "case": lambda n: f"SELECT CASE a {' '.join(['WHEN %s THEN 1'] * (n // 2))} END FROM t",
 }
+# Statements of a size, and how those end that are as large as here.
+STATEMENTS: dict[str, tuple[int, str, Callable[[int], str]]] = {
+    "parentheses": (5_000, "54001", lambda n: f"SELECT {'(' * n}1{')' * n}"),
+    "not": (5_000, "54001", lambda n: f"SELECT {'NOT ' * n}true"),
+    "minus": (5_000, "54001", lambda n: f"SELECT {'- ' * n}1"),
+    "calls": (5_000, "54001", lambda n: f"SELECT {'abs(' * n}1{')' * n}"),
+    "casts": (5_000, "54001", lambda n: f"SELECT 1{'::int' * n}"),
+    "nested case": (2_000, "54001", lambda n: f"SELECT {'CASE WHEN true THEN ' * n}1{' END' * n}"),
+    "subqueries": (2_000, "54001", lambda n: f"{'SELECT * FROM (' * n}SELECT 1{') q' * n}"),
+    "terms": (4_000, "54001", lambda n: f"SELECT {chain('a', ' + ', n)} FROM t"),
+    "joined text": (4_000, "54001", lambda n: f"SELECT {chain('s', ' || ', n)} FROM t"),
+    "and": (500, "00000", lambda n: f"SELECT a FROM t WHERE {chain('a = 1', ' AND ', n)}"),
+    "or": (500, "00000", lambda n: f"SELECT a FROM t WHERE {chain('a = 1', ' OR ', n)}"),
+    "case": (500, "00000", lambda n: f"SELECT CASE {chain('WHEN a = 1 THEN 2', ' ', n)} END FROM t"),
+    "constants": (2_000, "00000", lambda n: f"SELECT a FROM t WHERE a IN ({', '.join(map(str, range(n)))})"),
+    "union": (100, "00000", lambda n: chain("SELECT 1", " UNION ALL ", n)),
+    "columns": (300, "00000", lambda n: f"SELECT {chain('a', ', ', n)} FROM t"),
+    "joins": (300, "54001", lambda n: f"SELECT 1 FROM t {chain('JOIN t AS u ON true', ' ', n)}"),
+    "arguments": (1_000, "54023", lambda n: f"SELECT concat({chain('s', ', ', n)}) FROM t"),
+    "common tables": (100, "00000", lambda n: f"WITH {', '.join(f'c{i} AS (SELECT 1)' for i in range(n))} SELECT 1"),
+    "statements": (100, "00000", lambda n: chain("SELECT 1", ";", n)),
+    "rows": (5_000, "00000", lambda n: f"INSERT INTO t (a) VALUES {chain('(1)', ', ', n)}"),
+    "computed rows": (500, "00000", lambda n: f"INSERT INTO t (a) VALUES {chain('(1 + 1)', ', ', n)}"),
+    "literal": (500_000, "00000", lambda n: f"SELECT length('{'x' * n}')"),
+    "dollars": (20_000, "00000", lambda n: f"SELECT length($a${'$b$' * n}$a$)"),
+    "secret": (5_000, "42601", lambda n: f"SELECT {'password ' * n}"),
+    "name": (50_000, "42703", lambda n: f'SELECT "{"x" * n}" FROM t'),
+    "comment": (20_000, "00000", lambda n: f"SELECT 1 /* {'-- ' * n} */"),
+    "line": (100_000, "00000", lambda n: f"SELECT 1 -- {'/* ' * n}"),
+    "quotes": (100_000, "42601", lambda n: f"SELECT {chr(39) * (2 * n + 1)}"),
+    "array": (5_000, "22P02", lambda n: f"SELECT '{'{' * n}1{'}' * n}'::int[]"),
+    "json": (5_000, "22P02", lambda n: f"SELECT '{'[' * n}1'::jsonb"),
+    "view": (4_000, "54001", lambda n: f"CREATE VIEW v AS SELECT {chain('a', ' + ', n)} AS a FROM t"),
+    "materialized view": (
+        4_000, "54001", lambda n: f"CREATE MATERIALIZED VIEW v AS SELECT {chain('a', ' + ', n)} AS a FROM t"
+    ),
+    "explain": (4_000, "54001", lambda n: f"EXPLAIN SELECT {chain('a', ' + ', n)} FROM t"),
+    "prepare": (250, "00000", lambda n: f"PREPARE p{n} AS SELECT a FROM t WHERE {chain('a = $1', ' AND ', n)}"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", PARAMETERS)
@@ -110,4 +149,35 @@ def test_parameters(target: Server, kind: str) -> None:
         sql = PARAMETERS[kind](count)
         return sql, list(range(sql.count("%s")))
 
-    assert check_linear(target, make, 1000) == "00000"
+    assert check_linear(target, make, 500) == "00000"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_as_many_parameters_as_there_may_be(target: Server, kind: str) -> None:
+    def make(count: int) -> tuple[str, list[int]]:
+        sql = PARAMETERS[kind](count)
+        return sql, list(range(sql.count("%s")))
+
+    assert check_linear(target, make, 8_191) == "00000"
+
+
+@pytest.mark.parametrize("kind", STATEMENTS)
+def test_statements(target: Server, kind: str) -> None:
+    size, expected, make = STATEMENTS[kind]
+    assert check_linear(target, lambda count: (make(count), None), size) == expected
+
+
+def test_what_is_too_deep_is_told_by_the_name_of_the_limit(connection: Connection) -> None:
+    """Nobody is advised to set what only the engine has."""
+    for sql, hint in (
+        (f"SELECT {chain('1', ' + ', 501)}", "500 deep"),
+        (f"SELECT 1 FROM {', '.join(f'(SELECT 1) t{i}' for i in range(101))}", "may join 100 relations"),
+    ):
+        error = refused(connection, sql)
+        assert error.sqlstate == "54001" and hint in (error.diag.message_hint or "")
+    error = refused(connection, f"WITH {', '.join(f'c{i} AS (SELECT 1)' for i in range(1200))} SELECT 1")
+    assert (error.sqlstate, str(error)) == ("54001", "stack depth limit exceeded")
+    assert rows(connection, f"SELECT {chain('1', ' + ', 400)}") == [(400,)]
+    error = refused(connection, f"SELECT length('a'), concat({listed('1', 101)})")
+    assert (error.sqlstate, error.diag.statement_position) == ("54023", "21")

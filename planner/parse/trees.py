@@ -17,6 +17,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type, parse_type
 from planner.functions.functions import ALIASES, FUNCTIONS
+from planner.parse.limits import check_size
 from planner.parse.literals import is_plain_interval, with_literals
 from planner.parse.rows import with_rows
 from planner.parse.tokens import syntax_error
@@ -134,7 +135,9 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
-        tree = with_literals(with_rows(_with_parameters(sqlglot.parse_one(padded, read=Sparkwave), sql)))
+        tree = sqlglot.parse_one(padded, read=Sparkwave)
+        check_size(tree)
+        tree = with_literals(with_rows(_with_parameters(tree, sql)))
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:

@@ -1,0 +1,52 @@
+"""How deep and wide a statement may be. What is more would keep the engine busy for minutes, and is refused at once."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.parse.rows import is_row
+
+MOST_DEPTH = 500  # of operators, calls and queries in each other; the engine takes the third power of it
+MOST_JOINED = 100  # relations of one FROM, whose order the engine tries
+MOST_ARGUMENTS = 100  # PostgreSQL's FUNC_MAX_ARGS
+
+# What has as many arguments as one likes: they are no functions in PostgreSQL.
+_NOT_CALLED = (exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Case, exp.Connector)
+
+
+def check_size(tree: exp.Expr) -> None:
+    """Raise Error 54001 for a statement that is too deep or joins too much, 54023 for too many arguments."""
+    pending = [(tree, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MOST_DEPTH:
+            hint = f"Operators, calls and queries may be {MOST_DEPTH} deep in each other, and as many may be in a row."
+            raise Error("stack depth limit exceeded", errors.STATEMENT_TOO_COMPLEX, hint=hint)
+        if isinstance(node, exp.Select):
+            _check_joins(node)
+        elif isinstance(node, exp.Func):
+            _check_arguments(node)
+        pending += [(part, depth + _counts(node, part)) for part in node.iter_expressions()]
+
+
+def _counts(node: exp.Expr, part: exp.Expr) -> bool:
+    """Whether a part is a level below its node: chains of AND, of OR and of UNION are flat to the engine."""
+    is_chain = isinstance(node, exp.Connector | exp.SetOperation) and type(node) is type(part)
+    return not is_chain and not isinstance(part, exp.Paren)
+
+
+def _check_joins(query: exp.Select) -> None:
+    joined = 1 + len(query.args.get("joins") or ())
+    if joined > MOST_JOINED:
+        hint = f"A query may join {MOST_JOINED} relations. Join some of them in a subquery."
+        raise Error(f"too many relations in FROM: {joined}", errors.STATEMENT_TOO_COMPLEX, hint=hint)
+
+
+def _check_arguments(call: exp.Func) -> None:
+    if len(call.expressions) <= MOST_ARGUMENTS or isinstance(call, _NOT_CALLED) or is_row(call):
+        return
+    position = min((node.meta["start"] for node in call.walk() if "start" in node.meta), default=0) + 1
+    message = f"cannot pass more than {MOST_ARGUMENTS} arguments to a function"
+    raise Error(message, errors.TOO_MANY_ARGUMENTS, position=position)
