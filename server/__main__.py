@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from server.dashboard.listener import Dashboard
 
 logger = logging.getLogger("sparkwave")
+
+STOP_SECONDS = 9.0  # for all that runs to end; whoever runs servers in containers kills them after 10
 
 
 def main() -> None:
@@ -79,10 +82,19 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    threading.Thread(target=_end, args=(stop,), name="end", daemon=True).start()
     if config.catalog is None:
         _serve(config, parameters, None, stop)
     else:
         roles.take_turns(config, stop, lambda lease, over: _serve(config, parameters, lease, over))
+
+
+def _end(stop: threading.Event) -> None:
+    """Once the server is to stop it ends in time, as if killed: what was acknowledged is durable."""
+    stop.wait()
+    time.sleep(STOP_SECONDS)
+    logger.warning("the server has not stopped within %g s; it ends now", STOP_SECONDS)
+    os._exit(0)
 
 
 def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop: threading.Event) -> None:

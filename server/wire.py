@@ -13,6 +13,7 @@ import secrets
 import socket
 import ssl
 import struct
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,6 +31,7 @@ from catalog.log_context import logged
 from catalog.metrics import CONNECTIONS, count_error
 from catalog.users import ROOT, User
 from server import messages as m
+from server import presence
 from server.authentication import authenticate, is_this_machine
 from server.conversation import Conversation, Fatal, as_error
 from server.result import ClientSession
@@ -55,6 +57,7 @@ class WireHandler(BuenaVistaHandler):
 
     def setup(self) -> None:
         super().setup()
+        presence.probe(self.connection)
         # What follows a request for encryption must not be read before it is granted.
         self.rfile, self.wfile = Input(self.connection), Output(self.connection)
         # Both positive in 31 bits: some clients read them as signed.
@@ -298,6 +301,9 @@ class WireServer(BuenaVistaServer):
         self.max_message_bytes = max_message_bytes
         self.handlers: dict[int, WireHandler] = {}
         self.process_ids = itertools.count(1)
+        self._stopping = threading.Event()
+        watched = (lambda: list(self.handlers.values()), self._stopping)
+        threading.Thread(target=presence.watch, args=watched, name="presence", daemon=True).start()
 
     def verify_request(self, _request: socket.socket, _client_address: tuple) -> bool:
         return True  # the handler tells a client why it may not connect
@@ -307,6 +313,7 @@ class WireServer(BuenaVistaServer):
 
     def close_sessions(self, timeout: float = 5.0) -> None:
         """End the open connections with FATAL 57P01; those that do not take it within `timeout` seconds are cut."""
+        self._stopping.set()
         for handler in list(self.handlers.values()):
             handler.terminate()
         until = time.monotonic() + timeout
