@@ -25,6 +25,7 @@ from server.config import Config, load_config
 from server.context import Context, open_context
 from server.dispatch import Client
 from server.logs import start_logging
+from server.memory import keep_what_there_is
 from server.metrics_server import MetricsServer
 from server.wire import WireServer
 
@@ -107,6 +108,7 @@ def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop
         threading.Thread(target=wire.serve_forever, args=(0.1,), name="wire", daemon=True).start()
         dashboard = _open_dashboard(config, context)
         host, port = wire.server_address[:2]
+        keep_what_there_is()
         print(f"sparkwave ready on {host}:{port}{' for reading' if context.lake.read_only else ''}", flush=True)
         if not is_this_machine(str(host)) and not has_passwords(context.store.catalog.users):
             logger.warning("only this machine can connect before a user has a password: ALTER USER root PASSWORD '…'")

@@ -25,6 +25,7 @@ from server import messages as m
 from server.copy import CopyParser, copy_rows
 from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
+from server.memory import MEMORY
 from server.portal import Portal, Rows, Statement
 from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
 from server.stream import Disconnected
@@ -70,6 +71,9 @@ def as_error(error: Exception) -> Error:
     return Error(f"internal error: {type(error).__name__}: {error}")
 
 
+_TEXTS = (m.QUERY, m.PARSE)  # the messages that have statements
+
+
 class Conversation:
     """One client's statements and portals, and what is sent in answer to each message."""
 
@@ -98,6 +102,9 @@ class Conversation:
         except Exception as error:
             self._report(error)
             self._skipping = True
+        finally:
+            if code in _TEXTS:
+                MEMORY.sent(len(body))
 
     def close(self) -> None:
         """Release the open portals and the session."""

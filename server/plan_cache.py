@@ -25,6 +25,7 @@ from planner.statements import Insert, Statement
 from server.result import ResultColumn
 
 MOST_PLANS = 512
+MOST_CHARACTERS = 1 << 20  # of the texts of all plans; what a plan takes besides grows with its text
 LONGEST_TEXT = 4096  # of a longer one the tree would take much memory, and its planning little of its time
 
 
@@ -60,6 +61,10 @@ class Plan:
     rows: tuple[pa.RecordBatch, ...] | None = None
     types: tuple[Type, ...] | None = None
 
+    @property
+    def size(self) -> int:
+        return len(self.batch.sql)
+
     def is_valid(self, environment: Environment) -> bool:
         """Whether it would be made again in an environment."""
         is_same = environment is self.environment or _same(self.environment, environment)
@@ -85,6 +90,7 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self._characters = 0
         self._lock = RankedLock()
 
     def plan(
@@ -109,11 +115,14 @@ class PlanCache:
         assert isinstance(settings, Settings)
         settings.read = {}
         plan = Plan(statement, environment, make(environment), dict(settings.read))
+        if plan.size > MOST_CHARACTERS // 16:  # it would drive out many
+            return plan
         with self._lock:
+            before = self._plans.pop(key, None)
             self._plans[key] = plan
-            self._plans.move_to_end(key)
-            while len(self._plans) > MOST_PLANS:
-                self._plans.popitem(last=False)
+            self._characters += plan.size - (before.size if before is not None else 0)
+            while len(self._plans) > MOST_PLANS or self._characters > MOST_CHARACTERS:
+                self._characters -= self._plans.popitem(last=False)[1].size
         return plan
 
 

@@ -30,7 +30,7 @@ from server.block import Block
 from server.columns import described_columns, result_columns
 from server.context import Context
 from server.identity import AUTHORIZATION, ROLE, Identity
-from server.plan_cache import MOST_PLANS, Plan, Settings
+from server.plan_cache import LONGEST_TEXT, MOST_CHARACTERS, MOST_PLANS, Plan, Settings
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
 from server.running import Interruptible, RunningCursor, RunningStatement
@@ -271,7 +271,8 @@ class Session:
         plan = self._plans.get((id(statement), oids))
         if plan is None or plan.statement is not statement or not plan.reads_same(now):
             plan = self.context.plan_cache.plan(statement, oids, now, make)
-            if len(self._plans) >= MOST_PLANS:
+            size = plan.size + sum(other.size for other in self._plans.values()) if plan.size > LONGEST_TEXT else 0
+            if len(self._plans) >= MOST_PLANS or size > MOST_CHARACTERS:
                 self._plans.clear()
             self._plans[id(statement), oids] = plan
         return plan
