@@ -93,9 +93,11 @@ class StreamPlan:
         """Those of the relation. What stores its rows has them under the names of the fields."""
         columns: list[Column] = []
         for index, field in enumerate(self.root.fields):
-            name = unescaped(field.name) if self.planner >= ESCAPED_SINCE else field.name
+            name = field.name
+            if self.planner >= ESCAPED_SINCE:
+                name = unescaped(name) if index < self.width else readable(name)
             if index >= self.width:
-                name = free_name(field.name, {column.name for column in columns})
+                name = free_name(name, {column.name for column in columns})
             made_as = None if name == field.name else field.name
             columns.append(Column(name, field.type, index >= self.width, field.name in self.present, made_as=made_as))
         return tuple(columns)
@@ -150,6 +152,7 @@ def plan_view(
         return _planned(statement, catalog, scope, settings, made)
     except Error as error:
         error.message = readable(error.message)
+        error.args = (error.message,)
         error.detail, error.hint = (text and readable(text) for text in (error.detail, error.hint))
         raise
 

@@ -352,6 +352,19 @@ def test_a_cte_that_is_called_as_a_table_is_inside(connection: Connection) -> No
     connection.execute("DROP TABLE inner_name CASCADE")
 
 
+def test_what_is_shown_of_such_names(connection: Connection) -> None:
+    connection.execute('CREATE TABLE "Order" ("Id" int PRIMARY KEY, "userId" int, "Total" numeric(10, 2))')
+    query = 'SELECT "userId", sum("Total") AS "sumTotal" FROM "Order" GROUP BY "userId"'
+    connection.execute(f'CREATE MATERIALIZED VIEW "byUser" AS {query}')
+    hidden = [name for name, _, is_hidden, _ in rows(connection, 'SHOW COLUMNS FROM "byUser"') if is_hidden == "true"]
+    assert hidden == ["_count", "_count(Order.Total)", "_sum(Order.Total)"]
+    assert "group_key: [Order.userId]" in str(rows(connection, f"EXPLAIN CREATE MATERIALIZED VIEW v AS {query}"))
+    ungrouped = query.replace("SELECT", 'SELECT "Id",')
+    error = refused(connection, f"CREATE MATERIALIZED VIEW v AS {ungrouped}")
+    assert 'column "Order.Id" must appear in the GROUP BY clause' in str(error)
+    connection.execute('DROP TABLE "Order" CASCADE')
+
+
 def test_the_column_that_a_sink_writes_is_its_own(connection: Connection, tmp_path: Path) -> None:
     connection.execute('CREATE TABLE operated (k int PRIMARY KEY, "_op" int)')
     options = f"(connector = 'fs', fs.path = '{tmp_path}/out')"
