@@ -31,10 +31,13 @@ CREATE OR REPLACE MACRO pg.log10
 CREATE OR REPLACE MACRO pg.log
     (x BIGINT) AS log10(x::DOUBLE), (x DOUBLE) AS log10(x), (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10),
     (b, x) AS (ln(x::DOUBLE) / ln(b::DOUBLE))::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg._power(x, y) AS
+    if(x = 0 AND y < 0, pg.raise('2201F', 'zero raised to a negative power is undefined')::DOUBLE, pow(x, y));
 CREATE OR REPLACE MACRO pg.power
-    (x BIGINT, y BIGINT) AS pow(x::DOUBLE, y::DOUBLE), (x DOUBLE, y DOUBLE) AS pow(x, y),
-    (x DECIMAL(38,10), y DECIMAL(38,10)) AS pow(x::DOUBLE, y::DOUBLE)::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg.div(x, y) AS trunc(x::DECIMAL(38,10) / y)::DECIMAL(38,10);
+    (x BIGINT, y BIGINT) AS pg._power(x::DOUBLE, y::DOUBLE), (x DOUBLE, y DOUBLE) AS pg._power(x, y),
+    (x DECIMAL(38,10), y DECIMAL(38,10)) AS pg._power(x::DOUBLE, y::DOUBLE)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.div(x, y) AS
+    trunc(x::DECIMAL(38,10) / if(y = 0, pg.raise('22012', 'division by zero'), y))::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x BIGINT, y BIGINT) AS gcd(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.cot(x) AS if(x = 0, 'Infinity'::DOUBLE, cot(x));
@@ -54,8 +57,8 @@ CREATE OR REPLACE MACRO pg.multiply
     (x, y) AS x * y;
 -- The least integer has no negation, so DuckDB fails to divide it by -1.
 CREATE OR REPLACE MACRO pg.modulo
-    (x SMALLINT, y SMALLINT) AS if(y = -1, 0::SMALLINT, x % y), (x INTEGER, y INTEGER) AS if(y = -1, 0, x % y),
-    (x BIGINT, y BIGINT) AS if(y = -1, 0::BIGINT, x % y), (x, y) AS x % y;
+    (x SMALLINT, y SMALLINT) AS if(y = -1, x & 0::SMALLINT, x % y), (x INTEGER, y INTEGER) AS if(y = -1, x & 0, x % y),
+    (x BIGINT, y BIGINT) AS if(y = -1, x & 0::BIGINT, x % y), (x, y) AS x % y;
 -- Bits that are shifted out are lost, and only the last bits of the number of places count, as in C.
 CREATE OR REPLACE MACRO pg._signed_bits(x, bits) AS if(x >= bits // 2, x - bits, x);
 CREATE OR REPLACE MACRO pg.shift_left
@@ -114,6 +117,8 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
         WHEN typeof(x) = 'FLOAT' THEN pg._float_text(x::VARCHAR, 6)
         WHEN typeof(x) = 'DECIMAL(38,10)' THEN rtrim(rtrim(x::VARCHAR, '0'), '.')
         WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(try_cast(x::VARCHAR AS INTERVAL))
+        WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
+        THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'
         WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
         ELSE x::VARCHAR END;
 -- As the value prints, which for a boolean is not its cast.
@@ -170,24 +175,27 @@ CREATE OR REPLACE MACRO pg.upper(s) AS replace(upper(replace(s, 'ß', chr(111410
 CREATE OR REPLACE MACRO pg.initcap(s) AS
     array_to_string(list_transform(regexp_extract_all(s, '[\pL\pN]+|[^\pL\pN]+'),
                                    lambda w: pg.upper(w[1]) || lower(w[2:])), '');
+-- greatest and least, but NULL for NULL.
+CREATE OR REPLACE MACRO pg._most(n, m) AS if(n < m, m, n);
+CREATE OR REPLACE MACRO pg._least(n, m) AS if(n > m, m, n);
 CREATE OR REPLACE MACRO pg.substring
-    (s VARCHAR, n BIGINT) AS substring(s, greatest(n, 1)),
+    (s VARCHAR, n BIGINT) AS substring(s, pg._most(n, 1)),
     (s VARCHAR, n BIGINT, l BIGINT) AS
-        if(l < 0, NULL, substring(s, greatest(n, 1), greatest(0, l + least(n, 1) - 1))),
-    (s BLOB, n BIGINT) AS unhex(substring(hex(s), 2 * greatest(n, 1) - 1)),
+        if(l < 0, NULL, substring(s, pg._most(n, 1), pg._most(l + pg._least(n, 1) - 1, 0))),
+    (s BLOB, n BIGINT) AS unhex(substring(hex(s), 2 * pg._most(n, 1) - 1)),
     (s BLOB, n BIGINT, l BIGINT) AS
-        unhex(substring(hex(s), 2 * greatest(n, 1) - 1, 2 * greatest(0, l + least(n, 1) - 1)));
+        unhex(substring(hex(s), 2 * pg._most(n, 1) - 1, 2 * pg._most(l + pg._least(n, 1) - 1, 0)));
 -- A text has up to a gigabyte, and a character up to four bytes.
 CREATE OR REPLACE MACRO pg._characters(n) AS
-    if(n > 268435455, pg.raise('54000', 'requested length too large'), greatest(n, 0)::INTEGER);
+    if(n > 268435455, pg.raise('54000', 'requested length too large'), pg._most(n, 0)::INTEGER);
 CREATE OR REPLACE MACRO pg.repeat(s, n) AS
     repeat(s, if(strlen(s)::HUGEINT * n > 1073741823, pg.raise('54000', 'requested length too large'), n));
 CREATE OR REPLACE MACRO pg.lpad
     (s, n) AS lpad(s, pg._characters(n), ' '),
-    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, pg._characters(n), f) END;
+    (s, n, f) AS CASE WHEN f = '' THEN left(s, pg._most(n, 0)) ELSE lpad(s, pg._characters(n), f) END;
 CREATE OR REPLACE MACRO pg.rpad
     (s, n) AS rpad(s, pg._characters(n), ' '),
-    (s, n, f) AS CASE WHEN f = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, pg._characters(n), f) END;
+    (s, n, f) AS CASE WHEN f = '' THEN left(s, pg._most(n, 0)) ELSE rpad(s, pg._characters(n), f) END;
 CREATE OR REPLACE MACRO pg.btrim(s) AS trim(s, ' '), (s, c) AS trim(s, c);
 CREATE OR REPLACE MACRO pg.ltrim(s) AS ltrim(s, ' '), (s, c) AS ltrim(s, c);
 CREATE OR REPLACE MACRO pg.rtrim(s) AS rtrim(s, ' '), (s, c) AS rtrim(s, c);
@@ -195,10 +203,10 @@ CREATE OR REPLACE MACRO pg.translate(s, a, b) AS translate(s, a, b);
 CREATE OR REPLACE MACRO pg.reverse(s) AS array_to_string(list_reverse(regexp_extract_all(s, '(?s:.)')), '');
 CREATE OR REPLACE MACRO pg.strpos(s, p) AS CASE WHEN p = '' THEN if(s IS NULL, NULL, 1) ELSE strpos(s, p)::INTEGER END;
 CREATE OR REPLACE MACRO pg.split_part(s, d, n) AS
-    CASE WHEN s IS NULL OR n = 0 THEN NULL WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
+    CASE WHEN s IS NULL OR n IS NULL OR n = 0 THEN NULL WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
 CREATE OR REPLACE MACRO pg.overlay
-    (s, r, n) AS substring(s, 1, n - 1) || r || substring(s, greatest(n + length(r), 1)),
-    (s, r, n, l) AS substring(s, 1, n - 1) || r || substring(s, greatest(n + l, 1));
+    (s, r, n) AS substring(s, 1, n - 1) || r || substring(s, pg._most(n + length(r), 1)),
+    (s, r, n, l) AS substring(s, 1, n - 1) || r || substring(s, pg._most(n + l, 1));
 CREATE OR REPLACE MACRO pg.ascii(s) AS if(s = '', 0, unicode(s))::INTEGER;
 CREATE OR REPLACE MACRO pg.chr(n) AS chr(n::INTEGER);
 CREATE OR REPLACE MACRO pg.md5(s) AS md5(s);
@@ -315,6 +323,9 @@ CREATE OR REPLACE MACRO pg._with_days(m, d, us) AS
     pg._interval(m, (d) - pg._carry(d, us), (us) + pg._carry(d, us) * 86400000000);
 CREATE OR REPLACE MACRO pg._with_months(m, d, us) AS
     pg._with_days((m) - pg._carry(m, if((d) = 0, us, d)), (d) + 30 * pg._carry(m, if((d) = 0, us, d)), us);
+-- What intervals are compared by: microseconds, a month being 30 days and a day 24 hours.
+CREATE OR REPLACE MACRO pg.interval_key(x) AS
+    (pg._months(x)::HUGEINT * 30 + datepart('day', x)) * 86400000000 + pg._micros(x);
 CREATE OR REPLACE MACRO pg.justify_hours(x) AS
     pg._with_days(pg._months(x), datepart('day', x) + pg._micros(x) // 86400000000, pg._micros(x) % 86400000000);
 CREATE OR REPLACE MACRO pg.justify_days(x) AS
@@ -337,9 +348,9 @@ CREATE OR REPLACE MACRO pg._pointer(path) AS
     array_to_string(list_transform(path, lambda k: '/' || replace(replace(k::VARCHAR, '~', '~0'), '/', '~1')), '');
 CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
 CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS json_extract_string(j, pg._pointer(path));
-CREATE OR REPLACE MACRO pg.jsonb_exists(j, k) AS
+CREATE OR REPLACE MACRO pg.jsonb_exists(j, k) AS CASE WHEN k IS NOT NULL THEN
     json_exists(j, pg._pointer([k])) AND json_type(j) = 'OBJECT'
-    OR json_type(j) = 'ARRAY' AND json_contains(j, to_json(k)) OR json_type(j) = 'VARCHAR' AND json_extract_string(j, '$') = k;
+    OR json_type(j) = 'ARRAY' AND json_contains(j, to_json(k)) OR json_type(j) = 'VARCHAR' AND json_extract_string(j, '$') = k END;
 CREATE OR REPLACE MACRO pg.jsonb_exists_any(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN
     len(list_filter(k, lambda e: e IS NOT NULL AND pg.jsonb_exists(j, e))) > 0 END;
 CREATE OR REPLACE MACRO pg.jsonb_exists_all(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN
@@ -370,7 +381,8 @@ CREATE OR REPLACE MACRO pg.array_replace(a, x, y) AS
 CREATE OR REPLACE MACRO pg.array_position(a, x) AS nullif(list_position(a, x), 0)::INTEGER;
 CREATE OR REPLACE MACRO pg.array_positions(a, x) AS
     list_transform(list_filter(range(1, len(a) + 1), lambda n: a[n] IS NOT DISTINCT FROM x), lambda n: n::INTEGER);
-CREATE OR REPLACE MACRO pg.array_contains(a, b) AS list_has_all(a, b) AND len(list_filter(b, lambda e: e IS NULL)) = 0;
+CREATE OR REPLACE MACRO pg.array_contains(a, b) AS
+    CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN list_has_all(a, b) AND len(list_filter(b, lambda e: e IS NULL)) = 0 END;
 CREATE OR REPLACE MACRO pg.array_contained(a, b) AS pg.array_contains(b, a);
 CREATE OR REPLACE MACRO pg.array_overlaps(a, b) AS list_has_any(a, b);
 CREATE OR REPLACE MACRO pg.array_distinct(a) AS list_filter(a, lambda e, i: coalesce(list_position(a, e) = i, false));

@@ -190,8 +190,7 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
     """What ANY or ALL stands before."""
     if isinstance(node, exp.Any | exp.All):
         return node.this.unnest()
-    is_all = isinstance(node, exp.Anonymous) and node.name.upper() == "ALL"
-    return node.expressions[0].unnest() if is_all and node.expressions else None
+    return None
 
 
 def _array_beside(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:

@@ -239,7 +239,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (
-            isinstance(node.expression, exp.Literal) and node.expression.name != "0"
+            isinstance(node.expression, exp.Literal) and node.expression.name.strip("0.") != ""
         ):
             return _checked_division(node)
         number = parameter_number(node)

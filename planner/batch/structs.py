@@ -1,7 +1,8 @@
 """Rows in batch statements: DuckDB finds their types by itself, but not by PostgreSQL's rules.
 
 A statement that has to do with rows is bound as a view's query is, only for its types: those of rows are noted on its
-own tree, where `duckdb_spelling` reads them. What cannot be bound, such as system catalogs, is DuckDB's own.
+own tree, where `duckdb_spelling` reads them. So are those of intervals, which DuckDB compares in another way. What
+cannot be bound, such as system catalogs, is DuckDB's own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from sqlglot import exp
 
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
-from catalog.types import Type
+from catalog.types import INTERVAL, Type
 from planner.bind import Scope, annotated, expand_rows, resolve
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.result_types import holds_struct
@@ -22,6 +23,7 @@ from planner.parse.rows import is_row
 from planner.parse.trees import name_of, other_tables
 
 _MARK = "statement_node"
+_KINDS = (exp.DataType.Type.STRUCT, exp.DataType.Type.INTERVAL)
 
 
 def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
@@ -40,20 +42,22 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     check_structs(bound)
     for part in bound.walk():
         type_ = sql_type(part.type) if _MARK in part.meta else None
-        if type_ is not None and holds_struct(type_):
+        if type_ is not None and (holds_struct(type_) or type_ == INTERVAL):
             nodes[part.meta[_MARK]].type = data_type(type_)
     return tree
 
 
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
-    """Whether a statement makes rows, takes them apart, or reads a relation that has some."""
+    """Whether a statement makes rows or intervals, takes rows apart, or reads a relation that has some."""
     for node in tree.walk():
-        if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.STRUCT)):
+        if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
             return True
         if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):
             return True
     return any(
-        holds_struct(column.type) for relation in _relations(tree, catalog, scope) for column in relation.columns
+        holds_struct(column.type) or column.type == INTERVAL
+        for relation in _relations(tree, catalog, scope)
+        for column in relation.columns
     )
 
 

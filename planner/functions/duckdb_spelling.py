@@ -32,7 +32,8 @@ _SHIFTS: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "shift_left",
     exp.BitwiseRightShift: "shift_right",
 }
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.ILike)
+_ORDERING = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_COMPARISONS = (*_ORDERING, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
 
 
 def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
@@ -85,6 +86,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _field(node)
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
+    if isinstance(node, (*_ORDERING, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Ordered)):
+        return _of_intervals(node)
     if isinstance(node, exp.Like | exp.ILike):
         return node if isinstance(node.parent, exp.Escape) else _like(node, lenient)
     if isinstance(node, exp.Escape):
@@ -205,6 +208,30 @@ def _is_number(node: exp.Expr) -> bool:
     return isinstance(node.unnest(), exp.Literal) and not node.unnest().is_string
 
 
+def _of_intervals(node: exp.Expr) -> exp.Expr | None:
+    """A comparison of intervals by their length. DuckDB has `1 day -12:00:00` and `12:00:00` as different ones."""
+    parts = list(node.iter_expressions())
+    if not any(map(_is_interval, parts)) or any(isinstance(part, exp.Query | exp.Subquery) for part in parts):
+        return None
+    if isinstance(node, exp.Ordered):
+        select = node.parent.parent if node.parent is not None else None
+        if not isinstance(select, exp.Select) or select.args.get("distinct") or select.args.get("group"):
+            return None
+    for part in parts:
+        part.replace(_interval_key(part.copy()))
+    return node
+
+
+def _is_interval(node: exp.Expr) -> bool:
+    type_ = type_of_part(node)
+    return isinstance(node, exp.Interval) or (type_ is not None and type_.name == "interval")
+
+
+def _interval_key(part: exp.Expr) -> exp.Expr:
+    value = exp.cast(part, "interval", dialect="duckdb") if part.is_string or isinstance(part, exp.Null) else part
+    return ours("interval_key", value)
+
+
 def _like(node: exp.Expr, lenient: bool) -> exp.Expr:
     new = escaped(node)
     return _complete(new) if lenient and isinstance(new, exp.Escape) else new
@@ -222,7 +249,6 @@ def _complete(node: exp.Escape) -> exp.Expr:
 def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     """`x = ANY(array)` and ALL as a fold of what each element gives."""
     right = node.expression
-    is_any = isinstance(right, exp.Any)
     if not isinstance(right, exp.Any | exp.All):
         return None
     array = right.this.unnest()
@@ -230,9 +256,15 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     element = exp.to_identifier("_element")
     one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(element.copy()))
-    one = _like(one, lenient) if isinstance(one, exp.Like | exp.ILike) else one
+    if isinstance(one, exp.Like | exp.ILike):
+        one.set("negate", node.args.get("negate"))
+        one = _like(one, lenient)
+    elif (call := as_call(one)) is not None:
+        one = ours(*call[:1], *call[1])
+    elif _is_interval(node.this) or _is_interval(array):
+        one = type(node)(this=_interval_key(one.this), expression=_interval_key(one.expression))
     each = _call("list_transform", array, exp.Lambda(this=one, expressions=[element]))
-    return ours("any_true" if is_any else "all_true", each)
+    return ours("any_true" if isinstance(right, exp.Any) else "all_true", each)
 
 
 def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
@@ -307,7 +339,10 @@ def _field(node: exp.Dot) -> exp.Expr | None:
 
 
 # Types whose text differs from DuckDB's.
-_OWN_TEXT = frozenset({"real", "double precision", "numeric", "bytea", "interval"})
+_OWN_TEXT = frozenset(
+    {"real", "double precision", "numeric", "bytea", "interval", "date", "timestamp without time zone",
+     "timestamp with time zone"}
+)  # fmt: skip
 
 
 def bytea(literal: exp.Expr) -> exp.Expr:
@@ -341,6 +376,8 @@ def _groups(pattern: exp.Expr) -> int:
 
 
 def _regexp_substr(arguments: _Args) -> exp.Expr:
+    if len(arguments) > 2:
+        raise Error("regexp_substr with more than a pattern is not supported", errors.FEATURE_NOT_SUPPORTED)
     text, pattern = arguments[:2]
     group = exp.Literal.number(min(1, _groups(pattern)))
     found = _call("regexp_extract", text, pattern, group, exp.Literal.string("s"))

@@ -76,5 +76,14 @@ def interval_text(text: str) -> str:
 
 
 def is_plain_interval(text: str) -> bool:
-    """Whether the text of an interval is all that sqlglot reads of one: numbers with units."""
-    return ":" not in text and interval_text(text) == text
+    """Whether the text of an interval is all that sqlglot reads of one: numbers with units that DuckDB knows."""
+    words = re.findall(r"[A-Za-z]+", text)
+    return ":" not in text and interval_text(text) == text and all(word.lower() in _UNITS for word in words)
+
+
+_UNITS = frozenset(
+    name + plural
+    for name in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "decade",
+                 "century", "millennium", "quarter")
+    for plural in ("", "s")
+)  # fmt: skip

@@ -116,6 +116,13 @@ class Sparkwave(Postgres):
                 self._advance()
             return version
 
+        def _negate_range(self, this: Any = None) -> Any:
+            """`x !~ ANY (y)` is true if x does not match one, so it is NOT `x ~ ALL (y)`."""
+            array = this.expression if isinstance(this, exp.RegexpLike | exp.RegexpILike) else None
+            if isinstance(array, exp.Any | exp.All):
+                this.set("expression", (exp.All if isinstance(array, exp.Any) else exp.Any)(this=array.this))
+            return super()._negate_range(this)
+
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             """An interval with a clock, or `ago`, is a cast of its text: sqlglot would drop that."""
             following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
