@@ -13,7 +13,7 @@ from catalog.types import TIMESTAMPTZ
 from planner.functions.operators import type_of_part
 from planner.functions.portable import unproven_part
 from planner.functions.typed import data_type
-from planner.nodes import Aggregate, Call, Node, OverWindow, Unnest, expressions, walk
+from planner.nodes import Aggregate, Call, Node, Order, OverWindow, TopN, Unnest, WindowCall, expressions, walk
 
 # Aggregates computed by an expression, without FILTER, ORDER BY or WITHIN GROUP.
 _AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max)
@@ -29,11 +29,13 @@ def duckdb_only(root: Node) -> str | None:
         for field in node.fields:
             if field.type.base.spark is None:
                 return f"the type {field.type}"
+        if (sorted_ := _sorted_array(node)) is not None:
+            return sorted_
         match node:
             case Aggregate(calls=calls):
                 found = next((f for call in calls if (f := _unproven_call(call)) is not None), None)
             case OverWindow(calls=windows):
-                found = next((w.expression for w in windows if not isinstance(w.expression, _WINDOWS)), None)
+                found = next((w.expression for w in windows if not _is_proven_window(w)), None)
             case Unnest(array=exp.GenerateSeries() as series):
                 found = _unproven_series(series)
             case _:
@@ -42,6 +44,31 @@ def duckdb_only(root: Node) -> str | None:
         if found is not None:
             return found.sql(dialect="postgres").replace('"', "")
     return None
+
+
+def _sorted_array(node: Node) -> str | None:
+    """What of a node compares arrays, whose NULL elements the engines sort in different places; None for nothing."""
+    if isinstance(node, Aggregate):
+        found = [call for call in node.calls if call.function in ("min", "max") and call.type.dimensions]
+        return f"{found[0].function} of arrays" if found else None
+    orders: list[Order] = []
+    if isinstance(node, OverWindow):
+        orders = [order for call in node.calls for order in call.order]
+        if any(isinstance(c.expression, exp.Min | exp.Max) and c.type.dimensions for c in node.calls):
+            return "min or max of arrays"
+    elif isinstance(node, TopN):
+        orders = list(node.full_order)
+    types = {field.name: field.type for part in node.inputs for field in part.fields}
+    return "an order by an array" if any(types[o.name].dimensions for o in orders if o.name in types) else None
+
+
+def _is_proven_window(call: WindowCall) -> bool:
+    """Spark's sum of bigints is a bigint; it has no frames of groups, and none that leave rows out."""
+    frame = call.frame
+    if frame is not None and (frame.args.get("exclude") or str(frame.args.get("kind")).upper() == "GROUPS"):
+        return False
+    is_wide_sum = isinstance(call.expression, exp.Sum) and call.type.name == "numeric"
+    return isinstance(call.expression, _WINDOWS) and not is_wide_sum
 
 
 def _with_time_as_column(expression: exp.Expr) -> exp.Expr:
