@@ -27,6 +27,7 @@ from planner.outputs import limit_outputs
 from planner.parse.trees import is_cte, name_of
 from planner.rules import RULES, carry_keys, keep_state_in_view
 from planner.statements import Delete, Insert, Merge, Query, Update
+from planner.table_references import resolve_references
 
 _UPKEEP_ONLY = (carry_keys, keep_state_in_view, limit_outputs)
 
@@ -89,7 +90,7 @@ def batch_operators(
 
 def _over_indexes(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     """The query over the indexes that serve it."""
-    tree = tree.copy()
+    tree = resolve_references(tree.copy(), catalog, scope)
 
     def find_table(table: exp.Table) -> Relation | None:
         return None if is_cte(table) else find(catalog, scope, name_of(table))
