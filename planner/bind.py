@@ -21,6 +21,7 @@ from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, is_known
 from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
+from planner.merged_columns import compare_merged, mark_merges
 from planner.output_names import name_selects
 from planner.parse.trees import name_of, position_of
 from planner.scopes import Scope, check_database, find, resolve, scope_of
@@ -139,8 +140,10 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
         dialect="postgres",
         normalize=False,
     )
+    mark_merges(tree)
     try:
         tree = qualify(tree, schema=schema, dialect="postgres")
+        compare_merged(tree)
         tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
     except (OptimizeError, SchemaError) as error:
         raise _qualify_error(str(error), query, tables) from error

@@ -33,6 +33,7 @@ from planner.bind import Scope, check_database, data_type, find, resolve_readabl
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
+from planner.merged_columns import expand_stars
 from planner.output_names import name_outputs
 from planner.parse.trees import folded, is_cte, name_of, position_of
 from planner.privileges import check_relation, holds, holds_any, permission_denied
@@ -184,6 +185,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
         _check_cases(source)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
     resolve_references(tree, environment.catalog, environment.scope)
+    _expand_stars(tree, environment.catalog, environment.scope)
     return at_versions(expand_calls(tree), environment.versions)
 
 
@@ -199,6 +201,21 @@ def _check_cases(source: exp.Expr) -> None:
     ]
     if len({fold_case(name) for name in names}) < len(set(names)):
         check_distinct(dict.fromkeys(names), position_of(source))
+
+
+def _expand_stars(tree: exp.Expr, catalog: Catalog, scope: Scope) -> None:
+    """Let `*` over JOIN … USING and NATURAL JOIN have PostgreSQL's order."""
+
+    def columns_of(source: exp.Expr) -> list[str] | None:
+        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not is_cte(source):
+            relation = find(catalog, scope, name_of(source))
+            return [column.name for column in relation.visible] if relation is not None else None
+        query = source.this if isinstance(source, exp.Subquery) else None
+        selects = query.selects if isinstance(query, exp.Query) else []
+        names = [select.alias_or_name for select in selects]
+        return names if selects and all(names) and not any(select.is_star for select in selects) else None
+
+    expand_stars(tree, columns_of)
 
 
 _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)
@@ -351,6 +368,7 @@ def _at_version(table: exp.Table, environment: Environment) -> Environment:
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """The query of a view, read as a client's is, its own names resolved where the view is."""
     subquery, scope = reference(view, table, environment.catalog), scope_of(view)
+    _expand_stars(subquery.this, environment.catalog, scope)
     query = canonical(with_row_types(expand_calls(subquery.this), environment.catalog, scope))
     subquery.set("this", resolve_tables(query, replace(environment, scope=scope)))
     return subquery

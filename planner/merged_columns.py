@@ -1,0 +1,110 @@
+"""JOIN … USING and NATURAL JOIN: columns that both sides have are one, which comes first (PostgreSQL's page on SELECT).
+
+DuckDB leaves such a column where the left side has it, and sqlglot compares the right side with the first table that
+has it alone, which is not enough behind a RIGHT or FULL JOIN, where that one may be NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.nodes import conjuncts
+from planner.parse.trees import folded, position_of
+
+# The names of a source's columns, None where they cannot be told.
+ColumnsOf = Callable[[exp.Expr], list[str] | None]
+
+_MERGES = "merges"
+
+
+def merges(join: exp.Join) -> bool:
+    return bool(join.args.get("using")) or join.method.upper() == "NATURAL"
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return {key for key, value in join.args.items() if value} == {"this"}
+
+
+def mark_merges(tree: exp.Expr) -> None:
+    """Mark the joins that merge columns, for `compare_merged`. Raises Error 0A000 where sqlglot cannot tell which."""
+    for join in tree.find_all(exp.Join):
+        if not merges(join):
+            continue
+        parent = join.parent
+        joins = parent.args["joins"] if isinstance(parent, exp.Select) else []
+        if not joins or any(map(_is_comma, joins[: join.index])):
+            where = "behind a comma in FROM" if joins else "in parentheses without an alias"
+            raise Error(
+                f"USING or NATURAL {where} is not supported in a materialized view",
+                errors.FEATURE_NOT_SUPPORTED,
+                hint="Use ON.",
+                position=position_of(join),
+            )
+        join.meta[_MERGES] = True
+
+
+def compare_merged(tree: exp.Expr) -> None:
+    """Let joins behind a RIGHT or FULL JOIN compare with what is merged so far, in a qualified tree."""
+    for select in tree.find_all(exp.Select):
+        merged: dict[str, list[str]] = {}
+        keeps_right = False
+        for join in select.args.get("joins") or ():
+            for part in conjuncts(join.args["on"]) if join.meta.get(_MERGES) and join.args.get("on") else ():
+                name, tables = part.expression.name, merged.setdefault(part.expression.name, [])
+                if tables and keeps_right:
+                    part.this.replace(exp.func("coalesce", *(exp.column(name, table, quoted=True) for table in tables)))
+                elif not tables:
+                    tables.append(part.this.table)
+                tables.append(part.expression.table)
+            keeps_right = keeps_right or join.side.upper() in ("RIGHT", "FULL")
+
+
+def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
+    """The tree, changed in place, with all columns in PostgreSQL's order instead of `*` over merged ones."""
+    for select in list(tree.find_all(exp.Select)):
+        stars = [item for item in select.expressions if isinstance(item, exp.Star) and not any(item.args.values())]
+        joins = select.args.get("joins") or []
+        if not stars or not any(map(merges, joins)):
+            continue
+        columns = _columns(select.args["from_"].this, joins, columns_of)
+        if columns is not None:
+            listed = [part for item in select.expressions for part in (columns if item in stars else [item])]
+            select.set("expressions", [part.copy() for part in listed])
+    return tree
+
+
+def _columns(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> list[exp.Column] | None:
+    """All columns of a FROM; None where they cannot be told, or a merged one could not be named."""
+    before: list[exp.Column] = []  # of the items before a comma
+    own = _own(first, columns_of)
+    for join in joins:
+        right = _own(join.this, columns_of)
+        if own is None or right is None:
+            return None
+        if _is_comma(join):
+            before, own = before + own, right
+            continue
+        names = [folded(name) for name in join.args.get("using") or ()]
+        if join.method.upper() == "NATURAL":
+            theirs = {column.name for column in right}
+            names = [column.name for column in own if column.name in theirs]
+        rest = [column for column in (*own, *right) if column.name not in names]
+        own = [exp.column(exp.to_identifier(name, quoted=True)) for name in names] + rest
+    found = before + (own or [])
+    merged = [column.name for column in found if not column.table]
+    every = [column.name for column in found]
+    return found if all(every.count(name) == 1 for name in merged) else None
+
+
+def _own(source: exp.Expr, columns_of: ColumnsOf) -> list[exp.Column] | None:
+    names, alias = columns_of(source), source.args.get("alias")
+    if names is None or source.args.get("joins"):
+        return None
+    given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    name = folded(alias.this) if isinstance(alias, exp.TableAlias) and alias.this is not None else source.name
+    names = [*given, *names[len(given) :]]
+    return [exp.column(exp.to_identifier(each, quoted=True), exp.to_identifier(name, quoted=True)) for each in names]
