@@ -18,6 +18,10 @@ import psycopg
 import pytest
 from servers import PATIENCE_SECONDS, Server, refused, rows
 
+from planner.parse.literals import _AGO
+from planner.parse.sink import _EMIT
+from planner.parse.table_as import _DATA
+
 Connection = psycopg.Connection[Any]
 MOST_TIMES = 7  # for four times as much
 NOISE_SECONDS = 0.4  # what the server does besides
@@ -181,3 +185,13 @@ def test_what_is_too_deep_is_told_by_the_name_of_the_limit(connection: Connectio
     assert rows(connection, f"SELECT {chain('1', ' + ', 400)}") == [(400,)]
     error = refused(connection, f"SELECT length('a'), concat({listed('1', 101)})")
     assert (error.sqlstate, error.diag.statement_position) == ("54023", "21")
+
+
+@pytest.mark.parametrize(
+    "text", ["1 day{}x", "x EMIT ON WINDOW CLOSE{}x", "x WITH DATA{}x"], ids=["interval", "emit", "data"]
+)
+def test_blanks_are_passed_once(text: str) -> None:
+    started = time.thread_time()
+    for expression in (_AGO, _EMIT, _DATA):
+        assert expression.search(text.format(" " * 50_000)) is None
+    assert time.thread_time() - started < 2

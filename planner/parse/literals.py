@@ -58,7 +58,7 @@ _ISO = re.compile(
 )
 _ISO_UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
 _YEARS = re.compile(r"^\s*([+-]?)(\d+)-(\d+)(?=\s|$)")
-_AGO = re.compile(r"\s+ago\s*$", re.IGNORECASE)
+_AGO = re.compile(r"(?<!\s)\s++ago\s*+$", re.IGNORECASE)
 # A number or a clock, whose sign `ago` turns.
 _SIGNED = re.compile(r"([+-]?)(?<![\d.:])((?:\d|\.\d)[\d.:]*)")
 

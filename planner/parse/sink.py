@@ -13,7 +13,7 @@ from planner.parse.trees import parse_tree, query_of, text_before
 from planner.statements import CreateSink, Name
 
 # What may follow the query; sqlglot does not know it.
-_EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*;?\s*$", re.IGNORECASE)
+_EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*+;?\s*+$", re.IGNORECASE)
 
 
 def parse_streaming_query(sql: str, offset: int) -> tuple[exp.Query, bool]:

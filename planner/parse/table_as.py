@@ -13,7 +13,7 @@ from planner.parse.trees import parse_tree, query_of
 from planner.statements import CreateTableAs, Name
 
 # What may follow the query; sqlglot does not know it.
-_DATA = re.compile(r"\bWITH\s+(?P<no>NO\s+)?DATA\s*;?\s*$", re.IGNORECASE)
+_DATA = re.compile(r"\bWITH\s+(?P<no>NO\s+)?DATA\s*+;?\s*+$", re.IGNORECASE)
 
 
 def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) -> CreateTableAs:
