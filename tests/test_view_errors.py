@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pytest
 from servers import Server
+from test_golden import plan_over
+
+from catalog.errors import Error
 
 # What PostgreSQL raises an error for, for the first row; the second row's value as text.
 RAISING = {
@@ -73,3 +77,20 @@ def test_an_aggregate_that_raises_is_null(in_process_server: Server) -> None:
 
 def _flush(connection: psycopg.Connection[Any]) -> None:
     connection.execute("FLUSH")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "percentile_cont(k / 10.0) WITHIN GROUP (ORDER BY id)",
+        "string_agg(t, t)",
+        "sum(iv)",
+        "avg(iv)",
+    ],
+)
+def test_what_cannot_run_is_refused_by_explain_and_create(call: str) -> None:
+    with pytest.raises(Error) as refused:
+        plan_over(
+            ("CREATE TABLE t (id int, k int, t varchar, iv interval)",), f"SELECT k, {call} AS x FROM t GROUP BY k"
+        )
+    assert refused.value.sqlstate == "0A000"

@@ -150,6 +150,7 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
                 position=position_of(call),
             )
     refuse_intervals(inner)
+    _refuse_computed(inner)
     if not _is_mergeable(inner):
         return _recomputed(call, flat, state)
     condition = scalar(call.expression.this) if isinstance(call, exp.Filter) else None
@@ -185,6 +186,15 @@ def refuse_intervals(call: exp.Expr) -> None:
     """Raise Error 0A000 for a sum of intervals, which DuckDB has not."""
     if isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)).name == "interval":
         raise refuse(f"{written(call)} of intervals", call)
+
+
+def _refuse_computed(call: exp.Expr) -> None:
+    """Raise Error 0A000 for a fraction or separator that is no constant, which DuckDB wants."""
+    is_percentile = isinstance(call, exp.PercentileCont | exp.PercentileDisc)
+    constant = call.this if is_percentile else call.args.get("separator") if isinstance(call, exp.GroupConcat) else None
+    if isinstance(constant, exp.Expr) and constant.find(exp.Column) is not None:
+        what = "a fraction" if is_percentile else "a separator"
+        raise refuse(f"{what} that is not a constant", call)
 
 
 def _is_mergeable(call: exp.Expr) -> bool:
