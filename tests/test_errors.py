@@ -64,6 +64,11 @@ ERRORS = [
         "CREATE MATERIALIZED VIEW m AS SELECT k, row_number() OVER (PARTITION ) OVER (PARTITION BY v) AS r FROM t",
         "42601", 'syntax error at or near "OVER"',
     ),
+    ("SELECT k FROM t UNION CORRESPONDING SELECT k FROM u", "0A000", "UNION CORRESPONDING is not supported"),
+    (
+        "CREATE MATERIALIZED VIEW m AS SELECT k FROM t UNION ALL CORRESPONDING BY (k) SELECT k FROM u",
+        "0A000", "UNION CORRESPONDING is not supported",
+    ),
     ("SELECT * FROM «nope»", "42P01", "nope"),
     ("SELECT * FROM t JOIN «nope» ON true", "42P01", "nope"),
     ("SELECT * FROM «public.nope»", "42P01", "nope"),

@@ -155,7 +155,16 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         _check_stars(tree, sql)
     for exists in tree.find_all(exp.Exists):
         _give_output(exists)
+    if "CORRESPONDING" in sql.upper() or "BY NAME" in sql.upper():
+        _check_set_operations(tree)
     return tree
+
+
+def _check_set_operations(tree: exp.Expr) -> None:
+    """Columns are matched by place alone: sqlglot reads CORRESPONDING, and DuckDB means something else by it."""
+    for operation in tree.find_all(exp.SetOperation):
+        if operation.args.get("by_name") or operation.args.get("on"):
+            raise unsupported(f"{operation.key.upper()} CORRESPONDING", operation)
 
 
 def _give_output(exists: exp.Exists) -> None:
