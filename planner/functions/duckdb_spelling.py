@@ -80,6 +80,8 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
 def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(node.parent, exp.Table):
         return None
+    if isinstance(node, exp.EQ) and isinstance(node.parent, exp.Update):  # an assignment
+        return None
     if isinstance(node, exp.Cast):
         return _cast(node, lenient)
     if isinstance(node, exp.Dot):
