@@ -293,7 +293,7 @@ PARAMETERS = [
     ("date", "2020-02-29", datetime.date(2020, 2, 29)),
     ("date", "2020-02-29 +01", datetime.date(2020, 2, 29)),
     ("date", "infinity", "infinity"),
-    ("date", "0044-03-15 BC", "0044-03-15 BC"),
+    ("date", "0044-03-15 BC", "0044-03-15 (BC)"),
     ("time", "01:02:03.5", datetime.time(1, 2, 3, 500_000)),
     ("timestamp", "2020-01-01T01:02:03", datetime.datetime(2020, 1, 1, 1, 2, 3)),
     ("timestamp", "2020-01-01 24:00:00", datetime.datetime(2020, 1, 2)),

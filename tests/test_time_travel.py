@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,8 @@ def test_a_commit_counts_from_when_it_was_committed(tmp_path: Path) -> None:
         with context.lake.table_transaction(long, by_name["a"]):
             long.execute(f"INSERT INTO {by_name['a'].sql} VALUES (1)")
             time.sleep(0.05)
-            run(client, "INSERT INTO b VALUES (1)")
+            with ThreadPoolExecutor(1) as other:  # a thread that holds a table's lock waits for nobody
+                other.submit(run, client, "INSERT INTO b VALUES (1)").result()
             between = time.time()
             time.sleep(0.05)
         counts = (
