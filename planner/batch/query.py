@@ -17,6 +17,7 @@ from catalog.names import MEMORY, LakeTable
 from catalog.types import TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
+from planner.batch.aggregate_arguments import with_typed_aggregates
 from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.grouping import expand_grouping
@@ -264,7 +265,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
             return node
         return exp.cast(node.copy(), data_type(parameters[number - 1]))
 
-    return for_duckdb(rewritten.transform(typed), lenient=False)
+    return with_typed_aggregates(for_duckdb(rewritten.transform(typed), lenient=False))
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:

@@ -1,0 +1,63 @@
+"""Aggregates and windows as arguments of our macros.
+
+DuckDB (1.5.5) does not know the type of an aggregate when it chooses between macros of one name: `round(avg(x))` is an
+error, or the wrong macro. Within a lambda it knows the type of what the lambda is given, so the aggregate is the item
+of a list: `list_transform([avg(x)], lambda _value: round(_value))[1]`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.functions.aggregates import is_aggregate
+from planner.functions.duckdb_spelling import rewrite_leaves_first
+from planner.functions.functions import OURS
+
+_VALUE = "_value"
+_SPELLED = frozenset({"list", "json_group_array", "json_group_object"})  # what DuckDB calls others of ours
+
+
+def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
+    """A tree that is spelled for DuckDB, with the types of aggregates known to our macros."""
+    holding: set[int] = set()  # nodes with an aggregate of their SELECT in them
+
+    def typed(node: exp.Expr) -> exp.Expr | None:
+        call = _macro(node)
+        places = [place for place, part in enumerate(call.expressions) if id(part) in holding] if call else []
+        new = _within_lambda(node, call, places) if call is not None and places else node
+        inside = not isinstance(node, exp.Query) and any(id(part) in holding for part in node.iter_expressions())
+        if inside or _is_aggregate(node):
+            holding.add(id(new))
+        return new
+
+    return rewrite_leaves_first(tree, typed)
+
+
+def _macro(node: exp.Expr) -> exp.Anonymous | None:
+    """The call of `memory.pg.name(...)`, where the node is all of it."""
+    if not isinstance(node, exp.Dot) or not isinstance(node.expression, exp.Anonymous):
+        return None
+    return node.expression if isinstance(node.this, exp.Dot) and node.this.expression.name == OURS else None
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.AggFunc | exp.Window):
+        return True
+    return isinstance(node, exp.Anonymous) and (node.name.lower() in _SPELLED or is_aggregate(node))
+
+
+def _within_lambda(node: exp.Expr, call: exp.Anonymous, places: list[int]) -> exp.Expr:
+    """The node, for which the arguments at these places are worked out before."""
+    values = [call.expressions[place] for place in places]
+    for number, place in enumerate(places, 1):
+        value: exp.Expr = exp.column(exp.to_identifier(_VALUE))
+        if len(values) > 1:
+            value = _call("struct_extract", value, exp.Literal.number(number))
+        call.set("expressions", value, place)
+    item = values[0] if len(values) == 1 else _call("row", *values)
+    applied = exp.Lambda(this=node, expressions=[exp.to_identifier(_VALUE)])
+    return _call("list_extract", _call("list_transform", exp.Array(expressions=[item]), applied), exp.Literal.number(1))
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))

@@ -1,0 +1,10 @@
+CREATE TABLE s1.t (k int PRIMARY KEY, g int, x double precision, n int, s varchar, b bytea);
+INSERT INTO s1.t VALUES (1, 1, 1.5, 10, 'abc', '\x00ff'), (2, 1, 2, 20, 'zz', '\x5c41'), (3, 2, NULL, NULL, NULL, NULL);
+CREATE MATERIALIZED VIEW s1.v AS SELECT g, round(avg(x)) AS a, length(max(s)) AS b, count(*)::text AS c, substring(max(s), 1, 2) AS d, sum(x)::text AS e FROM s1.t GROUP BY g;
+CREATE MATERIALIZED VIEW s1.w AS SELECT g, power(sum(x), max(n)) AS a, quote_literal(max(n)) AS b, concat(count(*), max(s)) AS c FROM s1.t GROUP BY g HAVING round(sum(x)) > 0 OR length(max(s)) IS NULL;
+CREATE MATERIALIZED VIEW s1.x AS SELECT k, length(first_value(s) OVER (PARTITION BY g ORDER BY k)) AS a, (count(*) OVER (PARTITION BY g))::text AS b, round(round(sum(x) OVER (PARTITION BY g)) / 2) AS c FROM s1.t;
+CREATE MATERIALIZED VIEW s1.y AS SELECT k, b::text AS a, length(b) AS b FROM s1.t;
+FLUSH;
+UPDATE s1.t SET x = x + 1, s = s || 'q', b = '\x7f20c3';
+DELETE FROM s1.t WHERE k = 2;
+FLUSH;
