@@ -23,6 +23,7 @@ from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
 from planner.merged_columns import compare_merged, mark_merges
 from planner.output_names import name_selects
+from planner.parse.constant_runs import expanded
 from planner.parse.trees import name_of, position_of
 from planner.scopes import Scope, check_database, find, resolve, scope_of
 from planner.sql_functions import with_functions
@@ -135,6 +136,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     tables: dict[str, Relation] = {}
     ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
     _resolve_tables(tree, catalog, scope, tables, ctes)
+    expanded(tree)
     schema = MappingSchema(
         {unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()},
         dialect="postgres",

@@ -120,7 +120,7 @@ STATEMENTS: dict[str, tuple[int, str, Callable[[int], str]]] = {
     "and": (500, "00000", lambda n: f"SELECT a FROM t WHERE {chain('a = 1', ' AND ', n)}"),
     "or": (500, "00000", lambda n: f"SELECT a FROM t WHERE {chain('a = 1', ' OR ', n)}"),
     "case": (500, "00000", lambda n: f"SELECT CASE {chain('WHEN a = 1 THEN 2', ' ', n)} END FROM t"),
-    "constants": (2_000, "00000", lambda n: f"SELECT a FROM t WHERE a IN ({', '.join(map(str, range(n)))})"),
+    "constants": (2_000, "00000", lambda n: f"SELECT a FROM t WHERE a IN ({', '.join(map(str, range(n)))}, 1 + 1)"),
     "union": (100, "00000", lambda n: chain("SELECT 1", " UNION ALL ", n)),
     "columns": (300, "00000", lambda n: f"SELECT {chain('a', ', ', n)} FROM t"),
     "joins": (300, "54001", lambda n: f"SELECT 1 FROM t {chain('JOIN t AS u ON true', ' ', n)}"),
@@ -170,6 +170,23 @@ def test_as_many_parameters_as_there_may_be(target: Server, kind: str) -> None:
 def test_statements(target: Server, kind: str) -> None:
     size, expected, make = STATEMENTS[kind]
     assert check_linear(target, lambda count: (make(count), None), size) == expected
+
+
+CONSTANTS = 100_000
+LISTS = {
+    "integers": f"a IN ({', '.join(map(str, range(CONSTANTS)))})",
+    "negative": f"a NOT IN ({', '.join(str(-i) for i in range(CONSTANTS))})",
+    "texts": f"s IN ({', '.join(map(repr, map(str, range(CONSTANTS))))}, NULL)",
+    "any": f"a = ANY('{{{', '.join(map(str, range(CONSTANTS)))}}}')",
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_long_lists_of_constants_take_a_few_seconds(target: Server, kind: str) -> None:
+    with target.connect() as own, heartbeat(target) as latencies:
+        taken, sqlstate = cost(target, own, f"SELECT a FROM t WHERE {LISTS[kind]}")
+    print(f"{taken:.2f} s, others waited {max(latencies):.2f} s")
+    assert sqlstate == "00000" and taken < 6 and max(latencies) < MOST_LATENCY_SECONDS
 
 
 def test_what_is_too_deep_is_told_by_the_name_of_the_limit(connection: Connection) -> None:

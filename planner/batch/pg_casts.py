@@ -18,6 +18,7 @@ from planner.batch.pg_names import (
     strings,
 )
 from planner.output_names import type_name
+from planner.parse.constant_runs import LONG, runs, text_constant
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda left, right: exp.RegexpLike(this=left, expression=right),
@@ -149,7 +150,8 @@ def _items(array: exp.Expr) -> list[exp.Expr] | None:
     """The items of an array literal, in text or, with its cast's rule applied, in a list."""
     texts = array_items(array)
     if texts is not None:
-        return [_text_or_null(text) for text in texts]
+        constants = ["NULL" if text is None else text_constant(text) for text in texts]
+        return runs(constants) if len(constants) > LONG else [_text_or_null(text) for text in texts]
     if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array):
         return array.this.expressions
     return None

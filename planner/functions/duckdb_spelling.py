@@ -26,6 +26,7 @@ from planner.functions.safe import Rows, is_call, is_safe_cast, may_raise
 from planner.functions.safe_aggregates import guarded, json_array
 from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
 from planner.functions.typed import data_type, sql_type
+from planner.parse.constant_runs import expanded
 
 _Args = list[exp.Expr]
 _SHIFTS: dict[type[exp.Expr], str] = {
@@ -219,7 +220,7 @@ def _of_intervals(node: exp.Expr) -> exp.Expr | None:
         select = node.parent.parent if node.parent is not None else None
         if not isinstance(select, exp.Select) or select.args.get("distinct") or select.args.get("group"):
             return None
-    for part in parts:
+    for part in list(expanded(node).iter_expressions()):
         part.replace(_interval_key(part.copy()))
     return node
 

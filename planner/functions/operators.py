@@ -41,6 +41,7 @@ from planner.functions.result_types import (
     multiplication,
 )
 from planner.functions.typed import data_type, sql_type
+from planner.parse.constant_runs import ConstantRun
 
 Call = tuple[str, list[exp.Expr]]
 
@@ -102,6 +103,11 @@ def _literal(node: exp.Expr) -> Known:
     return INTEGER if int(node.name) < 2**31 else BIGINT if int(node.name) < 2**63 else NUMERIC
 
 
+def _run(node: exp.Expr) -> Known:
+    assert isinstance(node, ConstantRun)
+    return _literal(node.first)
+
+
 def _bracket(node: exp.Expr) -> Known:
     container = type_of_part(node.this)
     if container is None or container == JSONB or not container.dimensions:
@@ -147,6 +153,7 @@ _BOOLEANS = (
 _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     **dict.fromkeys(_BOOLEANS, _Of(BOOLEAN)),
     exp.Literal: _literal,
+    ConstantRun: _run,
     exp.Paren: _Of(first),
     exp.Neg: _Of(first),
     exp.Add: _Of(addition),

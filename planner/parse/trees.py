@@ -17,6 +17,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type, parse_type
 from planner.functions.functions import ALIASES, FUNCTIONS
+from planner.parse.constant_runs import constants_at, runs
 from planner.parse.limits import check_size
 from planner.parse.literals import is_plain_interval, with_literals
 from planner.parse.rows import with_rows
@@ -115,6 +116,14 @@ class Sparkwave(Postgres):
                 value.set("expression", exp.Interval(this=value.expression, unit=exp.Var(this=self._curr.text)))
                 self._advance()
             return version
+
+        def _parse_in(self, this: Any, *args: Any, **options: Any) -> Any:
+            found = constants_at(self._tokens, self._index)
+            if found is None:
+                return super()._parse_in(this, *args, **options)
+            constants, place = found
+            self._advance(place - self._index)
+            return self.expression(exp.In(this=this, expressions=runs(constants)))
 
         def _negate_range(self, this: Any = None) -> Any:
             """`x !~ ANY (y)` is true if x does not match one, so it is NOT `x ~ ALL (y)`."""

@@ -1,0 +1,110 @@
+"""Long lists of constants, `a IN (1, 2, …)`: one node holds all of a kind, so that no pass has to visit each.
+
+A client's query keeps them so. The planner of views looks at each constant, and asks for `expanded` lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.tokens import Token, TokenType
+
+LONG = 100  # shorter lists stay as they are
+_CONSTANT = re.compile(r"'(?:[^']|'')*+'|[^,\s]++")
+_INTEGER = re.compile(r"\d{1,18}")
+_DECIMAL = re.compile(r"\d{1,18}\.\d{1,18}")
+
+
+class ConstantRun(exp.Literal):
+    """Constants of one kind in the place of one: `this` is their SQL, with commas between."""
+
+    arg_types = exp.Literal.arg_types
+
+    @property
+    def first(self) -> exp.Literal:
+        """One that has the type of all."""
+        found = _CONSTANT.match(self.name)
+        assert found is not None
+        return _literal(found[0].removeprefix("-"))
+
+
+for _dialect in ("", "postgres", "duckdb"):
+    Dialect.get_or_raise(_dialect).generator_class.TRANSFORMS[ConstantRun] = lambda self, node: node.this
+
+
+def runs(constants: Iterable[str]) -> list[exp.Expr]:
+    """The items of a list in which these constants are; each is its SQL."""
+    kinds: dict[str, list[str]] = {}
+    for constant in constants:
+        kinds.setdefault(_kind(constant), []).append(constant)
+    is_null = bool(kinds.pop("null", None))
+    items: list[exp.Expr] = [
+        ConstantRun(this=", ".join(listed), is_string=kind == "text") for kind, listed in kinds.items()
+    ]
+    return [*items, exp.null()] if is_null else items
+
+
+def _kind(constant: str) -> str:
+    if constant[0] == "'":
+        return "text"
+    if constant == "NULL":
+        return "null"
+    if "." in constant:
+        return "numeric"
+    return "integer" if abs(int(constant)) < 2**31 else "bigint"
+
+
+def text_constant(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def constants_at(tokens: Sequence[Token], start: int) -> tuple[list[str], int] | None:
+    """The constants in parentheses that open at a token, and the place after them; None unless they are a long list."""
+    place, size, found = start, len(tokens), list[str]()
+    expected = TokenType.L_PAREN
+    while place + 2 < size and tokens[place].token_type == expected:
+        expected = TokenType.COMMA
+        place += 1
+        is_negative = tokens[place].token_type == TokenType.DASH
+        place += is_negative
+        constant = _constant(tokens[place], is_negative)
+        if constant is None:
+            return None
+        found.append(constant)
+        place += 1
+    is_closed = place < size and tokens[place].token_type == TokenType.R_PAREN
+    return (found, place + 1) if is_closed and len(found) > LONG else None
+
+
+def _constant(token: Token, is_negative: bool) -> str | None:
+    kind, text = token.token_type, token.text
+    if kind == TokenType.NUMBER and (_INTEGER.fullmatch(text) or _DECIMAL.fullmatch(text)):
+        return f"-{text}" if is_negative else text
+    if is_negative:
+        return None
+    if kind == TokenType.STRING:
+        return text_constant(text)
+    return "NULL" if kind == TokenType.NULL else None
+
+
+def expanded(tree: exp.Expr) -> exp.Expr:
+    """The tree, changed in place, with every constant of long lists a node again."""
+    for list_ in tree.find_all(exp.In):
+        if any(isinstance(item, ConstantRun) for item in list_.expressions):
+            list_.set("expressions", [node for item in list_.expressions for node in _nodes(item)])
+    return tree
+
+
+def _nodes(item: exp.Expr) -> list[exp.Expr]:
+    if not isinstance(item, ConstantRun):
+        return [item]
+    constants: list[str] = _CONSTANT.findall(item.name)
+    return [exp.Neg(this=_literal(text[1:])) if text[0] == "-" else _literal(text) for text in constants]
+
+
+def _literal(constant: str) -> exp.Literal:
+    is_text = constant[0] == "'"
+    return exp.Literal(this=constant[1:-1].replace("''", "'") if is_text else constant, is_string=is_text)
