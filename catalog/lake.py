@@ -129,6 +129,8 @@ class Lake:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         # As in Postgres, an integer divided by an integer is an integer.
         connection.execute("SET GLOBAL integer_division = true")
+        # It would compute what two TRYs share before both, where an error stops the view.
+        connection.execute("SET GLOBAL disabled_optimizers = 'common_subexpressions'")
         load_extensions(connection, self.storage)
         return connection
 

@@ -53,6 +53,19 @@ def test_a_row_that_raises_is_null(in_process_server: Server) -> None:
     assert found == values
 
 
+def test_what_raising_expressions_share_is_computed_in_each(in_process_server: Server) -> None:
+    with in_process_server.connect() as connection:
+        connection.execute("CREATE TABLE shared (id int PRIMARY KEY, f float8, a int, s varchar)")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW sharing AS SELECT id, ln(f) AS x, log(f) AS y, log10(f) AS z,"
+            " overlay(s placing s from a for a) AS o FROM shared"
+        )
+        connection.execute("INSERT INTO shared VALUES (1, 0, 2147483647, 'a'), (2, 1, 1, 'b')")
+        _flush(connection)
+        rows = connection.execute("SELECT x, y, z, o FROM sharing ORDER BY id").fetchall()
+    assert rows == [(None, None, None, None), (0, 0, 0, "b")]
+
+
 def test_an_aggregate_that_raises_is_null(in_process_server: Server) -> None:
     with in_process_server.connect() as connection:
         connection.execute("CREATE TABLE g (id int PRIMARY KEY, k int, a int, f float8, o varchar, r real)")
