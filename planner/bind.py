@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -17,7 +17,8 @@ from catalog import errors
 from catalog.errors import Error, not_found
 from catalog.model import Catalog, Relation
 from catalog.types import Type
-from planner.build.time_windows import prepare_from
+from planner.build.handled import check_handled
+from planner.build.time_windows import is_temporal, prepare_from
 from planner.functions.operators import METADATA, is_known
 from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
@@ -29,7 +30,9 @@ from planner.scopes import Scope, check_database, find, resolve, scope_of
 from planner.sql_functions import with_functions
 from planner.statements import Name
 from planner.table_references import resolve_references
-from planner.views import reference
+from planner.views import keep_arguments, reference
+
+Check = Callable[[exp.Expr], None]
 
 __all__ = [
     "BoundQuery",
@@ -70,8 +73,8 @@ class BoundQuery:
 
 
 def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
-    """Qualify and type a query over user relations."""
-    bound = annotated(expand_rows(query, catalog, scope), catalog, scope)
+    """Qualify and type a query over user relations. Raises Error 0A000 for syntax that no plan has."""
+    bound = annotated(expand_rows(query, catalog, scope), catalog, scope, check_handled)
     check_structs(bound.tree)
     return bound
 
@@ -128,14 +131,16 @@ def _marked(star: exp.Dot) -> exp.Expr:
     return row
 
 
-def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
-    """As `bind`, without a look at rows."""
+def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = lambda query: None) -> BoundQuery:
+    """As `bind`, without a look at rows; `check` sees the query and each view's that it reads as they are written."""
     query = query.copy()
     name_selects(query)
-    tree = prepare_from(resolve_references(with_functions(query, catalog, scope), catalog, scope))
+    query = with_functions(query, catalog, scope)
+    check(query)
+    tree = prepare_from(resolve_references(query, catalog, scope))
     tables: dict[str, Relation] = {}
     ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
-    _resolve_tables(tree, catalog, scope, tables, ctes)
+    _resolve_tables(tree, catalog, scope, tables, ctes, check)
     expanded(tree)
     schema = MappingSchema(
         {unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()},
@@ -155,7 +160,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
 
 
 def _resolve_tables(
-    tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation], taken: frozenset[str]
+    tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation], taken: frozenset[str], check: Check
 ) -> None:
     """Name the tables `r<id>`, after their relations, which `tables` gets, unless that is taken; inline the views.
 
@@ -165,7 +170,8 @@ def _resolve_tables(
         relation = resolve_readable(catalog, scope, name_of(table))
         if relation.is_view:
             subquery = reference(relation, table, catalog)
-            _resolve_tables(subquery.this, catalog, scope_of(relation), tables, taken)
+            check(subquery.this)
+            _resolve_tables(subquery.this, catalog, scope_of(relation), tables, taken, check)
             table.replace(subquery)
             continue
         unique = f"r{relation.id}"
@@ -176,11 +182,34 @@ def _resolve_tables(
         tables[unique] = relation
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        elif table.args["alias"].columns:
+            table = _renamed(table, relation)
         renamed = exp.to_identifier(unique, quoted=True)
         renamed.meta.update(table.this.meta)
         table.set("this", renamed)
         table.set("db", None)
         table.set("catalog", None)
+
+
+def _renamed(table: exp.Table, relation: Relation) -> exp.Table:
+    """The table, which is now in a subquery that gives its columns the names in its alias."""
+    if is_temporal(table):
+        what = "a temporal join with other names for columns"
+        raise Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=position_of(table))
+    alias = table.args["alias"]
+    given = [identifier.copy() for identifier in alias.columns]
+    if len(given) > len(relation.visible):
+        message = (
+            f'table "{alias.name}" has {len(relation.visible)} columns available but {len(given)} columns specified'
+        )
+        raise Error(message, errors.INVALID_COLUMN_REFERENCE, position=position_of(table))
+    rest = [exp.to_identifier(column.name, quoted=True) for column in relation.visible[len(given) :]]
+    inner = exp.Table(this=table.this, alias=exp.TableAlias(this=alias.this.copy()))
+    subquery = exp.select("*").from_(inner).subquery(copy=False)
+    subquery.set("alias", exp.TableAlias(this=alias.this.copy(), columns=[*given, *rest]))
+    keep_arguments(table, subquery)
+    table.replace(subquery)
+    return inner
 
 
 def _make_aliases_unique(tree: exp.Query) -> None:

@@ -22,6 +22,7 @@ from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.grouping import expand_grouping
 from planner.batch.index_selection import select_indexes
+from planner.batch.named_windows import expand_named_windows
 from planner.batch.origins import Origin, origins
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
 from planner.batch.pg_names import system_schema
@@ -252,7 +253,7 @@ def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...
 def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
     """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
-    tree = expand_grouping(expand_unnests(expand_ties(tree)))
+    tree = expand_grouping(expand_unnests(expand_ties(expand_named_windows(tree))))
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
 
     def typed(node: exp.Expr) -> exp.Expr:

@@ -59,8 +59,6 @@ def build_from(builder: Builder, select: exp.Select) -> Node:
             node = Join(node, _joined(builder, _source(builder, comma.this, None), joins), None)
         else:
             node = _joined(builder, node, [comma, *joins])
-    for lateral in select.args.get("laterals") or ():
-        raise refuse("LATERAL VIEW", lateral)
     return node
 
 
@@ -94,8 +92,6 @@ def _source(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
 
 
 def _single(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
-    if source.args.get("sample"):
-        raise refuse("TABLESAMPLE", source)
     match source:
         case exp.Table() if isinstance(source.this, exp.Func):
             return _rows_of(builder, source, source.this, left)
@@ -110,7 +106,7 @@ def _single(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
             return _aliased(builder.query(builder, cte.this, False), source, cte.args.get("alias"))
         case exp.Subquery() if is_join(source):
             return _source(builder, source.this, None)
-        case exp.Subquery() if not source.args.get("pivots"):
+        case exp.Subquery():
             return _aliased(builder.query(builder, source.this, False), source)
         case exp.Values():
             return prefixed(values(builder, source), source.alias)

@@ -71,6 +71,8 @@ def _query(builder: Builder, query: exp.Expr, positional: bool = False) -> Node:
         builder = replace(builder, ctes=builder.ctes | {cte.alias: cte for cte in with_.expressions})
     match query:
         case exp.Subquery():
+            if (ordered := _limited_inside(query)) is not None:
+                return _query(builder, ordered, positional)
             node = _query(builder, query.this, positional)
             return _first_rows(builder, node, query, positional)
         case exp.Select():
@@ -80,6 +82,19 @@ def _query(builder: Builder, query: exp.Expr, positional: bool = False) -> Node:
         case exp.Values():
             return values(builder, query)
     raise refuse(type(query).__name__.upper(), query)
+
+
+def _limited_inside(query: exp.Subquery) -> exp.Expr | None:
+    """`(SELECT … ORDER BY a) LIMIT 1` as one query, which it is to PostgreSQL; None where that says no more."""
+    inner = query.this.unnest()
+    own = {part: query.args[part] for part in ("limit", "offset") if query.args.get(part) is not None}
+    is_first = own and query.args.get("order") is None and inner.args.get("order") is not None
+    if not is_first or any(inner.args.get(part) is not None for part in ("limit", "offset")):
+        return None
+    made = inner.copy()
+    for part, clause in own.items():
+        made.set(part, clause.copy())
+    return made
 
 
 # Set operations.
@@ -163,13 +178,7 @@ def _common_or_other(
 # SELECT.
 
 
-_UNSUPPORTED_CLAUSES = {"qualify": "QUALIFY", "locks": "FOR UPDATE"}
-
-
 def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
-    for clause, name in _UNSUPPORTED_CLAUSES.items():
-        if select.args.get(clause):
-            raise refuse(name, select)
     body = build_body(builder, select)
     if body.correlated:
         raise refuse("a correlated subquery in this place", select)

@@ -102,13 +102,16 @@ def _all(parts: tuple[exp.Expr, ...]) -> exp.Expr | None:
 
 
 def _query_of(node: exp.Expr) -> exp.Expr:
-    return node.unnest() if not isinstance(node, exp.Query) or isinstance(node, exp.Subquery) else node
+    """What is in parentheses, unless they have a LIMIT or the like of their own."""
+    while isinstance(node, exp.Paren | exp.Subquery) and not any(map(node.args.get, ("with_", "limit", "offset"))):
+        node = node.this
+    return node
 
 
 def _body_of(builder: Builder, query: exp.Expr) -> Body | None:
     """The rows of a subquery that does no more than FROM and WHERE; None for others."""
     select = _query_of(query)
-    does_more = ("group", "having", "limit", "offset", "distinct", "with_", "qualify")
+    does_more = ("group", "having", "limit", "offset", "distinct", "with_")
     if not isinstance(select, exp.Select) or any(select.args.get(part) for part in does_more):
         return None
     if any(aggregate_calls(item) for item in select.selects):

@@ -14,7 +14,7 @@ from planner.build.builder import Builder, added, refuse, replaced, scalar, text
 from planner.build.subqueries import order_of
 from planner.functions.aggregates import is_aggregate, result_type
 from planner.nodes import Item, Node, OverWindow, WindowCall, column
-from planner.parse.trees import position_of
+from planner.parse.trees import folded, position_of
 
 
 def build_windows(
@@ -43,7 +43,7 @@ def build_windows(
         if flat_text in known:
             continue
         _check(window)
-        full = _named(window, select)
+        full = named(window, select)
         partition = tuple(dict.fromkeys(field(key) for key in full.args.get("partition_by") or ()))
         order = full.args.get("order")
         sorts = tuple(order_of(field(o.this), o) for o in (order.expressions if order is not None else ()))
@@ -60,21 +60,34 @@ def build_windows(
     return node, known
 
 
-def _named(window: exp.Window, select: exp.Select) -> exp.Window:
-    """The window with what a WINDOW clause says of the name it gives: `OVER w`, or `OVER (w ORDER BY …)`."""
+def named(window: exp.Window, select: exp.Select) -> exp.Window:
+    """The window with what a WINDOW clause says of the name it gives: `OVER w`, or `OVER (w ORDER BY …)`.
+
+    PostgreSQL: transformWindowDefinitions in src/backend/parser/parse_clause.c.
+    """
     alias = window.args.get("alias")
-    name = alias.name if isinstance(alias, exp.Identifier) else ""
-    for definition in select.args.get("windows") or ():
-        if name and definition.name == name:
-            full = definition.copy()
-            full.set("this", window.this.copy())
-            for part in ("order", "spec"):
-                if window.args.get(part) is not None:
-                    full.set(part, window.args[part].copy())
-            return full
-    if name:
+    name = folded(alias) if isinstance(alias, exp.Identifier) else ""
+    if not name:
+        return window
+    windows = select.args.get("windows") or []
+    before = windows[: window.index] if window.arg_key == "windows" else windows
+    definition = next((each for each in before if folded(each.this) == name), None)
+    if definition is None:
         raise Error(f'window "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position_of(window))
-    return window
+    whole = named(definition, select)
+    full = whole.copy()
+    full.set("this", window.this.copy())
+    own = [part for part in ("partition_by", "order", "spec") if window.args.get(part)]
+    for part, words in (("partition_by", "PARTITION BY"), ("order", "ORDER BY")):
+        if part in own and (part == "partition_by" or whole.args.get(part)):
+            message = f'cannot override {words} clause of window "{name}"'
+            raise Error(message, errors.WINDOWING_ERROR, position=position_of(window))
+    if whole.args.get("spec") and (own or window.arg_key == "windows"):
+        message = f'cannot copy window "{name}" because it has a frame clause'
+        raise Error(message, errors.WINDOWING_ERROR, position=position_of(window))
+    for part in own:
+        full.set(part, window.args[part].copy())
+    return full
 
 
 def _check(window: exp.Window) -> None:

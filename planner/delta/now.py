@@ -53,8 +53,8 @@ def flips(node: Filter, old: exp.Select) -> exp.Select:
 
 
 def _comparisons(part: exp.Expr) -> list[exp.Expr]:
-    """BETWEEN as its two comparisons."""
-    if not isinstance(part, exp.Between):
+    """BETWEEN as its two comparisons, unless it takes its bounds in either order."""
+    if not isinstance(part, exp.Between) or part.args.get("symmetric"):
         return [part]
     low = exp.GTE(this=part.this.copy(), expression=part.args["low"].copy())
     return [low, exp.LTE(this=part.this.copy(), expression=part.args["high"].copy())]

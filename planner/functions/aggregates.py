@@ -68,6 +68,9 @@ TYPED_HERE: tuple[type[exp.Expr], ...] = (
 )  # fmt: skip
 
 
+_AROUND = exp.Filter | exp.IgnoreNulls | exp.RespectNulls
+
+
 def aggregate_calls(tree: exp.Expr) -> list[exp.Expr]:
     """The aggregate calls of an expression that are not window functions, with their FILTER or WITHIN GROUP."""
     found: list[exp.Expr] = []
@@ -75,7 +78,7 @@ def aggregate_calls(tree: exp.Expr) -> list[exp.Expr]:
     def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Window):
             # The function itself is not an aggregate of the query; what it is of may be.
-            inner = node.this.this if isinstance(node.this, exp.Filter | exp.IgnoreNulls) else node.this
+            inner = node.this.this if isinstance(node.this, _AROUND) else node.this
             children = [*inner.iter_expressions(), *(c for c in node.iter_expressions() if c is not node.this)]
         elif isinstance(node, exp.Query):
             return

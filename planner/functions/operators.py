@@ -46,7 +46,7 @@ from planner.parse.constant_runs import ConstantRun
 Call = tuple[str, list[exp.Expr]]
 
 # Nodes to the function they call and, in its order, the arguments that hold its own.
-_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Pow: ("power", ("this", "expression")),
     exp.Sqrt: ("sqrt", ("this",)),
     exp.Cbrt: ("cbrt", ("this",)),
@@ -80,9 +80,9 @@ def as_call(node: exp.Expr) -> Call | None:
     if isinstance(node, exp.Trim):
         arguments = [part for key in ("this", "expression") if (part := node.args.get(key)) is not None]
         return _TRIMS.get((node.args.get("position") or "").upper(), "btrim"), arguments
-    if type(node) not in _CALLS:
+    if type(node) not in CALLS:
         return None
-    name, keys = _CALLS[type(node)]
+    name, keys = CALLS[type(node)]
     arguments = [part for key in keys if (part := node.args.get(key)) is not None]
     if name == "extract":
         arguments[0] = exp.Literal.string(node.this.name.lower())
@@ -221,7 +221,7 @@ _ANNOTATED: dict[str, Any] = {"annotator": _annotate}
 # What `annotate_types` is told of scalar expressions; of the rest it knows itself.
 METADATA: dict[type[exp.Expr], Any] = {
     **Dialect.get_or_raise("postgres").EXPRESSION_METADATA,
-    **dict.fromkeys((exp.Anonymous, exp.Trim, *_CALLS), _ANNOTATED),
+    **dict.fromkeys((exp.Anonymous, exp.Trim, *CALLS), _ANNOTATED),
     **dict.fromkeys(_RULES, _ANNOTATED),
     **dict.fromkeys(TYPED_HERE, _ANNOTATED),
 }

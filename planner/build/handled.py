@@ -1,0 +1,252 @@
+"""Which parts of each clause mean something to us: what sqlglot reads besides is refused, and never dropped.
+
+sqlglot reads the syntax of thirty engines into arguments of its nodes. A builder takes the arguments that it knows and
+does not see the others, so an argument has to be listed here for a view to have it, and a clause too. An expression
+without an entry is passed on whole, as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from planner.functions.operators import CALLS
+from planner.parse.trees import position_of
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """The arguments of a node: those that are built or checked, those that change no rows with the reason, and
+    what others are called in an error."""
+
+    handled: frozenset[str]
+    harmless: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def known(self) -> frozenset[str]:
+        return self.handled | self.harmless.keys()
+
+
+def _of(handled: str, harmless: Mapping[str, str] | None = None, /, **refused: str) -> Syntax:
+    return Syntax(frozenset(handled.split()), harmless or {}, refused)
+
+
+_MODIFIERS = {
+    "match": "MATCH_RECOGNIZE", "laterals": "LATERAL VIEW", "connect": "CONNECT BY", "pivots": "PIVOT",
+    "prewhere": "PREWHERE", "qualify": "QUALIFY", "distribute": "DISTRIBUTE BY", "sort": "SORT BY",
+    "cluster": "CLUSTER BY", "sample": "TABLESAMPLE", "settings": "SETTINGS", "format": "FORMAT",
+    "options": "OPTION", "for_": "FOR XML or JSON",
+}  # fmt: skip
+_NO_SELECT = {name: name.upper() for name in ("where", "group", "having", "windows")}
+_PARSER_FLAG = "sqlglot's note on the dialect that was read"
+
+_SET_OPERATION = _of(
+    "this expression with_ distinct order limit offset locks", **_MODIFIERS, **_NO_SELECT,
+    by_name="CORRESPONDING", on="CORRESPONDING BY", side="an outer set operation", kind="an outer set operation",
+    joins="a join with a set operation",
+)  # fmt: skip
+_AGGREGATE = _of("this")
+_WINDOW_ONLY = _of("", expressions="an argument of a window function without any")
+
+SYNTAX: dict[type[exp.Expr], Syntax] = {
+    # Queries.
+    exp.Select: _of(
+        "with_ expressions distinct from_ joins where group having windows order limit offset locks", **_MODIFIERS,
+        kind="SELECT AS", hint="a hint", into="SELECT INTO", operation_modifiers="a modifier of SELECT",
+        exclude="EXCLUDE behind a select list",
+    ),
+    exp.Union: _SET_OPERATION,
+    exp.Intersect: _SET_OPERATION,
+    exp.Except: _SET_OPERATION,
+    exp.Subquery: _of("this alias with_ joins order limit offset locks", **_MODIFIERS, **_NO_SELECT),
+    exp.With: _of("expressions recursive", search="SEARCH", cycle="CYCLE", udfs="a function in WITH"),
+    exp.CTE: _of(
+        "this alias", {"materialized": "how it is computed, not what it is"},
+        scalar="a scalar in WITH", key_expressions="USING KEY",
+    ),
+    # FROM.
+    exp.From: _of("this"),
+    exp.Table: _of(
+        "this alias db catalog joins version", {"only": "no table has children"},
+        laterals="LATERAL VIEW", pivots="PIVOT", hints="a hint", system_time="FOR SYSTEM_TIME", format="FORMAT",
+        pattern="PATTERN", ordinality="WITH ORDINALITY of anything but unnest", when="WHEN", partition="PARTITION",
+        changes="CHANGES", rows_from="ROWS FROM", sample="TABLESAMPLE", indexed="INDEXED BY",
+    ),
+    exp.TableAlias: _of("this columns"),
+    exp.Version: _of("this kind expression"),
+    exp.Lateral: _of(
+        "this alias", view="LATERAL VIEW", outer="OUTER", cross_apply="APPLY", ordinality="WITH ORDINALITY of LATERAL",
+    ),
+    exp.Unnest: _of("expressions alias offset", explode_array="EXPLODE"),
+    exp.Values: _of(
+        "expressions alias", order="VALUES with ORDER BY", limit="VALUES with LIMIT", offset="VALUES with OFFSET",
+        pivots="PIVOT",
+    ),
+    exp.Join: _of(
+        "this on side kind using method", global_="GLOBAL JOIN", hint="a hint", match_condition="MATCH_CONDITION",
+        nearest="NEAREST", directed="DIRECTED JOIN", expressions="a list of joins", pivots="PIVOT",
+    ),
+    # Clauses.
+    exp.Where: _of("this"),
+    exp.Group: _of(
+        "expressions all", grouping_sets="WITH GROUPING SETS", cube="WITH CUBE", rollup="WITH ROLLUP",
+        totals="WITH TOTALS",
+    ),
+    exp.Cube: _of("expressions"),
+    exp.Rollup: _of("expressions"),
+    exp.GroupingSets: _of("expressions"),
+    exp.Having: _of("this"),
+    exp.Order: _of("this expressions", siblings="ORDER SIBLINGS BY"),
+    exp.Ordered: _of("this desc nulls_first", with_fill="WITH FILL"),
+    exp.Limit: _of(
+        "expression", this="LIMIT in this place", offset="LIMIT with an offset", expressions="LIMIT BY",
+        limit_options="LIMIT with PERCENT or WITH TIES",
+    ),
+    exp.Offset: _of("expression", this="OFFSET in this place", expressions="OFFSET BY"),
+    exp.Fetch: _of("direction count limit_options"),
+    exp.LimitOptions: _of("rows with_ties", percent="FETCH with PERCENT"),
+    exp.Distinct: _of("expressions on"),
+    # Windows and what else is around a call.
+    exp.Window: _of("this partition_by order spec alias over", first="FIRST or LAST in OVER"),
+    exp.WindowSpec: _of("kind start start_side end end_side exclude"),
+    exp.Filter: _of("this expression"),
+    exp.WithinGroup: _of("this expression"),
+    exp.IgnoreNulls: _of("this"),
+    exp.RespectNulls: _of("this"),
+    # Names and values.
+    exp.Alias: _of("this alias"),
+    exp.Identifier: _of("this quoted", global_="a global name", temporary="a temporary name"),
+    exp.Column: _of("this table db catalog", join_mark="(+)", shadow="a shadowed column"),
+    exp.Star: _of("except_ replace rename ilike"),
+    exp.Dot: _of("this expression"),
+    exp.Paren: _of("this"),
+    exp.Tuple: _of("expressions"),
+    exp.Var: _of("this"),
+    exp.Slice: _of("this expression", step="the step of a slice"),
+    exp.DataType: _of("this expressions nested values kind", nullable="Nullable", collate="COLLATE"),
+    exp.ObjectIdentifier: _of("this"),
+    exp.PseudoType: _of("this"),
+    exp.DataTypeParam: _of("this", expression="the unit of a type's length"),
+    exp.ColumnDef: _of(
+        "this kind", constraints="a constraint", exists="IF NOT EXISTS", position="the place of a column",
+        default="a default", output="OUTPUT",
+    ),
+    exp.Case: _of("this ifs default"),
+    exp.If: _of("this true false"),
+    exp.Cast: _of("this to safe", format="CAST with FORMAT", action="CAST with an action", default="CAST with DEFAULT"),
+    exp.TryCast: _of(
+        "this to safe", {"requires_string": _PARSER_FLAG}, format="TRY_CAST with FORMAT",
+        action="TRY_CAST with an action", default="TRY_CAST with DEFAULT",
+        null_on_text_overflow="TRY_CAST with NULL ON OVERFLOW", probe_date_format="TRY_CAST with a format",
+    ),
+    exp.In: _of("this expressions query", unnest="IN UNNEST", field="IN with a field", is_global="GLOBAL IN"),
+    exp.Between: _of("this low high symmetric"),
+    exp.Like: _of("this expression negate"),
+    exp.ILike: _of("this expression negate"),
+    exp.Escape: _of("this expression"),
+    exp.Trim: _of("this expression position", collation="COLLATE"),
+    exp.Interval: _of("this unit", {"fraction_in_string": _PARSER_FLAG}),
+    exp.CurrentTimestamp: _of("", this="a precision of current_timestamp", sysdate="SYSDATE"),
+    exp.Localtimestamp: _of("", this="a precision of localtimestamp"),
+    exp.CurrentDate: _of("", this="an argument of current_date"),
+    # Aggregates and window functions.
+    **dict.fromkeys(
+        (exp.Sum, exp.Avg, exp.LogicalAnd, exp.LogicalOr, exp.AnyValue, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+         exp.Variance, exp.VariancePop, exp.FirstValue, exp.LastValue, exp.Ntile), _AGGREGATE,
+    ),
+    exp.Min: _of("this expressions", count="a second argument of min"),
+    exp.Max: _of("this expressions", count="a second argument of max"),
+    exp.Count: _of("this expressions", {"big_int": "count is always a bigint"}),
+    exp.GroupConcat: _of("this separator", on_overflow="ON OVERFLOW"),
+    exp.ArrayAgg: _of("this", {"nulls_excluded": _PARSER_FLAG}),
+    exp.ApproxDistinct: _of("this", {"accuracy": "the count is exact"}),
+    exp.Mode: _of("this", deterministic="DETERMINISTIC"),
+    exp.PercentileCont: _of("this", expression="a second argument of percentile_cont"),
+    exp.PercentileDisc: _of("this", expression="a second argument of percentile_disc"),
+    exp.RegrCount: _of("this expression"),
+    exp.JSONBObjectAgg: _of("this expression"),
+    exp.JSONObjectAgg: _of(
+        "expressions", null_handling="NULL ON NULL", unique_keys="UNIQUE KEYS", return_type="RETURNING",
+        encoding="ENCODING",
+    ),
+    exp.JSONArrayAgg: _of(
+        "this", order="ORDER BY in json_arrayagg", null_handling="NULL ON NULL", return_type="RETURNING",
+        strict="STRICT",
+    ),
+    exp.Lag: _of("this offset default"),
+    exp.Lead: _of("this offset default"),
+    exp.NthValue: _of("this offset", from_first="FROM FIRST or LAST"),
+    exp.RowNumber: _of("", this="an argument of row_number"),
+    **dict.fromkeys((exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), _WINDOW_ONLY),
+    exp.Grouping: _of("expressions"),
+    # What is read as a call of ours has the call's arguments.
+    **{kind: Syntax(frozenset(arguments)) for kind, (_, arguments) in CALLS.items()},
+}  # fmt: skip
+
+# Expressions, which are spelled whole; and those of them that no engine here reads as PostgreSQL does.
+_WHOLE = (exp.Condition, exp.Predicate, exp.AtTimeZone, exp.JSONPath, exp.JSONPathPart)
+_REFUSED: dict[type[exp.Expr], str] = {
+    exp.Lock: "FOR UPDATE",
+    exp.Collate: "COLLATE",
+    exp.Kwarg: "an argument by name",
+    exp.PropertyEQ: "an argument by name",
+    exp.Variadic: "VARIADIC",
+    exp.Operator: "OPERATOR()",
+    exp.HavingMax: "HAVING in an aggregate",
+    exp.IntervalSpan: "an interval of several units",
+    exp.Pivot: "PIVOT",
+    exp.TableSample: "TABLESAMPLE",
+}
+_ORDERED_SET = (exp.Mode, exp.PercentileCont, exp.PercentileDisc)
+# Arguments that say something by being False.
+_SAID_BY_FALSE = frozenset({"cross_apply"})
+
+
+def check_handled(query: exp.Expr) -> None:
+    """Raise Error 0A000 for syntax of a view's query that its plan would not have."""
+    for node in query.walk():
+        kind = type(node)
+        syntax = SYNTAX.get(kind)
+        if (misplaced := _misplaced(node)) is not None:
+            raise _refusal(misplaced, node)
+        if kind in _REFUSED or (syntax is None and not isinstance(node, _WHOLE)):
+            raise _refusal(_REFUSED.get(kind, kind.__name__.upper()), node)
+        if syntax is None:
+            continue
+        for name, value in node.args.items():
+            if name in syntax.handled or name in syntax.harmless or not _is_set(name, value):
+                continue
+            raise _refusal(syntax.refused.get(name, f"{name.upper()} of {node.key.upper()}"), *_nodes(value), node)
+
+
+def _misplaced(node: exp.Expr) -> str | None:
+    """What one clause does to a part that only others can have."""
+    match node:
+        case exp.Escape(this=matched) if not isinstance(matched, exp.Like | exp.ILike):
+            return "ESCAPE of anything but LIKE"
+        case exp.WithinGroup(this=exp.AggFunc() as call) if not isinstance(call, _ORDERED_SET):
+            return f"WITHIN GROUP of {call.sql_name().lower()}"
+    return None
+
+
+def _is_set(name: str, value: object) -> bool:
+    return value is not None and value != [] and (value is not False or name in _SAID_BY_FALSE)
+
+
+def _nodes(value: object) -> list[exp.Expr]:
+    return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr)]
+
+
+def _refusal(what: str, *places: exp.Expr) -> Error:
+    """The error, at the first of the places that has an identifier, or around the last of them."""
+    around: exp.Expr | None = places[-1]
+    position = next((found for place in places if (found := position_of(place)) is not None), None)
+    while position is None and around is not None:
+        position, around = position_of(around), around.parent
+    message = f"{what} is not supported in a materialized view"
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)

@@ -1,0 +1,153 @@
+"""What sqlglot reads and a plan does not have is refused, and what means something in a query means it in a view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from servers import Server, rows, wait_until
+from sqlglot import exp
+from test_golden import plan_over
+
+from catalog.errors import FEATURE_NOT_SUPPORTED, WINDOWING_ERROR, Error
+from planner.build.handled import SYNTAX
+from planner.functions.operators import CALLS
+
+TABLES = tuple(
+    f"CREATE TABLE {name} (id int PRIMARY KEY, a int, b int, c varchar, x timestamp, arr int[])" for name in "tu"
+)
+
+# A view's query with the place of the error, and what is refused.
+REFUSED = [
+    ("SELECT «a FROM t FOR UPDATE", "FOR UPDATE"),
+    ("SELECT a FROM t WHERE a IN (SELECT «b FROM u FOR SHARE)", "FOR UPDATE"),
+    ("SELECT a FROM t FOR SHARE OF «t NOWAIT", "FOR UPDATE"),
+    ("SELECT a FROM t TABLESAMPLE BERNOULLI («10)", "TABLESAMPLE"),
+    ("SELECT a FROM (SELECT a FROM t) s TABLESAMPLE SYSTEM («1) REPEATABLE (3)", "TABLESAMPLE"),
+    ("SELECT a INTO «n FROM t", "SELECT INTO"),
+    ("SELECT a FROM t ORDER BY a LIMIT 50 PERCENT", "LIMIT with PERCENT or WITH TIES"),
+    ("SELECT a FROM t ORDER BY a LIMIT 1 WITH TIES", "LIMIT with PERCENT or WITH TIES"),
+    ("SELECT a FROM t ORDER BY a FETCH FIRST 34 PERCENT ROWS ONLY", "FETCH with PERCENT"),
+    ("SELECT a FROM t LIMIT 1 BY «a", "LIMIT BY"),
+    ("SELECT g FROM generate_series(1, 3) WITH ORDINALITY AS s (g, n)", "WITH ORDINALITY of anything but unnest"),
+    ("SELECT * FROM ROWS FROM (generate_series(1, 3)) AS s (g)", "ROWS FROM"),
+    ("SELECT a FROM t GROUP BY «a WITH ROLLUP", "WITH ROLLUP"),
+    ("SELECT a FROM t GROUP BY «a WITH TOTALS", "WITH TOTALS"),
+    ("SELECT a FROM t QUALIFY «row_number() OVER (ORDER BY a) = 1", "QUALIFY"),
+    ("SELECT a FROM t CLUSTER BY «a", "CLUSTER BY"),
+    ("SELECT a FROM t SORT BY «a", "SORT BY"),
+    ("SELECT a FROM t DISTRIBUTE BY «a", "DISTRIBUTE BY"),
+    ("SELECT a FROM t CONNECT BY «a = 1", "CONNECT BY"),
+    ("SELECT a FROM t UNPIVOT («x FOR y IN (a, b))", "PIVOT"),
+    ("SELECT AS STRUCT «a FROM t", "SELECT AS"),
+    ("SELECT a FROM «t WITH (NOLOCK)", "a hint"),
+    ("SELECT a FROM t CHANGES (INFORMATION => DEFAULT) AT (OFFSET => «1)", "CHANGES"),
+    ("SELECT a FROM t OUTER APPLY unnest(«arr) y", "APPLY"),
+    ("SELECT a FROM t ORDER BY «a WITH FILL", "WITH FILL"),
+    ("SELECT «a COLLATE \"C\" AS z FROM t", "COLLATE"),
+    ("SELECT trim(BOTH 'x' FROM «c COLLATE \"C\") AS z FROM t", "COLLATE"),
+    ("SELECT a FROM t WHERE «c SIMILAR TO 'x' ESCAPE '!'", "ESCAPE of anything but LIKE"),
+    ("SELECT «sum(a) WITHIN GROUP (ORDER BY b) AS s FROM t", "WITHIN GROUP of sum"),
+    ("SELECT any_value(«b HAVING MAX a) AS z FROM t", "HAVING in an aggregate"),
+    ("SELECT concat(VARIADIC «arr) AS z FROM t", "VARIADIC"),
+    ("SELECT left(c, «n := 2) AS z FROM t", "an argument by name"),
+    ("SELECT make_date(day => a, year => 2020, month => 2) AS z FROM t", "an argument by name"),
+    ("SELECT CAST(c AS int DEFAULT 3 ON CONVERSION ERROR) AS z FROM t", "CAST with DEFAULT"),
+    ("SELECT a FROM t WHERE «a OPERATOR(pg_catalog.=) 1", "OPERATOR()"),
+    ("SELECT a FROM t WHERE x < current_timestamp(3)", "a precision of current_timestamp"),
+    ("SELECT a FROM t WHERE x < localtimestamp(3)", "a precision of localtimestamp"),
+    ("SELECT interval '1' day to second AS y FROM t", "an interval of several units"),
+    ("VALUES (1), (2) ORDER BY 1 LIMIT 1", "VALUES with ORDER BY"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "what"), REFUSED, ids=[what for _, what in REFUSED])
+def test_what_no_plan_has_is_refused(marked: str, what: str) -> None:
+    query = marked.replace("«", "")
+    with pytest.raises(Error) as raised:
+        plan_over(TABLES, query)
+    assert raised.value.message == f"{what} is not supported in a materialized view"
+    assert raised.value.sqlstate == FEATURE_NOT_SUPPORTED
+    if "«" in marked:
+        assert raised.value.position == len("CREATE MATERIALIZED VIEW v AS ") + marked.index("«") + 1
+
+
+# Queries whose rows a view has had otherwise, with those of PostgreSQL.
+SAME = [
+    ("SELECT id FROM t WHERE a IN ((SELECT a FROM u ORDER BY a) LIMIT 1)", [(1,)]),
+    ("SELECT id FROM t WHERE a NOT IN ((SELECT a FROM u ORDER BY a) LIMIT 1)", [(2,), (3,)]),
+    ("SELECT ((SELECT a FROM u ORDER BY a DESC) LIMIT 1) AS z FROM t", [(3,), (3,), (3,)]),
+    ("SELECT a FROM ((SELECT a FROM u ORDER BY a DESC) LIMIT 1 OFFSET 1) AS z", [(2,)]),
+    ("SELECT id, sum(b) OVER w AS s FROM t WINDOW v AS (PARTITION BY a), w AS (v ORDER BY b)",
+     [(1, 5), (2, 6), (3, 13)]),
+    ("SELECT id, sum(b) OVER (w ROWS 1 PRECEDING) AS s FROM t WINDOW v AS (PARTITION BY a), w AS (v ORDER BY b)",
+     [(1, 5), (2, 6), (3, 13)]),
+    ("SELECT id, first_value(b) RESPECT NULLS OVER (ORDER BY id) AS s FROM t", [(1, 5), (2, 5), (3, 5)]),
+    ("SELECT x.k, x.l, x.b FROM t AS x (k, l)", [(1, 1, 5), (2, 2, 6), (3, 2, 7)]),
+    ("SELECT x.a FROM u AS x (b, a, k)", [(1,), (2,), (3,)]),
+    ("SELECT x.b FROM t AS x (b, a, k)", [(1,), (2,), (3,)]),
+    ("SELECT x.k, x.b, y.a AS z FROM t AS x (k) JOIN u AS y (n) ON y.n = x.k AND x.a < 3",
+     [(1, 5, 1), (2, 6, 2), (3, 7, 3)]),
+    ("SELECT a FROM ONLY u", [(1,), (2,), (3,)]),
+    ("WITH k AS MATERIALIZED (SELECT a FROM u), l AS NOT MATERIALIZED (SELECT a FROM k) SELECT a FROM l",
+     [(1,), (2,), (3,)]),
+    ("SELECT a FROM u ORDER BY a FETCH FIRST ROW WITH TIES", [(1,)]),
+    ("SELECT id FROM t WHERE a BETWEEN SYMMETRIC 3 AND 2", [(2,), (3,)]),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tables(module_server: Server) -> None:
+    with module_server.connect() as own:
+        own.execute("ALTER SYSTEM SET backfill_engine = auto")
+        own.execute("CREATE TABLE t (id int PRIMARY KEY, a int, b int)")
+        own.execute("INSERT INTO t VALUES (1, 1, 5), (2, 2, 6), (3, 2, 7)")
+        own.execute("CREATE TABLE u (id int PRIMARY KEY, a int, b int)")
+        own.execute("INSERT INTO u VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
+
+
+@pytest.mark.parametrize(("query", "expected"), SAME)
+@pytest.mark.usefixtures("tables")
+def test_a_view_has_what_its_query_has(
+    connection: psycopg.Connection[Any], query: str, expected: list[tuple[int, ...]]
+) -> None:
+    connection.execute(f"CREATE MATERIALIZED VIEW handled AS {query}")
+    try:
+        assert sorted(rows(connection, "SELECT * FROM handled")) == expected
+        assert sorted(rows(connection, query)) == expected
+    finally:
+        connection.execute("DROP MATERIALIZED VIEW handled")
+
+
+@pytest.mark.usefixtures("tables")
+def test_time_passes_a_bound_in_either_order(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE TABLE s (at timestamptz, other timestamptz)")
+    connection.execute("CREATE MATERIALIZED VIEW soon AS SELECT at FROM s WHERE at BETWEEN SYMMETRIC now() AND other")
+    connection.execute("INSERT INTO s VALUES (now() + interval '1 second', now() - interval '1 day')")
+    connection.execute("FLUSH")
+    assert rows(connection, "SELECT count(*) FROM soon") == [(0,)]
+    assert wait_until(lambda: rows(connection, "SELECT count(*) FROM soon") == [(1,)])
+
+
+@pytest.mark.parametrize(
+    ("over", "message"),
+    [
+        ("(w PARTITION BY a)", 'cannot override PARTITION BY clause of window "w"'),
+        ("(w ORDER BY a)", 'cannot override ORDER BY clause of window "w"'),
+        ("(f ORDER BY a)", 'cannot copy window "f" because it has a frame clause'),
+    ],
+)
+def test_a_named_window_is_only_added_to(over: str, message: str) -> None:
+    with pytest.raises(Error) as raised:
+        windows = "w AS (ORDER BY b), f AS (ROWS 1 PRECEDING)"
+        plan_over(TABLES, f"SELECT id, sum(b) OVER {over} AS s FROM t WINDOW {windows}")
+    assert (raised.value.sqlstate, raised.value.message) == (WINDOWING_ERROR, message)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SYNTAX if kind not in CALLS], ids=lambda kind: kind.__name__)
+def test_every_argument_is_known(kind: type[exp.Expr]) -> None:
+    """What another version of sqlglot reads has to be looked at here; a call has its own arguments and no others."""
+    syntax = SYNTAX[kind]
+    listed = [*syntax.handled, *syntax.harmless, *syntax.refused]
+    assert sorted(listed) == sorted(kind.arg_types)
