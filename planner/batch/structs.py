@@ -1,8 +1,8 @@
 """Rows in batch statements: DuckDB finds their types by itself, but not by PostgreSQL's rules.
 
 A statement that has to do with rows is bound as a view's query is, only for its types: those of rows are noted on its
-own tree, where `duckdb_spelling` reads them. So are those of intervals, which DuckDB compares in another way. What
-cannot be bound, such as system catalogs, is DuckDB's own.
+own tree, where `duckdb_spelling` reads them. So are those of intervals, which DuckDB compares in another way,
+and of what `||` joins. What cannot be bound, such as system catalogs, is DuckDB's own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.errors import Error
 from catalog.model import Catalog, Relation
-from catalog.types import INTERVAL, Type
+from catalog.types import INTERVAL, JSONB, Type
 from planner.bind import Scope, annotated, expand_rows, resolve
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.result_types import holds_struct
@@ -42,14 +42,23 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     check_structs(bound)
     for part in bound.walk():
         type_ = sql_type(part.type) if _MARK in part.meta else None
-        if type_ is not None and (holds_struct(type_) or type_ == INTERVAL):
+        if type_ is not None and (holds_struct(type_) or type_ == INTERVAL or _is_concatenated(part)):
             nodes[part.meta[_MARK]].type = data_type(type_)
     return tree
 
 
+def _is_concatenated(node: exp.Expr) -> bool:
+    """Whether a node is `||` of arrays or jsonb, or one of its sides."""
+    both = node if isinstance(node, exp.DPipe) else node.parent
+    type_ = sql_type(both.type) if isinstance(both, exp.DPipe) else None
+    return type_ is not None and (type_ == JSONB or type_.dimensions > 0)
+
+
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
-    """Whether a statement makes rows or intervals, takes rows apart, or reads a relation that has some."""
+    """Whether a statement makes rows or intervals, takes rows apart, has `||`, or reads a relation that has some."""
     for node in tree.walk():
+        if isinstance(node, exp.DPipe):
+            return True
         if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
             return True
         if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):

@@ -98,8 +98,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(node, exp.AtTimeZone) and (lenient or not node.args["zone"].is_string):
         node.set("zone", ours("zone", node.args["zone"]))
         return node
-    if isinstance(node, exp.DPipe) and type_of_part(node) == JSONB:
-        return ours("jsonb_concat", node.this, node.expression)
+    if isinstance(node, exp.DPipe):
+        return _concatenation(node, lenient)
     if type(node) in _SHIFTS:
         return ours(_SHIFTS[type(node)], node.this, node.expression)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
@@ -117,6 +117,30 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return _call(function.duckdb or name, *arguments)
+
+
+def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
+    """`||` of jsonb, of arrays, of which NULL is an empty one, and of an array and an element."""
+    type_ = type_of_part(node)
+    if type_ == JSONB:
+        return ours("jsonb_concat", node.this, node.expression)
+    if type_ is None or not type_.dimensions:
+        return None
+    sides = [_as_array(side, type_, lenient) for side in (node.this, node.expression)]
+    left, right = (known.dimensions if (known := type_of_part(side)) is not None else None for side in sides)
+    if left is None or right is None:
+        return ours("array_cat", *sides) if any(isinstance(side, exp.Null) for side in sides) else None
+    return ours("array_cat" if left == right else "array_append" if left else "array_prepend", *sides)
+
+
+def _as_array(side: exp.Expr, type_: Type, lenient: bool) -> exp.Expr:
+    """A side of `||`: one that is a string literal is an array, of the other's type."""
+    if not side.is_string:
+        return side
+    cast = exp.Cast(this=side.copy(), to=data_type(type_))
+    made = _cast(cast, lenient) or cast
+    made.type = data_type(type_)
+    return made
 
 
 def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:

@@ -118,7 +118,10 @@ def _signed(types: _Types) -> bool:
 
 
 def _text(types: _Types) -> bool:
-    return all(type_ is None or type_.is_text or type_.name in ("integer", "bigint") for type_ in types)
+    return all(
+        type_ is None or type_.is_text or (type_.name in ("integer", "bigint") and not type_.dimensions)
+        for type_ in types
+    )
 
 
 def _one_text(types: _Types) -> bool:

@@ -1,3 +1,5 @@
+ALTER SYSTEM SET backfill_engine = auto;
+ALTER SYSTEM SET streaming_engine = duckdb;
 CREATE TABLE s1.t (k int PRIMARY KEY, g int, x double precision, n int, s varchar, b bytea);
 INSERT INTO s1.t VALUES (1, 1, 1.5, 10, 'abc', '\x00ff'), (2, 1, 2, 20, 'zz', '\x5c41'), (3, 2, NULL, NULL, NULL, NULL);
 CREATE MATERIALIZED VIEW s1.v AS SELECT g, round(avg(x)) AS a, length(max(s)) AS b, count(*)::text AS c, substring(max(s), 1, 2) AS d, sum(x)::text AS e FROM s1.t GROUP BY g;

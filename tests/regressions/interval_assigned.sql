@@ -1,3 +1,5 @@
+ALTER SYSTEM SET backfill_engine = auto;
+ALTER SYSTEM SET streaming_engine = duckdb;
 CREATE TABLE s1.t (k int PRIMARY KEY, row interval, b interval);
 INSERT INTO s1.t VALUES (1, '02:00:00', NULL), (2, NULL, '1 day -12:00:00');
 CREATE MATERIALIZED VIEW s1.v AS SELECT k, row, b, b = '12:00:00' AS c FROM s1.t;

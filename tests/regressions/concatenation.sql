@@ -1,0 +1,11 @@
+CREATE TABLE s1.t (k int PRIMARY KEY, b int[], c int[], i int, j jsonb, l jsonb);
+INSERT INTO s1.t VALUES (1, NULL, '{1}', 5, '{"a":1}', '[1]'), (2, '{2}', NULL, NULL, '1', '{"b":2}'), (3, NULL, NULL, 6, NULL, NULL), (4, '{4}', '{NULL}', 7, '"x"', 'null');
+CREATE MATERIALIZED VIEW s1.v AS SELECT k, b || c AS d, b || c || b AS e, b || NULL AS f, b || '{7}' AS g, '{7}' || b AS h FROM s1.t;
+CREATE MATERIALIZED VIEW s1.w AS SELECT k, b || i AS d, i || b AS e, b || 5 AS f, NULL::int || b AS g, i || (b || c) AS h FROM s1.t;
+CREATE MATERIALIZED VIEW s1.x AS SELECT k FROM s1.t WHERE (b || c) @> '{}'::int[];
+CREATE MATERIALIZED VIEW s1.y AS SELECT k, j || l AS d, j || '{"z": 9}' AS e, k || '-' || i AS f FROM s1.t;
+FLUSH;
+UPDATE s1.t SET i = 70 WHERE (b || '{2}'::int[]) @> '{}'::int[];
+UPDATE s1.t SET i = 90 WHERE (NULL::int[] || c) = '{1}'::int[];
+UPDATE s1.t SET b = b || 1, c = '{9}'::int[] || c, j = j || '{"n": 1}' WHERE k <> 3;
+FLUSH;
