@@ -21,6 +21,11 @@ What a RisingWave or PostgreSQL user types, and what becomes of it. Every line i
 that runs it and compares what it answers, by the simple and the extended protocol, and once more with every view filled
 and maintained on Spark. Where it says so, PostgreSQL 15 runs the same script and answers the same. This page is written
 by [a test](../tests/test_sql_scripts.py) from those scripts.
+
+In a view there is NULL where PostgreSQL raises an error for a row (a division by zero, an overflow, text that is no
+number) or for a group's aggregate, and the view lives on; functions, operators, casts and aggregates are
+[tried with the limits of their types](../tests/test_extreme_values.py). The exception is `sum` and `avg` of numerics
+with a total beyond 1.7e28: that view is set apart, [with its reason](jobs.md#what-cannot-follow).
 """
 
 _SIGNS = {WORKS: "works", DIFFERS: "**differs**", REFUSED: "refused"}

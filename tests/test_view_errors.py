@@ -88,6 +88,22 @@ def test_an_aggregate_that_raises_is_null(in_process_server: Server) -> None:
     assert windows == [(None, 0, None), (None, 0, None)]
 
 
+def test_a_numeric_total_that_is_too_large_sets_the_view_apart(in_process_server: Server) -> None:
+    with in_process_server.connect() as connection:
+        connection.execute("CREATE TABLE large (id int PRIMARY KEY, q numeric)")
+        connection.execute("CREATE MATERIALIZED VIEW total AS SELECT sum(q) AS s FROM large")
+        connection.execute("CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM large")
+        connection.execute("INSERT INTO large SELECT i, 9000000000000000000000000000 FROM generate_series(1, 2) i")
+        _flush(connection)
+        reasons = connection.execute(
+            "SELECT job_name, reason LIKE '%Overflow%' FROM rw_catalog.rw_job_status"
+            " WHERE job_name IN ('total', 'counted') ORDER BY 1"
+        ).fetchall()
+        assert reasons == [("counted", None), ("total", True)]
+        assert connection.execute("SELECT n FROM counted").fetchall() == [(2,)]
+        connection.execute("DROP MATERIALIZED VIEW total")
+
+
 def _flush(connection: psycopg.Connection[Any]) -> None:
     connection.execute("FLUSH")
 
