@@ -19,6 +19,8 @@ _SPELLED = frozenset({"list", "json_group_array", "json_group_object"})  # what 
 
 def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
     """A tree that is spelled for DuckDB, with the types of aggregates known to our macros."""
+    if not any(map(_is_aggregate, tree.walk())):
+        return tree
     holding: set[int] = set()  # nodes with an aggregate of their SELECT in them
 
     def typed(node: exp.Expr) -> exp.Expr | None:

@@ -247,7 +247,7 @@ def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
 
 def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
     """DuckDB's text of a tree whose tables are resolved."""
-    return finished_tree(tree, environment, parameters).sql(dialect="duckdb")
+    return finished_tree(tree, environment, parameters).sql(dialect="duckdb", copy=False)
 
 
 def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
@@ -264,9 +264,9 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
         number = parameter_number(node)
         if number is None or isinstance(node.parent, exp.Cast):
             return node
-        return exp.cast(node.copy(), data_type(parameters[number - 1]))
+        return exp.cast(node.copy(), data_type(parameters[number - 1]), copy=False)
 
-    return with_typed_aggregates(for_duckdb(rewritten.transform(typed), lenient=False))
+    return with_typed_aggregates(for_duckdb(rewritten.transform(typed, copy=False), lenient=False))
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:

@@ -40,7 +40,7 @@ class Served:
 def over_copies(tree: exp.Expr) -> tuple[str, frozenset[int]] | None:
     """The text of a finished tree over copies, and the relations; None unless all it reads of the lake are relations.
 
-    The tree is changed in place.
+    The tree is used up.
     """
     found = set()
     for table in tree.find_all(exp.Table):
@@ -54,7 +54,7 @@ def over_copies(tree: exp.Expr) -> tuple[str, frozenset[int]] | None:
         found.add(relation)
         for part, name in (("this", copy_name(relation)), ("db", SERVING_SCHEMA), ("catalog", MEMORY)):
             table.set(part, exp.to_identifier(name, quoted=True))
-    return (tree.sql(dialect="duckdb"), frozenset(found)) if found else None
+    return (tree.sql(dialect="duckdb", copy=False), frozenset(found)) if found else None
 
 
 def find_lookup(tree: exp.Expr, relations: dict[int, Relation], parameters: tuple[Type, ...]) -> Lookup | None:

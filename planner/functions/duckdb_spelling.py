@@ -299,20 +299,20 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(value, exp.Null):
         return None
     source = None if value.is_string else sql_type(value.type)
-    target = sql_type(to)
+    target, kind = sql_type(to), to.this
     if target is not None and holds_struct(target):
         if lenient and source is None and isinstance(value, exp.Column | exp.AggFunc | exp.Window):
             return None  # the planner's own cast, to the type that it is
         return cast_to_struct(value, source, target, _spell(lenient))
-    if to.is_type(*exp.DataType.TEXT_TYPES) and source is not None and holds_struct(source):
+    if kind in exp.DataType.TEXT_TYPES and source is not None and holds_struct(source):
         return text_of(value, source, _printed)
-    items = array_items(value) if to.is_type(exp.DataType.Type.ARRAY) else None
+    items = array_items(value) if kind == exp.DataType.Type.ARRAY else None
     if items is not None:
         node.set("this", exp.Array(expressions=[exp.null() if i is None else exp.Literal.string(i) for i in items]))
         return None
-    if to.is_type(exp.DataType.Type.VARBINARY) and value.is_string:
+    if kind == exp.DataType.Type.VARBINARY and value.is_string:
         return bytea(value)
-    if to.is_type(*exp.DataType.TEXT_TYPES):
+    if kind in exp.DataType.TEXT_TYPES:
         plain = (
             value.is_string
             or isinstance(value.unnest(), exp.Parameter)
@@ -321,21 +321,21 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         )
         text = node if plain else ours("to_text", value)
         return _call("left", text, to.expressions[0].this.copy()) if to.expressions else text
-    if to.is_type(exp.DataType.Type.DECIMAL) and not to.expressions:
+    if kind == exp.DataType.Type.DECIMAL and not to.expressions:
         node.set("to", data_type(NUMERIC))
-    if to.is_type(exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
+    if kind in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
         # Without spaces, so that equal documents are equal text.
         read = _call("json", value)
         node.set("this", _call("try", read) if lenient and source is not None else read)
     if not lenient:
         return None
-    if to.is_type(exp.DataType.Type.FLOAT) and value.type is None and not isinstance(value, exp.Column):
+    if kind == exp.DataType.Type.FLOAT and value.type is None and not isinstance(value, exp.Column):
         return ours("real", value)  # the planner's own, of a sum
     if isinstance(node, exp.TryCast) or is_safe_cast(value, to):
         return None
     cast = exp.TryCast(this=node.this, to=node.args["to"])
     # DuckDB (1.5.5) raises for the time of an infinite timestamp all the same.
-    is_time = to.is_type(exp.DataType.Type.TIME) and source is not None and source != TIME
+    is_time = kind == exp.DataType.Type.TIME and source is not None and source != TIME
     return _call("try", cast) if is_time else cast
 
 
