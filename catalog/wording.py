@@ -52,6 +52,12 @@ def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
     return make
 
 
+def _operator(found: re.Match[str]) -> Error:
+    types = [_type(name) for name in re.split(r", (?![^(]*\))", found["types"])]
+    text = f" {found['name']} ".join(types) if len(types) > 1 else f"{found['name']} {types[0]}"
+    return Error(f"operator does not exist: {text}", errors.UNDEFINED_FUNCTION)
+
+
 _INPUT = 'invalid input syntax for type {type}: "{text}"'
 _NAMED = r"(?P<type>[A-Z0-9]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
 
@@ -81,6 +87,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Overflow in \w+ of (?P<type>INT16|INT32|INT64)\b",
         _says("{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
+    (r"No function matches the given name and argument types '(?P<name>[^\w(]+)\((?P<types>.*)\)'", _operator),
     (r"Malformed JSON at", _says("invalid input syntax for type json", errors.INVALID_TEXT_REPRESENTATION)),
     (
         r"Unimplemented type for cast \((?P<type>.+) -> (?P<type_to>.+?)\)",

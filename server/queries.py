@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from catalog.errors import Error
 from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR
@@ -27,6 +29,7 @@ from server.plan_cache import Plan
 from server.result import Result
 from server.serving import serve
 from server.session import Session
+from server.streaming import check_plan
 from server.time_travel import at_epoch, environment_at, told
 from server.variables import SESSION
 
@@ -83,7 +86,9 @@ def explain(session: Session, statement: Explain) -> Result:
         check_reads(streaming_of(target, environment.catalog, environment.scope).query, environment)
     try:
         indexes = session.flag("enable_index_selection")
-        lines = explain_lines(statement, environment.catalog, environment.scope, session.backfill_settings, indexes)
+        catalog, scope = environment.catalog, environment.scope
+        check_one = partial(check_plan, session)
+        lines = explain_lines(statement, catalog, scope, session.backfill_settings, indexes, check_one)
     except Error as refused:
         if batch is None or statement.options.format != "text" or statement.options.type != "physical":
             raise

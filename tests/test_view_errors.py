@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import psycopg
@@ -123,3 +124,85 @@ def test_what_cannot_run_is_refused_by_explain_and_create(call: str) -> None:
             ("CREATE TABLE t (id int, k int, t varchar, iv interval)",), f"SELECT k, {call} AS x FROM t GROUP BY k"
         )
     assert refused.value.sqlstate == "0A000"
+
+
+# What DuckDB has not, or not with such arguments: by the expression, the SQLSTATE and the message.
+_HERE = "with these arguments is not supported in a materialized view"
+UNBOUND = {
+    "width_bucket(f, 0.0, 10.0, k)": ("0A000", f"width_bucket {_HERE}"),
+    "regexp_replace(s, 'a', 'b', p)": ("0A000", f"regexp_replace {_HERE}"),
+    "regexp_count(s, 'a', 1, p)": ("0A000", f"regexp_count {_HERE}"),
+    "round(q, k)": ("0A000", f"round {_HERE}"),
+    "trunc(q, k) + 1": ("0A000", f"trunc {_HERE}"),
+    "array_to_string(ar, s)": ("0A000", f"array_to_string {_HERE}"),
+    "jsonb_build_object(s)": ("0A000", f"jsonb_build_object {_HERE}"),
+    "jsonb_build_object(k, s)": ("0A000", f"jsonb_build_object {_HERE}"),
+    "~q": ("42883", "operator does not exist: ~ numeric"),
+    "~s IS NULL": ("42883", "operator does not exist: ~ character varying"),
+    "sum(round(q, k)) OVER (ORDER BY id)": ("0A000", f"round {_HERE}"),
+}  # fmt: skip
+UNBOUND_AGGREGATES = {
+    "rank(3) WITHIN GROUP (ORDER BY id)": ("0A000", "WITHIN GROUP of rank is not supported in a materialized view"),
+    "max(round(q, k))": ("0A000", f"round {_HERE}"),
+    "string_agg(s, ',' ORDER BY round(q, k))": ("0A000", f"round {_HERE}"),
+    "mode() WITHIN GROUP (ORDER BY 'a')": ("22P02", 'invalid input syntax for type double precision: "a"'),
+}
+BOUND = {
+    "mode": "SELECT k, mode() WITHIN GROUP (ORDER BY 1) AS x FROM n GROUP BY k",
+    "series": "SELECT n.id, m.id AS mid, generate_series(n.k, 3) AS x FROM n JOIN n AS m USING (k)",
+    "objects": "SELECT id, jsonb_build_object(s, ar, 'b', NULL) AS x FROM n",
+}
+
+
+@pytest.fixture(scope="module")
+def narrow(in_process_server: Server) -> Server:
+    with in_process_server.connect() as connection:
+        connection.execute(
+            "CREATE TABLE n (id int PRIMARY KEY, k int, f float8, q numeric, s varchar, p varchar, ar int[])"
+        )
+        connection.execute("INSERT INTO n VALUES (1, 2, 1.5, 1.5, 'a', 'g', '{1,2}')")
+    return in_process_server
+
+
+def _refused(connection: psycopg.Connection[Any], statement: str) -> tuple[str | None, str | None, str | None]:
+    began = time.monotonic()
+    with pytest.raises(psycopg.Error) as refused:
+        connection.execute(statement)
+    # A job that fails tries again for longer.
+    assert time.monotonic() - began < 1.5
+    diagnostics = refused.value.diag
+    return diagnostics.sqlstate, diagnostics.message_primary, diagnostics.statement_position
+
+
+@pytest.mark.parametrize("expression", [*UNBOUND, *UNBOUND_AGGREGATES])
+def test_what_duckdb_cannot_run_is_refused_at_once(narrow: Server, expression: str) -> None:
+    query = f"SELECT {'k' if expression in UNBOUND_AGGREGATES else 'id'}, {expression} AS x FROM n"
+    query += " GROUP BY k" if expression in UNBOUND_AGGREGATES else ""
+    create = f"CREATE MATERIALIZED VIEW unbound AS {query}"
+    with narrow.connect() as connection:
+        *error, position = _refused(connection, create)
+        assert tuple(error) == (UNBOUND | UNBOUND_AGGREGATES)[expression]
+        explained = _refused(connection, f"EXPLAIN {create}")
+        assert explained[:2] == tuple(error)
+        if position is not None:
+            assert 0 <= int(position) - 1 - create.index(expression) < len(expression)
+        assert connection.execute("SELECT count(*) FROM rw_catalog.rw_ddl_progress").fetchone() == (0,)
+
+
+def test_sinks_indexes_and_other_definitions_are_refused_as_views_are(narrow: Server) -> None:
+    with narrow.connect() as connection:
+        connection.execute("CREATE MATERIALIZED VIEW nv AS SELECT id, q AS x FROM n")
+        for statement in (
+            "CREATE SINK unbound AS SELECT id, round(q, k) AS x FROM n WITH (connector = 'blackhole')",
+            "CREATE INDEX unbound ON n (round(q, k))",
+            "ALTER MATERIALIZED VIEW nv AS SELECT id, round(q, k) AS x FROM n",
+        ):
+            assert _refused(connection, statement)[:2] == ("0A000", f"round {_HERE}"), statement
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_what_duckdb_can_run_is_explained_and_created(narrow: Server, name: str) -> None:
+    with narrow.connect() as connection:
+        connection.execute(f"EXPLAIN CREATE MATERIALIZED VIEW {name} AS {BOUND[name]}")
+        connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {BOUND[name]}")
+        connection.execute(f"DROP MATERIALIZED VIEW {name}")

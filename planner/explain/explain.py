@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -26,18 +26,23 @@ from planner.streaming import streaming_of
 
 
 def explain(
-    statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings = DEFAULTS, indexes: bool = False
+    statement: Explain,
+    catalog: Catalog,
+    scope: Scope,
+    settings: BackfillSettings = DEFAULTS,
+    indexes: bool = False,
+    check_plan: Callable[[StreamPlan], None] = lambda plan: None,
 ) -> list[str]:
     """The lines of EXPLAIN, for a session with these settings, whose queries may read `indexes`.
 
-    Raises Error as planning the statement does, and 0A000 for options that do not go together. With TRACE what
-    planning raises is the last line instead.
+    `check_plan` raises what a CREATE with a plan would. Raises Error as planning the statement does, and 0A000 for
+    options that do not go together. With TRACE what planning raises is the last line instead.
     """
     options = statement.options
     check(statement)
     lines: list[str] = []
     try:
-        for line in _explained(statement, catalog, scope, settings, indexes):
+        for line in _explained(statement, catalog, scope, settings, indexes, check_plan):
             lines.append(line)
     except Error as error:
         if not options.trace:
@@ -72,7 +77,12 @@ def _unsupported(what: str, hint: str) -> Error:
 
 
 def _explained(
-    statement: Explain, catalog: Catalog, scope: Scope, settings: BackfillSettings, indexes: bool
+    statement: Explain,
+    catalog: Catalog,
+    scope: Scope,
+    settings: BackfillSettings,
+    indexes: bool,
+    check_plan: Callable[[StreamPlan], None],
 ) -> Iterator[str]:
     options, target = statement.options, statement.statement
     if isinstance(target, CreateTable):
@@ -91,6 +101,7 @@ def _explained(
         return
     if isinstance(target, CreateStreaming):
         plan = plan_view(target, catalog, scope, settings)
+        check_plan(plan)
         if options.trace:
             yield from ("To Stream Plan:", "")
         yield from explain_view(plan, options)
