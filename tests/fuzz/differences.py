@@ -31,10 +31,6 @@ REFUSED: tuple[Difference, ...] = (
 OPEN: tuple[Difference, ...] = (
     Difference(r"Invalid type for BETWEEN", "DuckDB has no two bounds for an array in a filter: XX000"),
     Difference(r"Unknown table: $", "USING within a join in parentheses is refused, as 42601"),
-    Difference(
-        r"(?s)a view is not its query.*NATURAL.*what PostgreSQL has too",
-        "SELECT * of NATURAL joins and USING: in queries the merged columns are not first, in views they are",
-    ),
 )
 
 # What PostgreSQL raises and Sparkwave does not.
