@@ -87,6 +87,11 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Overflow in \w+ of (?P<type>INT16|INT32|INT64)\b",
         _says("{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
+    # Numerics have at most 38 digits here.
+    (
+        r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)",
+        _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    ),
     (r"No function matches the given name and argument types '(?P<name>[^\w(]+)\((?P<types>.*)\)'", _operator),
     (r"Malformed JSON at", _says("invalid input syntax for type json", errors.INVALID_TEXT_REPRESENTATION)),
     (
