@@ -90,7 +90,7 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
     if isinstance(node, (*_ORDERING, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Ordered)):
-        return _of_intervals(node)
+        return _of_intervals(node) or _without_bounds(node)
     if isinstance(node, exp.Like | exp.ILike):
         return node if isinstance(node.parent, exp.Escape) else _like(node, lenient)
     if isinstance(node, exp.Escape):
@@ -117,6 +117,22 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return _call(function.duckdb or name, *arguments)
+
+
+def _without_bounds(node: exp.Expr) -> exp.Expr | None:
+    """An order of arrays or rows: DuckDB (1.5.5) fails on two bounds of one in a filter, where it sees them as such."""
+    types = [type_of_part(side) for side in node.iter_expressions()]
+    if node.args.get("symmetric") or not any(t is not None and (t.dimensions or t.fields) for t in types):
+        return None
+    if isinstance(node, exp.Between):
+        low, high = node.args["low"], node.args["high"]
+        at_least = exp.GTE(this=node.this.copy(), expression=low.copy())
+        return exp.paren(exp.and_(_is_true(at_least), exp.LTE(this=node.this.copy(), expression=high.copy())))
+    return _is_true(node.copy()) if isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE) else None
+
+
+def _is_true(condition: exp.Expr) -> exp.Expr:
+    return exp.paren(exp.EQ(this=exp.paren(condition), expression=exp.true()))
 
 
 def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:

@@ -29,7 +29,6 @@ REFUSED: tuple[Difference, ...] = (
 
 # Faults that are known and open, by what the fuzzer says of them: they are only counted.
 OPEN: tuple[Difference, ...] = (
-    Difference(r"Invalid type for BETWEEN", "DuckDB has no two bounds for an array in a filter: XX000"),
     Difference(r"Unknown table: $", "USING within a join in parentheses is refused, as 42601"),
 )
 
