@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import urllib.request
+
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 from servers import free_port
@@ -16,6 +18,8 @@ class Bucket:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
+        # All servers of moto in a process have the same buckets.
+        urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")).close()
         self.files = fs.S3FileSystem(
             access_key="a", secret_key="s", region="us-east-1", endpoint_override=self.url, allow_bucket_creation=True
         )

@@ -358,7 +358,7 @@ CREATE OR REPLACE MACRO pg.jsonb_exists_all(j, k) AS CASE WHEN j IS NOT NULL AND
 -- Objects are merged, the right one's fields going first; anything else is an array, of itself if need be.
 CREATE OR REPLACE MACRO pg._field_texts(j, keys) AS
     list_transform(keys, lambda k: to_json(k)::VARCHAR || ':' || json_extract(j, pg._pointer([k]))::VARCHAR);
-CREATE OR REPLACE MACRO pg._items(j) AS if(json_type(j) = 'ARRAY', json_extract(j, '$[*]'), [j]);
+CREATE OR REPLACE MACRO pg._items(j) AS if(json_type(j) = 'ARRAY', json_extract(j, '$[*]')::JSON[], [j::JSON]);
 CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
     CASE WHEN a IS NULL OR b IS NULL THEN NULL
          WHEN json_type(a) = 'OBJECT' AND json_type(b) = 'OBJECT' THEN
