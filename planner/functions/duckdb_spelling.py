@@ -121,14 +121,18 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
 
 def _without_bounds(node: exp.Expr) -> exp.Expr | None:
     """An order of arrays or rows: DuckDB (1.5.5) fails on two bounds of one in a filter, where it sees them as such."""
-    types = [type_of_part(side) for side in node.iter_expressions()]
-    if node.args.get("symmetric") or not any(t is not None and (t.dimensions or t.fields) for t in types):
+    if node.args.get("symmetric") or not any(map(_is_nested, node.iter_expressions())):
         return None
     if isinstance(node, exp.Between):
         low, high = node.args["low"], node.args["high"]
         at_least = exp.GTE(this=node.this.copy(), expression=low.copy())
         return exp.paren(exp.and_(_is_true(at_least), exp.LTE(this=node.this.copy(), expression=high.copy())))
     return _is_true(node.copy()) if isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE) else None
+
+
+def _is_nested(node: exp.Expr) -> bool:
+    type_ = type_of_part(node)
+    return isinstance(node, exp.Array) or (type_ is not None and bool(type_.dimensions or type_.fields))
 
 
 def _is_true(condition: exp.Expr) -> exp.Expr:
