@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
@@ -24,9 +24,7 @@ from catalog.errors import Error, Refused
 from catalog.names import literal
 from catalog.places import Place, flush, sizes_below
 from catalog.storage import IDENTITY_FILE, Storage
-
-if TYPE_CHECKING:
-    from catalog.lake import Cursor
+from catalog.translation import Cursor
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +54,6 @@ class _Stored:
 
     ask: Callable[[str], list[tuple[Any, ...]]]
     schema: str
-    database: str | None = None
 
     def metadata(self, key: str) -> str | None:
         rows = self.ask(f"SELECT value FROM {self.schema}.ducklake_metadata WHERE key = {literal(key)}")

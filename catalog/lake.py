@@ -31,7 +31,7 @@ from catalog.places import BucketPath, Place, below
 from catalog.relocation import relocate
 from catalog.storage import Lease, Storage, lock_directory
 from catalog.transactions import rollback
-from catalog.translation import DISK_FULL, disk_full, first_line, is_conflict
+from catalog.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
 from catalog.vacuum import BLOCK_BYTES, vacuum
 
 METADATA = "__ducklake_metadata_lake"
@@ -46,7 +46,6 @@ FILE_SIZE = "64MB"
 _ANY_TABLE = LakeTable("", "")
 # So many rows cost no more in the catalog, as the text of an INSERT, than as a file; and less whenever they are read.
 INLINED_ROWS = 32
-Cursor = duckdb.DuckDBPyConnection
 
 
 class Lake:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from catalog.names import literal
 from catalog.places import Place
 from catalog.transactions import in_transaction
-
-if TYPE_CHECKING:
-    from catalog.lake import Cursor
+from catalog.translation import Cursor
 
 logger = logging.getLogger(__name__)
 

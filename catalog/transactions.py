@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
-from catalog.translation import DuckDBError
-
-if TYPE_CHECKING:
-    from catalog.lake import Cursor
+from catalog.translation import Cursor, DuckDBError
 
 
 def rollback(cursor: Cursor) -> None:

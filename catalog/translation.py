@@ -98,6 +98,7 @@ def translate(error: duckdb.Error) -> Error:
 
 
 DuckDBError = duckdb.Error
+Cursor = duckdb.DuckDBPyConnection
 
 
 def restored(error: Exception) -> duckdb.Error:
