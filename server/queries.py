@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from catalog.errors import Error
 from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR
@@ -29,7 +27,6 @@ from server.plan_cache import Plan
 from server.result import Result
 from server.serving import serve
 from server.session import Session
-from server.streaming import check_plan
 from server.time_travel import at_epoch, environment_at, told
 from server.variables import SESSION
 
@@ -87,8 +84,7 @@ def explain(session: Session, statement: Explain) -> Result:
     try:
         indexes = session.flag("enable_index_selection")
         catalog, scope = environment.catalog, environment.scope
-        check_one = partial(check_plan, session)
-        lines = explain_lines(statement, catalog, scope, session.backfill_settings, indexes, check_one)
+        lines = explain_lines(statement, catalog, scope, session.backfill_settings, indexes, session.check_plan)
     except Error as refused:
         if batch is None or statement.options.format != "text" or statement.options.type != "physical":
             raise

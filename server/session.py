@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from catalog import errors, system_views
@@ -18,12 +19,14 @@ from catalog.temporary import drop_temporary_schemas
 from catalog.transactions import rollback
 from catalog.translation import DuckDBError
 from catalog.users import ROOT, User
+from executor.binding import check_binds
 from planner.batch.index_selection import is_kept
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
 from planner.privileges import holds, permission_denied
 from planner.statements import Statement
 from planner.strategy import BackfillSettings
+from planner.stream import StreamPlan
 from server.activity import Backend, variables
 from server.batches import BATCH_ROWS, Batches, bindings, execute, given
 from server.block import Block
@@ -381,6 +384,11 @@ class Session:
     def running(self, cursor: Interruptible) -> RunningCursor:
         """While entered, a cancel interrupts the cursor, or whatever else can be."""
         return RunningCursor(self._running, cursor, self.check_cancelled)
+
+    def check_plan(self, plan: StreamPlan) -> None:
+        """Raise the Error with which a view's job would fail because DuckDB cannot run what its plan asks for."""
+        with closing(self.context.lake.cursor()) as cursor, self.running(cursor):
+            check_binds(cursor, plan)
 
     def run(self, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
         """Run a planned query, as `query`."""

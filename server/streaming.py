@@ -13,7 +13,6 @@ from catalog.kinds import KAFKA, SINK, UPSERT, Details, Sink, with_article
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.secrets import sealed
-from executor.binding import check_binds
 from executor.jobs import refuse_altering
 from executor.outbox import receiver
 from executor.replacement import replacement
@@ -74,7 +73,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     settings = options.applied(session.backfill_settings)
     check_reads(streaming.query, environment)
     plan = plan_view(statement, catalog, scope, settings)
-    check_plan(session, plan)
+    session.check_plan(plan)
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
     if isinstance(statement, CreateSink):
         _check_sink(session, statement, plan, upstreams)
@@ -116,13 +115,6 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     return Result(
         what.replace(" ", "_"), notices=[Notice(text) for text in _notices(streaming, plan, kind, is_serverless)]
     )
-
-
-def check_plan(session: Session, plan: StreamPlan) -> None:
-    """Raise the Error with which the plan's job would fail because DuckDB cannot run what it asks for."""
-    cursor = session.context.lake.cursor()
-    with session.running(cursor):
-        check_binds(cursor, plan)
 
 
 def _placed(statement: CreateStreaming, environment: Environment) -> CreateStreaming:
