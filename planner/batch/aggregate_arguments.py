@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.functions.aggregates import is_aggregate
 from planner.functions.duckdb_spelling import rewrite_leaves_first
-from planner.functions.functions import OURS
+from planner.functions.functions import OURS, duckdb_call
 
 _VALUE = "_value"
 _SPELLED = frozenset({"list", "json_group_array", "json_group_object"})  # what DuckDB calls others of ours
@@ -54,12 +54,10 @@ def _within_lambda(node: exp.Expr, call: exp.Anonymous, places: list[int]) -> ex
     for number, place in enumerate(places, 1):
         value: exp.Expr = exp.column(exp.to_identifier(_VALUE))
         if len(values) > 1:
-            value = _call("struct_extract", value, exp.Literal.number(number))
+            value = duckdb_call("struct_extract", value, exp.Literal.number(number))
         call.set("expressions", value, place)
-    item = values[0] if len(values) == 1 else _call("row", *values)
+    item = values[0] if len(values) == 1 else duckdb_call("row", *values)
     applied = exp.Lambda(this=node, expressions=[exp.to_identifier(_VALUE)])
-    return _call("list_extract", _call("list_transform", exp.Array(expressions=[item]), applied), exp.Literal.number(1))
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(arguments))
+    return duckdb_call(
+        "list_extract", duckdb_call("list_transform", exp.Array(expressions=[item]), applied), exp.Literal.number(1)
+    )

@@ -343,7 +343,7 @@ def _fixed(type_: Type) -> _Rule:
 
 
 _Rule = Callable[[Any, exp.Expr, _Seen], Known]
-_ANONYMOUS: dict[str, _Rule] = {"ROW": _in_row, "ALL": _array_beside}
+_ANONYMOUS: dict[str, _Rule] = {"ROW": _in_row}
 # The first that fits counts: comparisons are predicates, and some functions are operators.
 _RULES: tuple[tuple[tuple[type[exp.Expr], ...], _Rule], ...] = (
     ((exp.Cast,), _cast),

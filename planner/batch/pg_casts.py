@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from catalog.names import literal
 from planner.batch.pg_names import (
     ARRAY_COLUMNS,
     OID_TYPES,
@@ -18,7 +19,7 @@ from planner.batch.pg_names import (
     strings,
 )
 from planner.output_names import type_name
-from planner.parse.constant_runs import LONG, runs, text_constant
+from planner.parse.constant_runs import LONG, runs
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda left, right: exp.RegexpLike(this=left, expression=right),
@@ -150,7 +151,7 @@ def _items(array: exp.Expr) -> list[exp.Expr] | None:
     """The items of an array literal, in text or, with its cast's rule applied, in a list."""
     texts = array_items(array)
     if texts is not None:
-        constants = ["NULL" if text is None else text_constant(text) for text in texts]
+        constants = ["NULL" if text is None else literal(text) for text in texts]
         return runs(constants) if len(constants) > LONG else [_text_or_null(text) for text in texts]
     if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array):
         return array.this.expressions

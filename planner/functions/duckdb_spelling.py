@@ -17,7 +17,7 @@ from catalog.errors import Error
 from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, JSONB, NUMERIC, REAL, TIME, VARCHAR, Type
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.formats import strftime_format
-from planner.functions.functions import FUNCTIONS, OURS, ours
+from planner.functions.functions import FUNCTIONS, OURS, duckdb_call, ours
 from planner.functions.jsonb_contains import contains
 from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
@@ -48,7 +48,7 @@ def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
             return json_array(node) or guarded(node) if is_call(node) else _for_duckdb(node, lenient)
         raises = may_raise(node)
         new = _for_duckdb(node, lenient)
-        return _call("try", new or node) if raises else new
+        return duckdb_call("try", new or node) if raises else new
 
     return rewrite_leaves_first(tree, spell)
 
@@ -69,10 +69,6 @@ def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | N
             # Not node.replace: the rule may have put the node inside the new one.
             parent.set(key or "this", new, index)
     return root
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 # DuckDB.
@@ -116,7 +112,7 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return build(arguments)
     if function.duckdb == OURS:
         return ours(name, *arguments)
-    return _call(function.duckdb or name, *arguments)
+    return duckdb_call(function.duckdb or name, *arguments)
 
 
 def _without_bounds(node: exp.Expr) -> exp.Expr | None:
@@ -248,7 +244,7 @@ def _json_extract(node: exp.Expr) -> exp.Expr:
     path = node.expression
     if isinstance(path, exp.JSONPath):
         path = sqlglot.parse_one(path.sql(dialect="duckdb"), read="duckdb")
-    return _call("json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string", node.this, path)
+    return duckdb_call("json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string", node.this, path)
 
 
 def _is_number(node: exp.Expr) -> bool:
@@ -290,7 +286,7 @@ def _complete(node: exp.Escape) -> exp.Expr:
     if isinstance(pattern, exp.Any | exp.All) or not escape:
         return node
     whole = exp.Literal.string(rf"(?s)(?:{escape}.|[^{escape}])*")
-    return exp.Case().when(_call("regexp_full_match", pattern.copy(), whole), node)
+    return exp.Case().when(duckdb_call("regexp_full_match", pattern.copy(), whole), node)
 
 
 def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
@@ -310,7 +306,7 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         one = ours(*call[:1], *call[1])
     elif _is_interval(node.this) or _is_interval(array):
         one = type(node)(this=_interval_key(one.this), expression=_interval_key(one.expression))
-    each = _call("list_transform", array, exp.Lambda(this=one, expressions=[element]))
+    each = duckdb_call("list_transform", array, exp.Lambda(this=one, expressions=[element]))
     return ours("any_true" if isinstance(right, exp.Any) else "all_true", each)
 
 
@@ -340,13 +336,13 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
         )
         text = node if plain else ours("to_text", value)
-        return _call("left", text, to.expressions[0].this.copy()) if to.expressions else text
+        return duckdb_call("left", text, to.expressions[0].this.copy()) if to.expressions else text
     if kind == exp.DataType.Type.DECIMAL and not to.expressions:
         node.set("to", data_type(NUMERIC))
     if kind in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
         # Without spaces, so that equal documents are equal text.
-        read = _call("json", value)
-        node.set("this", _call("try", read) if lenient and source is not None else read)
+        read = duckdb_call("json", value)
+        node.set("this", duckdb_call("try", read) if lenient and source is not None else read)
     if not lenient:
         return None
     if kind == exp.DataType.Type.FLOAT and value.type is None and not isinstance(value, exp.Column):
@@ -356,7 +352,7 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     cast = exp.TryCast(this=node.this, to=node.args["to"])
     # DuckDB (1.5.5) raises for the time of an infinite timestamp all the same.
     is_time = kind == exp.DataType.Type.TIME and source is not None and source != TIME
-    return _call("try", cast) if is_time else cast
+    return duckdb_call("try", cast) if is_time else cast
 
 
 def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
@@ -396,8 +392,8 @@ def bytea(literal: exp.Expr) -> exp.Expr:
     """A bytea literal: hex after `\\x`, or the text's bytes. DuckDB has other escapes."""
     text = literal.name
     if text.startswith("\\x"):
-        return _call("from_hex", exp.Literal.string(text[2:]))
-    return _call("encode", literal.copy())
+        return duckdb_call("from_hex", exp.Literal.string(text[2:]))
+    return duckdb_call("encode", literal.copy())
 
 
 def _output_all(arguments: _Args) -> _Args:
@@ -427,8 +423,8 @@ def _regexp_substr(arguments: _Args) -> exp.Expr:
         raise Error("regexp_substr with more than a pattern is not supported", errors.FEATURE_NOT_SUPPORTED)
     text, pattern = arguments[:2]
     group = exp.Literal.number(min(1, _groups(pattern)))
-    found = _call("regexp_extract", text, pattern, group, exp.Literal.string("s"))
-    return exp.Case().when(_call("regexp_matches", text.copy(), pattern.copy(), exp.Literal.string("s")), found)
+    found = duckdb_call("regexp_extract", text, pattern, group, exp.Literal.string("s"))
+    return exp.Case().when(duckdb_call("regexp_matches", text.copy(), pattern.copy(), exp.Literal.string("s")), found)
 
 
 def _regexp_match(arguments: _Args) -> exp.Expr:
@@ -439,10 +435,10 @@ def _regexp_match(arguments: _Args) -> exp.Expr:
     count = _groups(pattern)
     numbers = range(1, count + 1) if count else range(1)
     groups = [
-        _call("regexp_extract", text.copy(), pattern.copy(), exp.Literal.number(number), flags.copy())
+        duckdb_call("regexp_extract", text.copy(), pattern.copy(), exp.Literal.number(number), flags.copy())
         for number in numbers
     ]
-    return exp.Case().when(_call("regexp_matches", text, pattern, flags), exp.Array(expressions=groups))
+    return exp.Case().when(duckdb_call("regexp_matches", text, pattern, flags), exp.Array(expressions=groups))
 
 
 def _substring(arguments: _Args) -> exp.Expr:
@@ -461,14 +457,14 @@ def _format(arguments: _Args) -> exp.Expr:
         else:
             function = {"s": "text_out", "I": "quote_ident", "L": "quote_nullable"}[piece]
             parts.append(ours(function, values.pop(0)) if values else exp.null())
-    return _call("concat", *parts)
+    return duckdb_call("concat", *parts)
 
 
 def _to_jsonb(arguments: _Args) -> exp.Expr:
     """A row's fields have names in jsonb, which DuckDB's own ROW has not."""
     type_ = type_of_part(arguments[0])
     named = exp.cast(arguments[0], data_type(type_)) if type_ is not None and type_.fields else arguments[0]
-    return _call("to_json", named, *arguments[1:])
+    return duckdb_call("to_json", named, *arguments[1:])
 
 
 def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
@@ -483,22 +479,24 @@ def _to_char(arguments: _Args) -> exp.Expr:
     is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
     if is_number:
         return number_text(value, pattern)
-    return _call("strftime", arguments[0], strftime_format(arguments[1]))
+    return duckdb_call("strftime", arguments[0], strftime_format(arguments[1]))
 
 
 def _to_date(arguments: _Args) -> exp.Expr:
-    return exp.cast(_call("strptime", arguments[0], strftime_format(arguments[1])), "DATE")
+    return exp.cast(duckdb_call("strptime", arguments[0], strftime_format(arguments[1])), "DATE")
 
 
 def _to_timestamp(arguments: _Args) -> exp.Expr:
     if len(arguments) == 1:
         return ours("to_timestamp", *arguments)
-    return exp.cast(_call("strptime", arguments[0], strftime_format(arguments[1])), "TIMESTAMPTZ", dialect="duckdb")
+    return exp.cast(
+        duckdb_call("strptime", arguments[0], strftime_format(arguments[1])), "TIMESTAMPTZ", dialect="duckdb"
+    )
 
 
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
-    "concat": lambda arguments: _call("concat", *_output_all(arguments)),
-    "concat_ws": lambda arguments: _call("concat_ws", arguments[0], *_output_all(arguments[1:])),
+    "concat": lambda arguments: duckdb_call("concat", *_output_all(arguments)),
+    "concat_ws": lambda arguments: duckdb_call("concat_ws", arguments[0], *_output_all(arguments[1:])),
     "format": _format,
     "substring": _substring,
     "regexp_substr": _regexp_substr,

@@ -106,6 +106,11 @@ _ABS = "CASE WHEN _1 < 0 THEN try_subtract(0, _1) ELSE abs(_1) END"
 F = Function
 
 
+def duckdb_call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of a function by DuckDB's name."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
 def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
     """`memory.pg.name(arguments)`."""
     function = exp.Anonymous(this=name, expressions=list(arguments))

@@ -16,7 +16,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import JSONB, Type
-from planner.functions.functions import ours
+from planner.functions.functions import duckdb_call, ours
 from planner.functions.operators import type_of_part
 from planner.parse.trees import position_of
 
@@ -56,7 +56,7 @@ def contains(container: exp.Expr, contained: exp.Expr, type_: Type | None) -> ex
     if value or is_json:
         return answer
     # '{}' is an empty array too: the value tells.
-    is_document = exp.EQ(this=_call("typeof", container.copy()), expression=exp.Literal.string("JSON"))
+    is_document = exp.EQ(this=duckdb_call("typeof", container.copy()), expression=exp.Literal.string("JSON"))
     empty = exp.cast(exp.Array(expressions=[]), "VARCHAR[]", dialect="duckdb")
     as_array = ours("array_contains", exp.cast(container.copy(), "VARCHAR[]", dialect="duckdb"), empty)
     return exp.Case().when(is_document, answer).else_(as_array)
@@ -80,7 +80,9 @@ def _is_json(node: exp.Expr) -> bool:
 def _contains(document: exp.Expr, value: object, is_top: bool = False) -> exp.Expr:
     """NULL stands for false: parts that are missing."""
     if isinstance(value, dict):
-        pairs = (_contains(_call("json_extract", document.copy(), _pointer(key)), part) for key, part in value.items())
+        pairs = (
+            _contains(duckdb_call("json_extract", document.copy(), _pointer(key)), part) for key, part in value.items()
+        )
         return exp.and_(_is_of(document, "OBJECT"), *pairs, copy=False)
     if isinstance(value, list):
         each = (_some(document, partial(_contains, value=part)) for part in value)
@@ -94,9 +96,9 @@ def _contains(document: exp.Expr, value: object, is_top: bool = False) -> exp.Ex
 def _some(array: exp.Expr, condition: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     depth = sum(1 for _ in array.find_all(exp.Anonymous))  # a name that no element around this one has
     name = f"_element{depth}"
-    elements = _call("json_extract", array.copy(), exp.Literal.string("$[*]"))
+    elements = duckdb_call("json_extract", array.copy(), exp.Literal.string("$[*]"))
     test = exp.Lambda(this=condition(exp.column(name)), expressions=[exp.to_identifier(name)])
-    return exp.GT(this=_call("len", _call("list_filter", elements, test)), expression=exp.Literal.number(0))
+    return exp.GT(this=duckdb_call("len", duckdb_call("list_filter", elements, test)), expression=exp.Literal.number(0))
 
 
 def _equals(document: exp.Expr, value: object) -> exp.Expr:
@@ -108,7 +110,7 @@ def _equals(document: exp.Expr, value: object) -> exp.Expr:
         return exp.and_(_is_of(document, "BOOLEAN"), same, copy=False)
     if isinstance(value, Decimal):
         return exp.and_(_is_of(document, *_NUMBERS), *_same_number(document, value), copy=False)
-    text = _call("json_extract_string", document.copy(), exp.Literal.string("$"))
+    text = duckdb_call("json_extract_string", document.copy(), exp.Literal.string("$"))
     same = exp.EQ(this=text, expression=exp.Literal.string(str(value)))
     return exp.and_(_is_of(document, "VARCHAR"), same, copy=False)
 
@@ -129,12 +131,10 @@ def _same_number(document: exp.Expr, value: Decimal) -> list[exp.Expr]:
 
 
 def _is_of(document: exp.Expr, *kinds: str) -> exp.Expr:
-    return exp.In(this=_call("json_type", document.copy()), expressions=[exp.Literal.string(kind) for kind in kinds])
+    return exp.In(
+        this=duckdb_call("json_type", document.copy()), expressions=[exp.Literal.string(kind) for kind in kinds]
+    )
 
 
 def _pointer(key: str) -> exp.Expr:
     return exp.Literal.string("/" + key.replace("~", "~0").replace("/", "~1"))
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(arguments))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from planner.functions.aggregates import argument
+from planner.functions.functions import duckdb_call
 from planner.functions.safe import AROUND_CALL
 
 # Squares of more add up to more than a double holds, with room for 10^17 rows.
@@ -42,7 +43,7 @@ def json_array(node: exp.Expr) -> exp.Expr | None:
     call = _whole_call(node)
     if not isinstance(call, exp.Anonymous) or call.name.lower() != "json_group_array":
         return None
-    return _call("to_json", _with(node, call, lambda inner: _call("list", *inner.expressions)))
+    return duckdb_call("to_json", _with(node, call, lambda inner: duckdb_call("list", *inner.expressions)))
 
 
 def _whole_call(node: exp.Expr) -> exp.Expr | None:
@@ -53,10 +54,6 @@ def _whole_call(node: exp.Expr) -> exp.Expr | None:
     while isinstance(call, AROUND_CALL):
         call = call.this
     return call
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def _with(node: exp.Expr, call: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
@@ -72,17 +69,21 @@ def _with(node: exp.Expr, call: exp.Expr, change: Callable[[exp.Expr], exp.Expr]
 
 
 def _spread(node: exp.Expr, call: exp.Expr) -> exp.Expr:
-    values = [argument(call), *([call.expression] if call.args.get("expression") is not None else [])]
-    in_range = exp.and_(*(_is_small(value) for value in values))
+    in_range = exp.and_(*map(_is_small, _arguments(call)))
 
     def smaller(inner: exp.Expr) -> exp.Expr:
-        own = [argument(inner), *([inner.expression] if inner.args.get("expression") is not None else [])]
-        for value in own:
+        for value in _arguments(inner):
             value.replace(exp.Case().when(_is_small(value), value.copy()))
         return inner
 
     is_safe = _with(node, call, lambda _: exp.LogicalAnd(this=in_range.copy()))
     return exp.Case().when(is_safe, _with(node, call, smaller))
+
+
+def _arguments(call: exp.Expr) -> list[exp.Expr]:
+    """The one or two numbers that a call is of."""
+    second = call.args.get("expression")
+    return [argument(call), *([second] if second is not None else [])]
 
 
 def _is_small(value: exp.Expr) -> exp.Expr:
@@ -98,7 +99,7 @@ def _json_object(node: exp.Expr, call: exp.Expr) -> exp.Expr:
 
     def named(inner: exp.Expr) -> exp.Expr:
         name = exp.Coalesce(this=exp.cast(key.copy(), "VARCHAR"), expressions=[exp.Literal.string("")])
-        return _call(inner.name, name, *inner.expressions[1:])
+        return duckdb_call(inner.name, name, *inner.expressions[1:])
 
     is_safe = _with(node, call, lambda _: exp.LogicalAnd(this=has_name))
     return exp.Case().when(is_safe, _with(node, call, named))

@@ -12,6 +12,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
 
+from catalog.names import literal
+
 LONG = 100  # shorter lists stay as they are
 _CONSTANT = re.compile(r"'(?:[^']|'')*+'|[^,\s]++")
 _INTEGER = re.compile(r"\d{1,18}")
@@ -57,10 +59,6 @@ def _kind(constant: str) -> str:
     return "integer" if abs(int(constant)) < 2**31 else "bigint"
 
 
-def text_constant(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def constants_at(tokens: Sequence[Token], start: int) -> tuple[list[str], int] | None:
     """The constants in parentheses that open at a token, and the place after them; None unless they are a long list."""
     place, size, found = start, len(tokens), list[str]()
@@ -86,7 +84,7 @@ def _constant(token: Token, is_negative: bool) -> str | None:
     if is_negative:
         return None
     if kind == TokenType.STRING:
-        return text_constant(text)
+        return literal(text)
     return "NULL" if kind == TokenType.NULL else None
 
 
