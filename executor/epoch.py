@@ -140,7 +140,7 @@ class EpochWork:
 
     def _catch_up(self, relation: Relation, job: Job) -> None:
         """Take a view along that was left behind, by what has changed since, or computed anew."""
-        position = self._kept(job, self.epoch)
+        position = self._kept(job)
         try:
             self._take_along(relation, position)
         except Exception as error:
@@ -153,10 +153,10 @@ class EpochWork:
             # An incremental step may meet a row that was never there, or has gone, with one that has come.
             self._take_along(relation, None)
 
-    def _kept(self, job: Job, epoch: Epoch) -> Position | None:
+    def _kept(self, job: Job) -> Position | None:
         """Where a view stands that was left behind; None where the lake has forgotten what has changed since."""
         position = job.position
-        if position is not None and is_kept(self.cursor, position.oldest - 1, epoch.snapshot):
+        if position is not None and is_kept(self.cursor, position.oldest - 1, self.epoch.snapshot):
             return position
         return None
 
