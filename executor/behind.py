@@ -122,9 +122,13 @@ class Behind:
         tries = self._tries.get(job.id)
         return Left(tries.error if tries is not None else Error(job.error or ""), job.status == FAILED)
 
-    def waiting(self, relation: Relation, upstream: Relation, left: Left) -> Left:
-        """A view that reads one which is left behind waits with it, and is tried as soon as that gets on."""
+    def waiting(self, relation: Relation, behind: Mapping[int, Left]) -> Left | None:
+        """A view that reads one of those which are left behind waits with it, and is tried as soon as that gets on."""
+        id_ = next((up for up in relation.upstreams if up in behind), None)
+        if id_ is None:
+            return None
         self.forget((relation.id,))
+        upstream, left = self._store.catalog.by_id[id_], behind[id_]
         waits_for, cause = left.waits_for or f"{upstream.kind} {upstream.qualified_name}", left.cause or left.reason
         error = Error(f"waits for {waits_for}: {cause.message}", cause.sqlstate, detail=cause.detail, hint=cause.hint)
         return Left(error, left.has_failed or self._has_failed(relation.id), waits_for, cause)

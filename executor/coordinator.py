@@ -296,9 +296,9 @@ class Coordinator:
         catalog = self._store.catalog
         found = {relation.id: left}
         for reader in catalog.in_dependency_order(job.id for job in catalog.jobs):
-            upstream = next((up for up in reader.upstreams if up in found), None)
-            if upstream is not None and reader.created:
-                found[reader.id] = self.behind.waiting(reader, catalog.by_id[upstream], found[upstream])
+            waiting = self.behind.waiting(reader, found) if reader.created else None
+            if waiting is not None:
+                found[reader.id] = waiting
         self.behind.store(found, self._epoch, pinned)
 
     def _scans(self) -> list[Scan]:

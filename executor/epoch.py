@@ -104,13 +104,9 @@ class EpochWork:
     def _advance_or_leave(self, relation: Relation) -> None:
         """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
         catalog, epoch = self.tools.store.catalog, self.epoch
-        held = self.tools.behind.held(relation.id)
-        if held is not None:
-            self.left[relation.id] = held
-            return
-        upstream = next((up for up in relation.upstreams if up in self.left), None)
-        if upstream is not None:
-            self.left[relation.id] = self.tools.behind.waiting(relation, catalog.by_id[upstream], self.left[upstream])
+        stays = self.tools.behind.held(relation.id) or self.tools.behind.waiting(relation, self.left)
+        if stays is not None:
+            self.left[relation.id] = stays
             return
         job, began = catalog.job_by_id[relation.id], time.monotonic()
         reads = [catalog.by_id[up] for up in relation.upstreams if catalog.by_id[up].is_stored]
