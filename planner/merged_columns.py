@@ -13,7 +13,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from planner.nodes import conjuncts
-from planner.parse.trees import folded, position_of
+from planner.parse.trees import folded, is_comma, position_of
 
 # The names of a source's columns, None where they cannot be told.
 ColumnsOf = Callable[[exp.Expr], list[str] | None]
@@ -25,10 +25,6 @@ def merges(join: exp.Join) -> bool:
     return bool(join.args.get("using")) or join.method.upper() == "NATURAL"
 
 
-def _is_comma(join: exp.Join) -> bool:
-    return {key for key, value in join.args.items() if value} == {"this"}
-
-
 def mark_merges(tree: exp.Expr) -> None:
     """Mark the joins that merge columns, for `compare_merged`. Raises Error 0A000 where sqlglot cannot tell which."""
     for join in tree.find_all(exp.Join):
@@ -36,7 +32,7 @@ def mark_merges(tree: exp.Expr) -> None:
             continue
         parent = join.parent
         joins = parent.args["joins"] if isinstance(parent, exp.Select) else []
-        if not joins or any(map(_is_comma, joins[: join.index])):
+        if not joins or any(map(is_comma, joins[: join.index])):
             where = "behind a comma in FROM" if joins else "in parentheses without an alias"
             raise Error(
                 f"USING or NATURAL {where} is not supported in a materialized view",
@@ -85,7 +81,7 @@ def _columns(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> l
         right = _own(join.this, columns_of)
         if own is None or right is None:
             return None
-        if _is_comma(join):
+        if is_comma(join):
             before, own = before + own, right
             continue
         names = [folded(name) for name in join.args.get("using") or ()]

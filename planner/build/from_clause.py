@@ -38,7 +38,7 @@ from planner.nodes import (
     Values,
     walk,
 )
-from planner.parse.trees import position_of
+from planner.parse.trees import is_comma, position_of
 from planner.table_references import is_join
 
 _NESTED_LOOP_HINT = (
@@ -63,10 +63,10 @@ def build_from(builder: Builder, select: exp.Select) -> Node:
 
 
 def _split_at_commas(joins: list[exp.Join]) -> list[list[exp.Join]]:
-    """The joins of each item in FROM; a comma is a join without anything, and the first of the item behind it."""
+    """The joins of each item in FROM; a comma is the first of the item behind it."""
     items: list[list[exp.Join]] = [[]]
     for join in joins:
-        if {key for key, value in join.args.items() if value} == {"this"}:
+        if is_comma(join):
             items.append([])
         items[-1].append(join)
     return items

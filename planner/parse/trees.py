@@ -295,6 +295,11 @@ def is_cte(table: exp.Table) -> bool:
     return False
 
 
+def is_comma(join: exp.Join) -> bool:
+    """Whether a join is a comma in FROM: one without anything."""
+    return {key for key, value in join.args.items() if value} == {"this"}
+
+
 def other_tables(tree: exp.Expr) -> list[exp.Expr]:
     """What an UPDATE, DELETE or MERGE reads besides the table it changes."""
     source, using = tree.args.get("from_"), tree.args.get("using")
