@@ -14,7 +14,7 @@ from planner.functions.duckdb_spelling import rewrite_leaves_first
 from planner.functions.functions import OURS, duckdb_call
 
 _VALUE = "_value"
-_SPELLED = frozenset({"list", "json_group_array", "json_group_object"})  # what DuckDB calls others of ours
+_SPELLED = frozenset({"list", "json_group_object"})  # what DuckDB calls others of ours
 
 
 def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:

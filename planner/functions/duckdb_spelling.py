@@ -23,7 +23,7 @@ from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, field_place, holds_struct
 from planner.functions.safe import Rows, is_call, is_safe_cast, may_raise
-from planner.functions.safe_aggregates import guarded, json_array
+from planner.functions.safe_aggregates import guarded
 from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
 from planner.functions.typed import data_type, sql_type
 from planner.parse.constant_runs import expanded
@@ -40,12 +40,12 @@ _COMPARISONS = (*_ORDERING, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike
 def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
     """The tree with calls, casts and operators as DuckDB needs them; columns without a type keep plain operators."""
     if not lenient:
-        return rewrite_leaves_first(tree, lambda node: json_array(node) or _for_duckdb(node, lenient))
+        return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient))
     rows = Rows()
 
     def spell(node: exp.Expr) -> exp.Expr | None:
         if rows.within(node):
-            return json_array(node) or guarded(node) if is_call(node) else _for_duckdb(node, lenient)
+            return guarded(node) if is_call(node) else _for_duckdb(node, lenient)
         raises = may_raise(node)
         new = _for_duckdb(node, lenient)
         return duckdb_call("try", new or node) if raises else new

@@ -38,14 +38,6 @@ def guarded(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def json_array(node: exp.Expr) -> exp.Expr | None:
-    """The spelling of jsonb_agg. DuckDB's own is a macro, without ORDER BY, DISTINCT and FILTER."""
-    call = _whole_call(node)
-    if not isinstance(call, exp.Anonymous) or call.name.lower() != "json_group_array":
-        return None
-    return duckdb_call("to_json", _with(node, call, lambda inner: duckdb_call("list", *inner.expressions)))
-
-
 def _whole_call(node: exp.Expr) -> exp.Expr | None:
     """The innermost part of a call with all that is around it; None where the node is a part of that."""
     if isinstance(node.parent, AROUND_CALL) and node.arg_key == "this":
