@@ -280,11 +280,12 @@ CREATE OR REPLACE MACRO pg._time_part(u, x) AS
         WHEN 'hour' THEN datepart('hour', x)::DECIMAL(38,10)
         WHEN 'minute' THEN datepart('minute', x)::DECIMAL(38,10)
         ELSE pg.raise('0A000', 'unit "' || u || '" not supported for type time without time zone')::DECIMAL(38,10) END;
+CREATE OR REPLACE MACRO pg._is_of_dates(u) AS
+    u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour', 'timezone_minute');
 CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
-    if(u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour', 'timezone_minute'),
+    if(pg._is_of_dates(u),
        pg.raise('0A000', 'unit "' || u || '" not supported for type interval')::DECIMAL(38,10),
-       pg._interval_part(if(u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour',
-                                  'timezone_minute'), 'day', u), x));
+       pg._interval_part(if(pg._is_of_dates(u), 'day', u), x));
 CREATE OR REPLACE MACRO pg.extract
     (u, x TIME) AS pg._time_part(pg._unit(u), x), (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x),
     (u, x) AS pg._part(pg._unit(u), x);
