@@ -12,7 +12,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -168,43 +168,68 @@ def read(data_path: Place) -> Identity | None:
 
 
 def write(data_path: Place, identity: Identity) -> None:
-    """Say it beside the files, as a whole or not at all, unless that is said already. Raises Error 53100 or 58030."""
-    _write(data_path, identity, _name_if_free)
-
-
-def replace(data_path: Place, identity: Identity) -> None:
-    """The same instead of what is said there."""
-    _write(data_path, identity, Path.replace)
-
-
-def _write(data_path: Place, identity: Identity, name: Callable[[Path, Path], object]) -> None:
-    file, text = data_path / IDENTITY_FILE, json.dumps(asdict(identity)) + "\n"
+    """Say it beside the files, as a whole or not at all, unless something is said already: of several servers that
+    do so at once one has its own there. Raises Error 53100 or 58030.
+    """
+    file, text = data_path / IDENTITY_FILE, _text(identity)
     try:
-        if not isinstance(file, Path):
-            file.write_text(text)
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        written = file.with_name(f"{_UNFINISHED}{os.getpid()}")
-        try:
-            written.write_text(text)
-            flush(written)
-            name(written, file)
-        finally:
-            written.unlink(missing_ok=True)
-        flush(file.parent)
+        with suppress(FileExistsError):
+            if isinstance(file, Path):
+                with _written(file, text) as written:
+                    _name_new(written, file, text)
+            else:
+                file.create_text(text)
     except OSError as error:
         raise errors.cannot_write(file, error) from error
 
 
-def _name_if_free(written: Path, file: Path) -> None:
-    """Give a file its name unless another one has it."""
+def replace(data_path: Place, identity: Identity) -> None:
+    """Say it instead of what is said there, as a whole or not at all. Raises Error 53100 or 58030."""
+    file, text = data_path / IDENTITY_FILE, _text(identity)
+    try:
+        if isinstance(file, Path):
+            with _written(file, text) as written:
+                written.replace(file)
+        else:
+            file.write_text(text)
+    except OSError as error:
+        raise errors.cannot_write(file, error) from error
+
+
+def _text(identity: Identity) -> str:
+    return json.dumps(asdict(identity)) + "\n"
+
+
+@contextmanager
+def _written(file: Path, text: str) -> Iterator[Path]:
+    """A file with the text beside one that is to be; its new name is on the disk at the end."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # Servers on other machines may have the same process id.
+    written = file.with_name(f"{_UNFINISHED}{uuid.uuid4().hex}")
+    try:
+        written.write_text(text)
+        flush(written)
+        yield written
+    finally:
+        written.unlink(missing_ok=True)
+    flush(file.parent)
+
+
+def _name_new(written: Path, file: Path, text: str) -> None:
+    """Give a file its name. Raises FileExistsError if another one has it."""
     try:
         os.link(written, file)
     except FileExistsError:
-        pass
-    except OSError:  # a file system without links
-        if not file.exists():
-            written.rename(file)
+        raise
+    except OSError:  # a file system without links, where a crash may leave a part
+        with open(file, "x") as own:
+            try:
+                own.write(text)
+                own.flush()
+                os.fsync(own.fileno())
+            except OSError:
+                file.unlink()
+                raise
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from typing import Any
 from pyarrow import fs
 
 from catalog import errors
+from catalog.conditional_put import ConditionUnknown, put_new
 from catalog.errors import Error
 from catalog.names import literal
 
@@ -133,6 +134,16 @@ class BucketPath:
     def write_text(self, text: str) -> None:
         with self.s3.filesystem.open_output_stream(self.key) as stream:
             stream.write(text.encode())
+
+    def create_text(self, text: str) -> None:
+        """The same, unless there is such an object: then raise FileExistsError.
+
+        In a store that knows no conditions another server's that is made at the same instant is overwritten.
+        """
+        try:
+            put_new(self.s3, self.key, text.encode())
+        except ConditionUnknown:
+            self.write_text(text)
 
     def copy_to(self, target: Place) -> None:
         """Copy an object, within a store without reading it."""

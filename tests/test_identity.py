@@ -9,15 +9,23 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from buckets import SECRET, Bucket
 from postgres import Postgres
-from servers import PATIENCE_SECONDS, Server, free_port, launch, rows
+from servers import PATIENCE_SECONDS, Server, free_port, launch, rows, wait_until
 from test_retention import opened, run
 
 from catalog import identity
+from catalog.conditional_put import signature
 from catalog.errors import Error, Refused
 from catalog.identity import Identity
 from catalog.lake import Lake, register_files
@@ -439,6 +447,91 @@ def test_a_bucket(tmp_path: Path) -> None:
         Orphans(lake, Pace(grace_s=-5)).run_once()
         assert bucket.names("lake") == [name for name in before if "left" not in name]
         lake.close()
+    finally:
+        bucket.stop()
+
+
+def bucket_path(bucket: Bucket, key: str) -> BucketPath:
+    return BucketPath(S3("us-east-1", bucket.url, "a", SECRET, "a token"), f"data/{key}")
+
+
+@pytest.mark.parametrize("where", ["directory", "without links", "bucket"])
+def test_the_first_of_several_says_whose_the_files_are(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    bucket = Bucket()
+    try:
+        place = bucket_path(bucket, "a prefix/ä+b") if where == "bucket" else tmp_path
+        if where == "without links":
+            monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
+        given = [Identity(str(number)) for number in range(8)]
+        with ThreadPoolExecutor(len(given)) as pool:
+            list(pool.map(lambda own: identity.write(place, own), given))
+        first = identity.read(place)
+        assert first in given
+        identity.write(place, Identity("late"))
+        assert identity.read(place) == first
+        identity.replace(place, Identity("other"))
+        assert identity.read(place) == Identity("other")
+        if isinstance(place, Path):
+            assert [path.name for path in place.iterdir()] == [IDENTITY_FILE]
+    finally:
+        bucket.stop()
+
+
+def test_signature() -> None:
+    """Amazon's own example of a PUT, in its documentation, has other headers: botocore signs ours."""
+    s3 = S3("eu-west-1", "http://localhost:9000", "a", SECRET, "a token")
+    url, now = "http://localhost:9000/data/a%20prefix/%C3%A4%2Bb", datetime(2024, 2, 29, 12, 30, 5, tzinfo=UTC)
+    request = AWSRequest("PUT", url, {"Content-Type": "application/octet-stream"}, b"content")
+    signer = S3SigV4Auth(Credentials("a", SECRET, "a token"), "s3", "eu-west-1")
+    with patch("botocore.auth.get_current_datetime", return_value=now.replace(tzinfo=None)):
+        signer.add_auth(request)
+    ours = signature(s3, url, b"content", now)
+    assert ours["Authorization"] == request.headers["Authorization"]
+
+
+def have_decided(servers: list[subprocess.Popen[bytes]], logs: list[Path]) -> bool:
+    """Whether each serves or has ended."""
+    pairs = zip(servers, logs, strict=True)
+    return all(process.poll() is not None or "sparkwave ready" in log.read_text() for process, log in pairs)
+
+
+@pytest.mark.parametrize("turns", [1, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("is_bucket", [False, True])
+def test_two_servers_at_the_same_instant(postgres: Postgres, tmp_path: Path, is_bucket: bool, turns: int) -> None:
+    """Two empty catalogs, and one empty place for their files: one gets it."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    bucket = Bucket()
+    try:
+        for turn in range(turns):
+            names = [f"{'bucket' if is_bucket else 'shared'}_{turns}_{turn}_{number}" for number in range(2)]
+            with postgres.connect("postgres") as admin:
+                for name in names:
+                    admin.execute(f"CREATE DATABASE {name}")
+            shared = f"s3://data/{turn}" if is_bucket else tmp_path / f"shared_{turn}"
+            keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": SECRET} if is_bucket else {}
+            started = []
+            for name in names:
+                options: dict[str, object] = {"s3_endpoint": bucket.url} if is_bucket else {}
+                options |= {"listen": f"127.0.0.1:{free_port()}", "spark_start": "on_demand"}
+                options |= {"catalog": postgres.conninfo(name), "shared": shared, "data": tmp_path / name}
+                started.append(launch(tmp_path / f"{name}.log", keys, **options))
+            try:
+                logs = [tmp_path / f"{name}.log" for name in names]
+                assert wait_until(partial(have_decided, started, logs), PATIENCE_SECONDS)
+                time.sleep(0.3)
+                ended = [process.poll() for process in started]
+                said = [log.read_text() for log in logs]
+                assert sorted(ended, key=str) == [1, None], said
+                assert (
+                    "belong to another lake" in said[ended.index(1)] or "no catalog that names" in said[ended.index(1)]
+                )
+            finally:
+                for process in started:
+                    process.kill()
+                    process.wait()
     finally:
         bucket.stop()
 
