@@ -87,7 +87,7 @@ def add_lake_column(cursor: Cursor, relation: Relation, column: Column, value: s
         hint = "Add the column without DEFAULT, UPDATE the table, and then ALTER COLUMN … SET DEFAULT."
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint)
     cursor.execute(
-        f"ALTER TABLE {relation.lake_name} ADD COLUMN {quote(column.lake_name)} {column.type.duckdb()}{default}"
+        f"ALTER TABLE {relation.lake_name} ADD COLUMN {quote(column.lake_name)} {column.type.in_lake()}{default}"
     )
 
 

@@ -62,9 +62,11 @@ def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> 
     hidden = [] if is_row_id else [c for c in relation.columns if c.is_hidden and c.name in relation.key]
     read = [*columns, *hidden]
     # A column that the relation did not have at the time is NULL.
-    empty = ", ".join(f"NULL::{c.type.duckdb()} AS {quote(c.lake_name)}" for c in read)
+    empty = ", ".join(f"NULL::{c.type.in_lake()} AS {quote(c.lake_name)}" for c in read)
     names = ", ".join(quote(c.lake_name) for c in read)
-    visible = ", ".join(f"net.{quote(c.lake_name)}::{c.type.duckdb()} AS {quote(c.name)}" for c in columns)
+    visible = ", ".join(
+        f"{c.type.from_lake(f'net.{quote(c.lake_name)}')}::{c.type.duckdb()} AS {quote(c.name)}" for c in columns
+    )
     grouped = f"{_SNAPSHOT}, {f'{_ROW}, ' if is_row_id else ''}{names}"
     changes = table_changes(
         relation.lake_table, after, upto, has_deletes, f"snapshot_id AS {_SNAPSHOT}, rowid AS {_ROW}, *"
@@ -89,7 +91,7 @@ _SNAPSHOT, _ROW, _SUM = (quote(f"\u2009{name}") for name in ("snapshot", "row", 
 
 def all_rows(relation: Relation, snapshot: int) -> str:
     """SQL of a relation's rows at a snapshot, in the order of its key, in the shape of `change_log`."""
-    columns = ", ".join(f"stored.{quote(column.lake_name)} AS {quote(column.name)}" for column in relation.visible)
+    columns = ", ".join(f"{column.from_lake} AS {quote(column.name)}" for column in relation.visible)
     is_row_id = relation.is_table and relation.key == (ROW_ID,)
     key = [_ROW] if is_row_id else [quote(name) for name in relation.in_lake(relation.key)]
     order = f" ORDER BY {', '.join(f'stored.{part}' for part in key)}" if key else ""  # a view of one row has no key

@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 
 from catalog.kinds import INDEX, SINK, STREAMING, Details, Index, Sink
 from catalog.lazy import lazy
-from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema
+from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
 from catalog.sources import Source
 from catalog.types import BIGINT, Type
 from catalog.users import ROOT, Grant, Membership, Securable, User
@@ -44,6 +44,11 @@ class Column:
     @property
     def lake_name(self) -> str:
         return self.made_as or self.name
+
+    @property
+    def from_lake(self) -> str:
+        """SQL of its values in rows of the lake table."""
+        return self.type.from_lake(quote(self.lake_name))
 
     def name_for(self, reader: int) -> str:
         """What a definition with this id calls it."""
@@ -235,8 +240,8 @@ class Relation:
 
     @lazy
     def is_renamed(self) -> bool:
-        """Whether a column is called otherwise in the lake."""
-        return any(column.lake_name != column.name for column in self.columns)
+        """Whether a column is called otherwise in the lake, or is of another type there."""
+        return any(column.lake_name != column.name or column.type.is_text_in_lake for column in self.columns)
 
     def as_of(self, reader: int | None) -> Relation:
         """The relation as the definition with this id knows it, None as it is now: without later columns, and under the

@@ -327,7 +327,7 @@ class Store:
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
         """A lake table without a relation of its own, for the state of an operator."""
         listed = ", ".join(
-            f"{quote(column.lake_name)} {column.type.duckdb()}{' NOT NULL' if column.not_null else ''}"
+            f"{quote(column.lake_name)} {column.type.in_lake()}{' NOT NULL' if column.not_null else ''}"
             for column in columns
         )
         cursor.execute(f"CREATE TABLE {name} ({listed})")

@@ -176,6 +176,26 @@ class Type:
             return f"json({value})"
         return f"list_transform(CAST({value} AS {self.duckdb()}), lambda x: {self.element.cast('x')})"
 
+    @property
+    def is_text_in_lake(self) -> bool:
+        """Whether the lake has it as text: intervals of Parquet have no sign and no microseconds."""
+        return self.name == "interval" or any(field.is_text_in_lake for _, field in self.fields)
+
+    def in_lake(self) -> str:
+        """DuckDB's type of the columns of lake tables."""
+        if self.fields:
+            fields = ", ".join(f"{quote(name)} {type_.in_lake()}" for name, type_ in self.fields)
+            return f"STRUCT({fields})" + "[]" * self.dimensions
+        return ("VARCHAR" + "[]" * self.dimensions) if self.is_text_in_lake else self.duckdb()
+
+    def from_lake(self, stored: str) -> str:
+        """DuckDB's SQL of a value of such a column. Lakes that are older have intervals as they are."""
+        if not self.is_text_in_lake:
+            return stored
+        if self.dimensions or self.fields:
+            return f"CAST({stored} AS {self.duckdb()})"
+        return f"memory.pg.interval_from_lake({stored})"
+
     def spark(self) -> str:
         """The Spark SQL type. Raises Error 0A000 for a type Spark cannot hold."""
         if self.base.spark is None:

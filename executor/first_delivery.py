@@ -11,7 +11,8 @@ from contextlib import suppress
 from catalog.job_store import AlreadyDone, move_delivery
 from catalog.kinds import TABLE
 from catalog.lake import Cursor
-from catalog.model import Job
+from catalog.model import Job, Relation
+from catalog.names import quote
 from executor.sinks import Sinks, logs, targets
 from executor.slicing import row_ids
 from executor.work import ControlsChanged, Work
@@ -37,19 +38,21 @@ def deliver_all(work: Work, sinks: Sinks) -> None:
 
 def _check(work: Work, sinks: Sinks, cursor: Cursor) -> None:
     """Raise what the table would refuse of any row, before the first has gone."""
-    _bind(cursor, work.relation.lake_name)
+    _bind(cursor, work.relation)
     sinks.prepare(cursor, work.store.catalog, work.relation, _ROWS, work.job.epoch.snapshot)
 
 
-def _bind(cursor: Cursor, rows: str) -> None:
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {_ROWS} AS SELECT *, 1 AS _weight FROM {rows}")
+def _bind(cursor: Cursor, relation: Relation, where: str = "") -> None:
+    columns = "".join(f"{column.from_lake} AS {quote(column.lake_name)}, " for column in relation.stored)
+    rows = f"SELECT {columns}1 AS _weight FROM {relation.lake_name}{where}"
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {_ROWS} AS {rows}")
 
 
 def _deliver(work: Work, sinks: Sinks, cursor: Cursor, job: Job, start: int, stop: int | None) -> None:
     """Hand on the rows from one row id to before another, None for the rest. Raises AlreadyDone."""
     relation, catalog = work.relation, work.store.catalog
     end = f" AND rowid < {stop}" if stop is not None else ""
-    _bind(cursor, f"{relation.lake_name} WHERE rowid >= {start}{end}")
+    _bind(cursor, relation, f" WHERE rowid >= {start}{end}")
     delivery = sinks.prepare(cursor, catalog, relation, _ROWS, job.epoch.snapshot)
     try:
         work.check()

@@ -84,7 +84,7 @@ def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Plac
 
 def _added(cursor: Cursor, relation: Relation, table_id: int, live: str) -> dict[int, tuple[str, str]]:
     """The columns that were added with a value for the rows that were there: by id the name, and the value as SQL."""
-    types = {column.lake_name: column.type.duckdb() for column in relation.stored}
+    types = {column.lake_name: column.type.in_lake() for column in relation.stored}
     rows = cursor.execute(
         f"SELECT column_id, column_name, initial_default FROM {METADATA}.ducklake_column "
         f"WHERE table_id = ? AND parent_column IS NULL AND initial_default IS NOT NULL AND {live}",
@@ -148,7 +148,7 @@ def _inlined_column(column: Column, present: set[str], defaults: Mapping[str, st
     """A column from a table of inlined rows, which has those that the table had when it was made."""
     name = column.lake_name
     stored = quote(name) if name in present else defaults.get(name, "NULL")
-    return f"CAST({stored} AS {column.type.duckdb()}) AS {quote(name)}"
+    return f"CAST({stored} AS {column.type.in_lake()}) AS {quote(name)}"
 
 
 def _write(cursor: Cursor, parts: list[str], target: Place) -> Place | None:

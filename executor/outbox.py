@@ -24,7 +24,7 @@ from catalog.store import Store
 from catalog.translation import DuckDBError
 from executor.faults import error_of
 from executor.kafka_sink import KafkaSink
-from executor.sinks import EPOCH, copy_changes, file_name, log_of
+from executor.sinks import EPOCH, copy_changes, file_name, log_columns, log_of
 from executor.storage import bucket
 
 logger = logging.getLogger(__name__)
@@ -161,8 +161,9 @@ class Outbox:
         epochs = cursor.execute(
             f"SELECT DISTINCT {quote(EPOCH)} FROM {log.sql} ORDER BY 1 LIMIT {MOST_EPOCHS}"
         ).fetchall()
+        listed = ", ".join(f"{c.from_lake} AS {quote(c.lake_name)}" for c in log_columns(relation))
         for (epoch,) in epochs:
-            receiver.send(cursor, f"(FROM {log.sql} WHERE {quote(EPOCH)} = {epoch})", epoch)
+            receiver.send(cursor, f"(SELECT {listed} FROM {log.sql} WHERE {quote(EPOCH)} = {epoch})", epoch)
         if epochs:
             with self.store.lake.transaction(cursor, [log]):
                 cursor.execute(f"DELETE FROM {log.sql} WHERE {quote(EPOCH)} <= {epochs[-1][0]}")

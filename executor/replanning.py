@@ -111,7 +111,7 @@ def _of_catalog(cursor: Cursor, view: View) -> Fingerprint:
         types = {column: duckdb_type(type_).duckdb() for column, type_, *_ in described}
         columns = [(f.name, f.type) for s in plan.states if s.name == name for f in s.node.fields]
         # Types that are one in DuckDB are the plan's.
-        same = {column: str(type_) for column, type_ in columns if types.get(column) == type_.duckdb()}
+        same = {c: str(type_) for c, type_ in columns if types.get(c) in (type_.duckdb(), type_.in_lake())}
         states[name] = Stored(tuple((column, same.get(column, types[column])) for column in types), needed[name].key)
     return Fingerprint(rows, states)
 

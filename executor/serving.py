@@ -266,8 +266,9 @@ class Serving:
             return None
         copy = Copy(relation, f"{SCHEMA}.{quote(f'c{relation.id}_{next(self._numbers)}')}", located[0], rows, 0.0)
         copy.read_at = time.monotonic()
+        values = "".join(f", {column.from_lake} AS {quote(column.lake_name)}" for column in relation.visible)
         cursor.execute(
-            f"CREATE TABLE {copy.table} AS SELECT rowid AS {ROW}, {copy.columns} "
+            f"CREATE TABLE {copy.table} AS SELECT rowid AS {ROW}{values} "
             f"FROM {relation.lake_name} AT (VERSION => {snapshot})"
         )
         varying = [f"coalesce(strlen({quote(c.lake_name)}::VARCHAR), 0)" for c in relation.visible if c.type.length < 0]

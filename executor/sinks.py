@@ -193,7 +193,7 @@ def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -
     """
     sink = relation.sink
     assert sink.format is not None
-    columns = ", ".join(f"{quote(column.lake_name)} AS {quote(column.name)}" for column in relation.visible)
+    columns = ", ".join(f"{_in_file(column, sink.format)} AS {quote(column.name)}" for column in relation.visible)
     if sink.type == APPEND_ONLY:
         query = f"SELECT {columns} FROM {changes} WHERE _weight > 0"
     else:
@@ -204,6 +204,12 @@ def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -
     file.parent.mkdir(parents=True, exist_ok=True)
     cursor.execute(f"COPY ({query}) TO {literal(str(file))} ({_COPY[sink.format]})")
     return True
+
+
+def _in_file(column: Column, format_: str) -> str:
+    """Parquet has no intervals below zero or of microseconds: there they are text."""
+    name = quote(column.lake_name)
+    return f"{name}::{column.type.in_lake()}" if format_ == "parquet" and column.type.is_text_in_lake else name
 
 
 def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int) -> Path | None:

@@ -104,8 +104,9 @@ def _columns(scan: Scan) -> str:
 def _column(relation: Relation, name: str) -> str:
     if _is_lake_row_id(relation, name):
         return f"rowid AS {quote(ROW_ID)}"
-    stored = _stored(relation, name)
-    return quote(name) if stored == name else f"{quote(stored)} AS {quote(name)}"
+    column = relation.column(name)
+    value = column.from_lake if column is not None else quote(name)
+    return value if value == quote(name) else f"{value} AS {quote(name)}"
 
 
 def _stored(relation: Relation, name: str) -> str:

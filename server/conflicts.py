@@ -75,8 +75,10 @@ def _keep_last(cursor: Cursor, store: Store) -> None:
 def _met(store: Store, names: tuple[str, ...]) -> str:
     """SQL of some columns of the staged rows and of the stored rows that they meet, with their order as `?place`."""
     key, columns = listed(key_of(store.target)), listed(names)
+    by_name = {column.lake_name: column for column in store.target.visible}
+    stored = ", ".join(by_name[name].from_lake for name in names)
     return (
-        f'SELECT rowid AS "?place", {columns} FROM {INSERTED} UNION ALL SELECT -1, {columns} '
+        f'SELECT rowid AS "?place", {columns} FROM {INSERTED} UNION ALL SELECT -1, {stored} '
         f"FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged USING ({key})"
     )
 

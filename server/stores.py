@@ -88,7 +88,7 @@ class Overlay:
     numbers: Iterator[int]
 
     def create(self, cursor: Cursor, snapshot: int) -> None:
-        columns = ", ".join(f"{quote(column.lake_name)} {column.type.duckdb()}" for column in self.target.visible)
+        columns = ", ".join(f"{quote(column.lake_name)} {column.type.in_lake()}" for column in self.target.visible)
         cursor.execute(f"CREATE TABLE {self.log} ({ENTRY} BIGINT, {LIVE} BOOLEAN, {ROW_ID} BIGINT, {columns})")
         names = listed(names_of(self.target))
         stored = at_version(self.target.lake_name, snapshot)

@@ -16,7 +16,6 @@ from test_golden import plan_over
 
 from catalog import system_views
 from catalog.errors import Error
-from catalog.lake import INLINED_ROWS
 from executor.program import whole
 
 Connection = psycopg.Connection[Any]
@@ -40,10 +39,9 @@ KNOWN = {
     "sum(a6)": "a total of more than 28 digits before the point raises within DuckDB's aggregate",
     "avg(a6)": "so does the total of which it is the average",
 }
-# Each argument has all of its values. More rows would go into a Parquet file, which can have no interval below zero.
+# Each argument has all of its values.
 ROWS = extremes.rows(13)[::6]
 _TOGETHER = 30
-assert len(ROWS) <= INLINED_ROWS
 
 
 @pytest.fixture(scope="module")

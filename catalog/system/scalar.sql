@@ -102,6 +102,9 @@ CREATE OR REPLACE MACRO pg._interval_text(x) AS
                         OR (datepart('year', x) = 0 AND datepart('month', x) = 0 AND datepart('day', x) = 0)
                    THEN pg._clock(pg._micros(x), coalesce(nullif(datepart('day', x), 0),
                                                           nullif(datepart('month', x), 0), datepart('year', x))) END) END;
+-- An interval of the lake's, which has DuckDB's text of it (`catalog.types`): of that it does not read long hours.
+CREATE OR REPLACE MACRO pg.interval_from_lake(x) AS coalesce(TRY_CAST(x AS INTERVAL), CAST(
+    regexp_replace(x::VARCHAR, '(-?)(\d+):(\d+):(\d+\.?\d*)$', '\1\2 hours \1\3 minutes \1\4 seconds') AS INTERVAL));
 CREATE OR REPLACE MACRO pg._list_text(a) AS
     CASE WHEN a IS NULL THEN NULL ELSE '{' || coalesce(array_to_string(list_transform(a, lambda e: CASE
         WHEN e IS NULL THEN 'NULL'

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import sqlglot
 from sqlglot import exp
 
 from catalog import errors
@@ -430,6 +431,11 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
 
 def _stored_column(column: Column) -> exp.Expr:
     """A column of a lake table, under its name."""
+    if column.type.is_text_in_lake:
+        value = sqlglot.parse_one(column.from_lake, read="duckdb")
+        if isinstance(value, exp.Cast):
+            value.this.type = exp.DataType.build(column.type.in_lake(), dialect="duckdb")
+        return exp.alias_(value, column.name, quoted=True)
     stored = exp.column(exp.to_identifier(column.lake_name, quoted=True))
     return stored if column.lake_name == column.name else exp.alias_(stored, column.name, quoted=True)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import sqlglot
 from sqlglot import exp
 
+from catalog.names import quote
+from catalog.types import Type
 from planner.nodes import COUNT, Aggregate, column
 
 if TYPE_CHECKING:
@@ -14,8 +17,15 @@ if TYPE_CHECKING:
 
 def state_rows(state: State) -> exp.Select:
     """The stored rows under the node's field names."""
-    listed = (exp.alias_(column(stored), name, quoted=True) for name, stored in state.columns)
+    types = {f.name: f.type for f in state.node.fields}
+    listed = (exp.alias_(_stored_value(stored, types[name]), name, quoted=True) for name, stored in state.columns)
     return exp.select(*listed).from_(f"{state.name}_state")
+
+
+def _stored_value(name: str, type_: Type) -> exp.Expr:
+    if not type_.is_text_in_lake:
+        return column(name)
+    return sqlglot.parse_one(type_.from_lake(quote(name)), read="duckdb")
 
 
 def alive(node: Aggregate, relation: str) -> exp.Select:

@@ -58,20 +58,21 @@ _ISO = re.compile(
 )
 _ISO_UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
 _YEARS = re.compile(r"^\s*([+-]?)(\d+)-(\d+)(?=\s|$)")
+_PLUS = re.compile(r"\+(?=[\d.])")
 _AGO = re.compile(r"(?<!\s)\s++ago\s*+$", re.IGNORECASE)
 # A number or a clock, whose sign `ago` turns.
 _SIGNED = re.compile(r"([+-]?)(?<![\d.:])((?:\d|\.\d)[\d.:]*)")
 
 
 def interval_text(text: str) -> str:
-    """An interval without what the engines do not read or misread: ISO 8601, years-months, and `ago`."""
+    """An interval without what the engines do not read or misread: ISO 8601, years-months, `+` and `ago`."""
     iso = _ISO.fullmatch(text)
     if iso is not None:
         return " ".join(f"{n} {unit}" for n, unit in zip(iso.groups(), _ISO_UNITS, strict=True) if n) or text
     text = _YEARS.sub(r"\1\2 years \1\3 months", text)
     past = _AGO.sub("", text)
     if past == text:
-        return text
+        return _PLUS.sub("", text)
     return _SIGNED.sub(lambda match: f"{'' if match[1] == '-' else '-'}{match[2]}", past)
 
 

@@ -1,0 +1,128 @@
+"""Intervals are stored as they are, few or many: of any sign, to the microsecond, and equal by their length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import Postgres
+from servers import Server
+
+Connection = psycopg.Connection[Any]
+
+# More rows than the lake's catalog keeps, so that they go into Parquet files, and few that it keeps.
+MANY = (
+    "INSERT INTO iv SELECT g, interval '-1 day 00:00:00.000123' * g FROM generate_series(1, 40) AS r (g)",
+    "INSERT INTO iv SELECT 100 + g, interval '2000:00:00.000001' + g * interval '1 month'"
+    " FROM generate_series(1, 40) AS r (g)",
+    "INSERT INTO iv VALUES (200, '1 month'), (201, '30 days'), (202, '720:00:00'), (203, '1 day -24:00:00'),"
+    " (204, '0'), (205, NULL), (206, '-1 mons +30 days'), (207, '178000000 years'), (208, '-178000000 years'),"
+    " (209, '2147483647 days'), (210, '-00:00:00.000001')",
+)
+CHANGES = (
+    "UPDATE iv SET i = i - interval '1 us' WHERE id < 50",
+    "UPDATE iv SET i = '5 days' WHERE i = interval '24:00:00' * 30",
+    "DELETE FROM iv WHERE i < interval '-39 days' AND id < 200",
+    "INSERT INTO iv SELECT 1000 + g, interval '-1 day 00:00:00.000123' * (g / 2) FROM generate_series(1, 400) AS r (g)",
+)
+QUERIES = (
+    "SELECT id, i::text FROM iv ORDER BY id",
+    "SELECT id, (i + interval '1 us')::text, i > interval '0', extract(day FROM i) FROM iv ORDER BY id",
+    "SELECT count(*), count(DISTINCT i), min(i)::text, max(i)::text FROM iv WHERE id <> 209",
+    "SELECT a.id, b.id FROM iv AS a JOIN iv AS b ON a.i = b.i WHERE a.id >= 200 AND b.id >= 200 ORDER BY 1, 2",
+    "SELECT count(*), sum(n) FROM (SELECT i, count(*) AS n FROM iv GROUP BY i) AS x",
+    "SELECT id FROM iv WHERE id >= 200 AND i IN (SELECT i FROM iv WHERE id = 203) ORDER BY id",
+    "SELECT id FROM iv ORDER BY i, id",
+)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Connection]:
+    started = Postgres()
+    with started.connect() as connection:
+        yield connection
+    started.stop()
+
+
+def test_intervals_are_postgresqls_in_queries_and_views(in_process_server: Server, postgres: Connection) -> None:
+    views = {
+        "plain": "SELECT id, i, -i AS n, i + interval '1 us' AS m FROM iv WHERE abs(extract(year FROM i)) < 1000",
+        "grouped": "SELECT i, count(*) AS n FROM iv GROUP BY i",
+        "ends": "SELECT id % 2 AS k, min(i) AS lo, max(i) AS hi FROM iv GROUP BY id % 2",
+        "firsts": "SELECT id, i FROM iv ORDER BY i, id LIMIT 5",
+        "joined": "SELECT a.id, b.id AS other FROM iv AS a JOIN iv AS b ON a.i = b.i",
+        "over": "SELECT id, n FROM plain WHERE n < interval '3 days'",
+        "numbered": "SELECT id, row_number() OVER (PARTITION BY i ORDER BY id) AS n FROM iv",
+    }
+    with in_process_server.connect() as connection:
+        for client in (connection, postgres):
+            client.execute("CREATE TABLE iv (id int PRIMARY KEY, i interval)")
+        for name, query in views.items():
+            connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}".encode())
+        for statement in (*MANY, *CHANGES):
+            for client in (connection, postgres):
+                client.execute(statement.encode())
+            if statement == MANY[-1]:
+                _compare(connection, postgres, views)
+        _compare(connection, postgres, views)
+        for name, query in views.items():  # filled from what is stored
+            connection.execute(f"CREATE MATERIALIZED VIEW again_{name} AS {query}".encode())
+        _compare(connection, postgres, {f"again_{name}": query for name, query in views.items()})
+        connection.execute("DROP TABLE iv CASCADE")
+
+
+def _compare(connection: Connection, postgres: Connection, views: dict[str, str]) -> None:
+    connection.execute("FLUSH")
+    for query in QUERIES:
+        found, expected = (client.execute(query.encode()).fetchall() for client in (connection, postgres))
+        assert found == expected, query
+    for name, query in views.items():
+        for one, other in ((f"SELECT * FROM {name}", query), (query, f"SELECT * FROM {name}")):
+            more = connection.execute(f"SELECT * FROM ({one}) AS x EXCEPT ALL SELECT * FROM ({other}) AS y".encode())
+            assert more.fetchall() == [], name
+
+
+def test_a_key_of_intervals_is_equal_by_its_length(connection: Connection) -> None:
+    connection.execute("CREATE TABLE ik (k interval PRIMARY KEY, v int, a interval[])")
+    connection.execute(
+        "INSERT INTO ik SELECT interval '1 mon' * g, g, ARRAY[interval '-1 us'] FROM generate_series(1, 40) r(g)"
+    )
+    connection.execute("INSERT INTO ik VALUES ('30 days', -1, NULL) ON CONFLICT (k) DO UPDATE SET v = ik.v + 10")
+    connection.execute("INSERT INTO ik VALUES ('1440:00:00', -2, NULL)")
+    rows = connection.execute("SELECT k::text, v, a::text FROM ik WHERE k <= '2 mons' ORDER BY k").fetchall()
+    assert rows == [("1 mon", 11, "{-00:00:00.000001}"), ("2 mons", -2, None)]
+    assert connection.execute("SELECT v FROM ik WHERE k = '90 days'").fetchall() == [(3,)]
+    connection.execute("DELETE FROM ik WHERE k > '60 days'")
+    assert connection.execute("SELECT count(*) FROM ik").fetchall() == [(2,)]
+
+
+def test_a_version_may_be_an_interval(connection: Connection) -> None:
+    connection.execute(
+        "CREATE TABLE versioned (id int PRIMARY KEY, at interval) ON CONFLICT OVERWRITE WITH VERSION COLUMN (at)"
+    )
+    connection.execute("INSERT INTO versioned VALUES (1, '9 days'), (2, '-1 day')")
+    connection.execute("INSERT INTO versioned VALUES (1, '10 days'), (2, '-2 days')")
+    rows = connection.execute("SELECT id, at::text FROM versioned ORDER BY id").fetchall()
+    assert rows == [(1, "10 days"), (2, "-1 days")]
+
+
+def test_intervals_in_a_transaction_and_by_the_change_log(connection: Connection) -> None:
+    connection.execute("CREATE TABLE ib (id int PRIMARY KEY, i interval, s STRUCT<x interval>)")
+    connection.execute(
+        "INSERT INTO ib SELECT g, interval '-1 us' * g, ROW(interval '-1 day') FROM generate_series(1, 40) r(g)"
+    )
+    connection.execute("CREATE SUBSCRIPTION ibs FROM ib WITH (retention = '1D')")
+    connection.execute("SET atomic_transactions = on")
+    connection.execute("BEGIN")
+    connection.execute("UPDATE ib SET i = i - interval '1 mon' WHERE id = 1")
+    connection.execute("INSERT INTO ib VALUES (41, '-5 days', ROW(interval '-1 us'))")
+    inside = connection.execute("SELECT id, i::text, (s).x::text FROM ib WHERE id IN (1, 2, 41) ORDER BY id").fetchall()
+    connection.execute("COMMIT")
+    assert inside == [(1, "-1 mons -00:00:00.000001", "-1 days"), (2, "-00:00:00.000002", "-1 days"),
+                      (41, "-5 days", "-00:00:00.000001")]  # fmt: skip
+    after = connection.execute("SELECT id, i::text, (s).x::text FROM ib WHERE id IN (1, 2, 41) ORDER BY id").fetchall()
+    assert after == inside
+    connection.execute("ALTER TABLE ib ADD COLUMN more interval DEFAULT '-1 mons 2 days'")
+    assert connection.execute("SELECT DISTINCT more::text FROM ib").fetchall() == [("-1 mons +2 days",)]
