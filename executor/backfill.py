@@ -72,9 +72,8 @@ class BackfillJob:
         self._work.stop(self._work.is_cancelled)
 
     def shut_down(self) -> None:
-        """The server stops: leave the job as its last commit has it."""
+        """The server stops: leave the job as its last commit has it. Returns at once, as `cancel` does."""
         self._work.stop(self._work.is_shut_down)
-        self.wait_until_stopped(30)
 
     def wait_until_stopped(self, timeout_s: float) -> bool:
         """Wait for the end of a job that was told to stop: what it had been about to start is stopped too."""
@@ -176,6 +175,12 @@ class BackfillJob:
                 # What reads the view to be replaced has to be created before: until then it follows the old rows.
                 self._work.wait_because(f"waiting: {error.detail}")
                 self._work.pause(0.5, self._work.controls)
+                continue
+            if isinstance(error, Error) and error.sqlstate == errors.INSUFFICIENT_RESOURCES:
+                # Barriers do not wait for Spark, so the job does.
+                self._work.wait_because(f"waiting: {error.message}")
+                self._work.pause(0.5, self._work.controls)
+                self._work.wait_for_steady_group()
                 continue
             attempt += 1
             if attempt == ATTEMPTS:

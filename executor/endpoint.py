@@ -92,7 +92,13 @@ class Endpoint:
         try:
             yield session
         finally:
-            self._idle_sessions.append(session)
+            if session in self._sessions:
+                self._idle_sessions.append(session)
+
+    def abandon(self, session: SparkSession) -> None:
+        """Have the calls of a session fail at once, though the server does not answer. Nobody gets it again."""
+        self._sessions.remove(session)
+        session.client._channel.close()  # its own `close` first waits for the server
 
     def is_responsive(self, timeout_s: float) -> bool:
         """Whether its gRPC server still talks: the system accepts connections for a process that hangs."""
@@ -104,10 +110,10 @@ class Endpoint:
             return True
 
     def end(self) -> None:
-        """End what the client library still does with the processes, and them."""
+        """End the processes, and what the client library still does with them: it waits for one that hangs."""
+        self.end_processes()
         for session in self._sessions:
             session.client.close()
-        self.end_processes()
         if self._process is not None and self._process.stdin:
             self._process.stdin.close()
 
@@ -132,13 +138,13 @@ class Endpoint:
 def connect(port: int) -> SparkSession:
     """A new session on a Spark Connect server of this machine.
 
-    One that does not answer for a few seconds is dead; the library's own policy tries for ten minutes.
+    One that cannot be reached is dead soon, and steps are tried again; the library's own policy tries for ten minutes.
     """
     # Here, because pandas comes with it: a second that a server without Spark need not take to start.
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
-    session.client.set_retry_policies([DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1000)])
+    session.client.set_retry_policies([DefaultPolicy(max_retries=2, initial_backoff=100, max_backoff=400)])
     return session
 
 

@@ -141,10 +141,13 @@ class Engines:
             yield self._duckdb
             return
         catalog, id_ = self._store.catalog, view.relation.id
-        get = self._groups.get_soon if view.relation.created else self._groups.get
-        group = get(catalog.steady_group(catalog.job_by_id[id_]))
-        with (
-            self._groups.calls.watched(id_, "epoch", silent_since=lambda: group.silent_since),
-            spark_engine(group, self._store.lake, f"epoch_{id_}") as engine,
-        ):
-            yield engine
+        group = self._groups.get_soon(catalog.steady_group(catalog.job_by_id[id_]))
+        calls = self._groups.calls
+        with spark_engine(group, self._store.lake, f"epoch_{id_}") as engine:
+            try:
+                with calls.watched(id_, "epoch", silent_since=lambda: group.silent_since, give_up=engine.abandon):
+                    yield engine
+            except Exception:
+                if group.is_alive:
+                    group.check_answers()  # that it does not is the reason
+                raise

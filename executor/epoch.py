@@ -24,7 +24,7 @@ from executor.versions import Version
 
 
 class Blocked(Exception):
-    """A job cannot finish: what it reads is left behind, for the reason `error`."""
+    """A job cannot finish now, for the reason `error`: what it reads is left behind, or there is no Spark."""
 
     def __init__(self, job_id: int, error: Error) -> None:
         super().__init__(str(error))
@@ -99,7 +99,14 @@ class EpochWork:
             left = self.left[upstream].reason
             raise Blocked(relation.id, waits(self.tools.store.catalog.by_id[upstream], left))
         start = self.tools.store.catalog.job_by_id[relation.id].epoch
-        self._take_along(relation, Position(start, start.snapshot))
+        try:
+            self._take_along(relation, Position(start, start.snapshot))
+        except Exception as error:
+            found = error_of(error)
+            if found.sqlstate != errors.INSUFFICIENT_RESOURCES:
+                raise
+            self._store_left()
+            raise Blocked(relation.id, found) from error
 
     def _advance_or_leave(self, relation: Relation) -> None:
         """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""

@@ -29,7 +29,7 @@ from catalog.translation import DuckDBError
 from executor.applications import Application, Size
 from executor.endpoint import Ended, Endpoint, free_port
 from executor.keeper import BACKGROUND, NORMAL, end_orphan
-from executor.spark_calls import SparkCalls
+from executor.spark_calls import IS_SILENT, SparkCalls
 from executor.usage import Tree
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,8 @@ SOON_SECONDS = 1.0
 # answered before it counts as dead.
 WATCH_SECONDS = 2.0
 ANSWER_SECONDS = 4.0
+# The same for one that somebody waits to be rid of.
+INTERRUPT_SECONDS = 2.0
 HANG_SECONDS = 60.0
 
 
@@ -105,14 +107,27 @@ class Group:
 
     def interrupt(self, session: SparkSession) -> None:
         """Have a session stop what it runs. A group that does not even answer is ended, whoever else waits for it."""
-        self.end_if_silent(0)
+        self.end_if_silent(0, INTERRUPT_SECONDS)
         if self.is_alive:
             session.interruptAll()
 
-    def end_if_silent(self, patience_s: float) -> None:
+    def abandon(self, session: SparkSession) -> None:
+        """Have what a session runs fail, though the group does not answer."""
+        self.endpoint.abandon(session)
+
+    def check_answers(self) -> None:
+        """Raise Error 53000 for one that does not answer."""
+        asked = datetime.now(UTC)
+        if self.silent_since is None and self.is_alive and not self.endpoint.is_responsive(ANSWER_SECONDS):
+            self.silent_since = asked
+        since = self.silent_since
+        if since is not None:
+            raise Error(f"{IS_SILENT} since {since:%H:%M:%S} UTC", errors.INSUFFICIENT_RESOURCES)
+
+    def end_if_silent(self, patience_s: float, answer_s: float = ANSWER_SECONDS) -> None:
         """Ask it whether it is there. If it has not answered for so long end its processes: calls in progress fail."""
         asked = datetime.now(UTC)
-        if not self.is_alive or self.endpoint.is_responsive(ANSWER_SECONDS):
+        if not self.is_alive or self.endpoint.is_responsive(answer_s):
             self.silent_since = None
             return
         self.silent_since = self.silent_since or asked
@@ -214,14 +229,16 @@ class Groups:
         return starting.wait(is_cancelled)
 
     def get_soon(self, name: str) -> Group:
-        """As `get`, for who has others waiting: raises Error 53000 for a group that is only starting, too."""
+        """As `get`, for who has others waiting: raises Error 53000 also for a group that starts or does not answer."""
         deadline = time.monotonic() + SOON_SECONDS
         try:
-            return self.get(name, lambda: time.monotonic() > deadline)
+            group = self.get(name, lambda: time.monotonic() > deadline)
         except Error as error:
             if error.sqlstate == errors.QUERY_CANCELED and not self._closing.is_set():
                 raise Error(f"resource group {name} is starting", errors.INSUFFICIENT_RESOURCES) from error
             raise
+        group.check_answers()
+        return group
 
     def _start_steady(self, name: str) -> Group:
         for dead in [group for group in self._groups.values() if group.name == name]:

@@ -170,8 +170,7 @@ class Jobs:
     def _replace_all(self) -> None:
         creating = {job.id for job in self._store.catalog.jobs if job.status == CREATING}
         stopped = [job for job in self._running.values() if job.id in creating and not job.finished.is_set()]
-        for job in stopped:
-            job.shut_down()
+        _stop(stopped)
         stuck = [job.id for job in stopped if not job.finished.is_set()]
         with self._coordinator.barrier_lock:
             for job_id in creating:
@@ -347,8 +346,15 @@ class Jobs:
         """Stop all jobs where they are; they resume when the server starts again."""
         with self._lock:
             self._closing = True
-        for job in list(self._running.values()):
-            job.shut_down()
+        _stop(list(self._running.values()))
+
+
+def _stop(jobs: list[BackfillJob]) -> None:
+    """Stop jobs where they are: all are told before any is waited for."""
+    for job in jobs:
+        job.shut_down()
+    for job in jobs:
+        job.wait_until_stopped(30)
 
 
 def refuse_altering(catalog: Catalog, view: Relation) -> None:

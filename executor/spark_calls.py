@@ -1,6 +1,7 @@
 """Calls to Spark that take long are said: in the log, as an event, and by a creating job as the reason it stands still.
 
-Nothing ends them here: a group whose server has died is ended by `executor.groups`, what is only slow may still finish.
+Those that hold others up are given up when Spark does not answer. Nothing else ends them here: a group whose server has
+died is ended by `executor.groups`, what is only slow may still finish.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def _answers() -> datetime | None:
 class Call:
     """A call in progress. `say` is told why the job stands still, again and again; `unsay` that it does no longer.
 
-    `silent_since` tells since when Spark does not answer, None while it does. `said` is what was said last.
+    `silent_since` tells since when Spark does not answer, None while it does; then `give_up` is called. `said` is what
+    was said last.
     """
 
     job_id: int
@@ -47,6 +49,7 @@ class Call:
     say: Callable[[str], None]
     unsay: Callable[[str], None]
     silent_since: Callable[[], datetime | None] = _answers
+    give_up: Callable[[], None] | None = None
     said: str | None = None
     started: float = field(default_factory=time.monotonic)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -83,10 +86,10 @@ class SparkCalls:
     @contextmanager
     def watched(
         self, job_id: int, step: str, say: Callable[[str], None] = _nothing, unsay: Callable[[str], None] = _nothing,
-        silent_since: Callable[[], datetime | None] = _answers,
+        silent_since: Callable[[], datetime | None] = _answers, give_up: Callable[[], None] | None = None,
     ) -> Iterator[None]:  # fmt: skip
         """While entered, Spark runs a step of a job."""
-        call = Call(job_id, step, say, unsay, silent_since)
+        call = Call(job_id, step, say, unsay, silent_since, give_up)
         with self._lock:
             self._calls.append(call)
         try:
@@ -115,6 +118,10 @@ class SparkCalls:
         SLOW_SPARK_CALLS.set(len(slow))
         for call in calls:
             with logged(job_id=call.job_id):
+                if call.give_up is not None and call.silent_since() is not None:
+                    logger.warning("the %s on Spark is given up: Spark does not answer", call.step)
+                    give_up, call.give_up = call.give_up, None
+                    give_up()
                 if call in slow:
                     self._report(call, limit_s)
                 self._say(call, call.reason(limit_s))

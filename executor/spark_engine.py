@@ -351,6 +351,10 @@ class SparkEngine:
         """Stop what the session is running; the call in progress fails."""
         self.group.interrupt(self.session)
 
+    def abandon(self) -> None:
+        """The same where Spark does not answer; the engine cannot be used any more."""
+        self.group.abandon(self.session)
+
 
 @contextlib.contextmanager
 def spark_engine(

@@ -281,6 +281,10 @@ class Work:
                 self._group = self._borrow_group()
             return self._group
 
+    def wait_for_steady_group(self) -> None:
+        """The group that has the view once it is created. Raises Error 53000 if it cannot be had."""
+        self._groups.get(self.store.catalog.steady_group(self.job), lambda: self.is_stopping)
+
     def _borrow_group(self) -> Group:
         is_short = self.upstream_rows() < SHORT_BACKFILL_ROWS
         order = Order(self.settings.serverless_size(), None, self.id, is_short, self.wait_because)

@@ -81,20 +81,35 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
     """Serve until SIGTERM or SIGINT. Raises Error when it cannot start."""
     config.storage.check()
     stop = threading.Event()
+    # Python calls handlers in the main thread, which may be in a call of a library, or hold what a handler needs.
+    # So the system tells the thread that ends all.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    threading.Thread(target=_end, args=(stop,), name="end", daemon=True).start()
+        signal.signal(number, lambda *_: None)
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell)
+    threading.Thread(target=_end, args=(told, stop), name="end", daemon=True).start()
     if config.catalog is None:
         _serve(config, parameters, None, stop)
     else:
         roles.take_turns(config, stop, lambda lease, over: _serve(config, parameters, lease, over))
+    # All is closed. What Python does at its end waits for threads of libraries, which may wait for ever.
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
 
 
-def _end(stop: threading.Event) -> None:
+def _end(told: int, stop: threading.Event) -> None:
     """Once the server is to stop it ends in time, as if killed: what was acknowledged is durable."""
-    stop.wait()
+    while not {*os.read(told, 64)} & {signal.SIGTERM, signal.SIGINT}:
+        pass
+    signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS + 1)  # for a thread that lets no other one get on
+    stop.set()
     time.sleep(STOP_SECONDS)
-    logger.warning("the server has not stopped within %g s; it ends now", STOP_SECONDS)
+    text = f"the server has not stopped within {STOP_SECONDS:g} s; it ends now"
+    saying = threading.Thread(target=logger.warning, args=(text,), daemon=True)
+    saying.start()
+    saying.join(0.5)  # nobody may read the log
     os._exit(0)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -259,6 +262,38 @@ def test_sigterm_while_a_job_waits_for_spark(stuck_server: Server) -> None:
         creator.pgconn.send_query(f"CREATE MATERIALIZED VIEW copied AS {VIEWS['copied']}".encode())
         assert wait_until(lambda: len(own.execute("SHOW JOBS").fetchall()) == 1, 10)
     assert stuck_server.stop(timeout=20) == 0
+
+
+# What a server is in that does not end: a call of a library, or as it ends one that has Python's own lock.
+STUCK = """
+import ctypes, sys
+from pathlib import Path
+from server import __main__ as main
+from server.config import Config
+lock = ctypes.create_string_buffer(256)
+library = getattr(ctypes, sys.argv[1])(None)
+library.pthread_mutex_lock(lock)
+def serve(config, parameters, lease, stop):
+    print("ready", flush=True)
+    if sys.argv[1] == "PyDLL":
+        stop.wait()
+    library.pthread_mutex_lock(lock)
+main._serve, main.STOP_SECONDS = serve, 0.5
+main.serve(Config(data=Path(sys.argv[2])), {})
+"""
+
+
+@pytest.mark.parametrize(("library", "code"), [("CDLL", 0), ("PyDLL", -signal.SIGALRM)])
+def test_sigterm_whatever_the_server_is_in(tmp_path: Path, library: str, code: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK, library, str(tmp_path)], cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+            process.terminate()
+            assert process.wait(10) == code
+        finally:
+            process.kill()
 
 
 # Many more moments.
