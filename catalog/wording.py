@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.types import DEFAULT_NUMERIC
 
 # DuckDB's names of types as PostgreSQL's errors have them.
 _TYPES = {
@@ -27,12 +28,16 @@ def _text(found: re.Match[str]) -> Error:
     type_ = "uuid" if to == "INT128" else _type(to)
     if type_ in ("smallint", "integer", "bigint") and re.fullmatch(r"\s*[+-]?\d+\s*", text):
         return Error(f'value "{text}" is out of range for type {type_}', errors.NUMERIC_VALUE_OUT_OF_RANGE)
+    if type_ == "numeric" and re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", text):
+        return _numeric(found)
     sqlstate = errors.INVALID_DATETIME_FORMAT if type_ == "interval" else errors.INVALID_TEXT_REPRESENTATION
     return Error(f'invalid input syntax for type {type_}: "{text}"', sqlstate)
 
 
 def _numeric(found: re.Match[str]) -> Error:
     precision, scale = int(found["precision"]), int(found["scale"])
+    if (precision, scale) == DEFAULT_NUMERIC:  # of which the user knows nothing
+        return Error("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)
     digits = precision - scale
     return Error(
         "numeric field overflow",
@@ -40,6 +45,15 @@ def _numeric(found: re.Match[str]) -> Error:
         detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
         f"{f'10^{digits}' if digits else 1}.",
     )
+
+
+def _day(found: re.Match[str]) -> Error:
+    """Of a day that there is in no year, or of a sum that is too far away."""
+    year, month, day = (int(found[part]) for part in ("year", "month", "day"))
+    if 1 <= month <= 12 and 1 <= day <= 31 and abs(year) > 5_000_000:
+        return Error("timestamp out of range", errors.DATETIME_FIELD_OVERFLOW)
+    text = f"{year:04}-{month:02}-{day:02}"
+    return Error(f"date field value out of range: {text}", errors.DATETIME_FIELD_OVERFLOW)
 
 
 def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
@@ -67,7 +81,11 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Could not convert string (?P<q>['\"])!(?P<code>[0-9A-Z]{5}) (?P<text>.*)(?P=q) to INT32",
         lambda found: Error(found["text"], found["code"]),
     ),
-    (r"Could not convert string (?P<q>['\"])(?P<text>.*)(?P=q) to (?P<to>[A-Z0-9]+(?:\(\d+,\d+\))?)", _text),
+    (
+        r"Could not convert string (?P<q>['\"])(?P<text>.*)(?P=q) to "
+        r"(?P<to>[A-Z0-9]+(?:\((?P<precision>\d+),(?P<scale>\d+)\))?)",
+        _text,
+    ),
     (
         rf"Type \S+ with value \S+ can't be cast because the value is out of range for the destination type {_NAMED}",
         _says("{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE),
@@ -86,6 +104,20 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (
         r"Overflow in \w+ of (?P<type>INT16|INT32|INT64)\b",
         _says("{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    ),
+    (r"Date out of range: (?P<year>-?\d+)-(?P<month>-?\d+)-(?P<day>-?\d+)", _day),
+    (r"Date out of range$", _says("date out of range", errors.DATETIME_FIELD_OVERFLOW)),
+    (
+        r"Date and time not in timestamp range|ICU date overflows timestamp range|Epoch seconds out of range",
+        _says("timestamp out of range", errors.DATETIME_FIELD_OVERFLOW),
+    ),
+    (
+        r"Type INT32 with value \S+-\d\d-\d\d(?: \(BC\))? can't be cast to the destination type INT64",
+        _says("date out of range for timestamp", errors.DATETIME_FIELD_OVERFLOW),
+    ),
+    (
+        r"Cannot subtract infinite timestamps",
+        _says("cannot subtract infinite timestamps", errors.DATETIME_FIELD_OVERFLOW),
     ),
     # Numerics have at most 38 digits here.
     (

@@ -54,6 +54,70 @@ def test_a_row_that_raises_is_null(in_process_server: Server) -> None:
     assert found == values
 
 
+# What DuckDB computes but cannot store, or PostgreSQL has not, for the first row; the second row's value as text.
+UNSTORABLE = {
+    "s + s": "2.5", "s - e": "-2.25", "p + b": "5", "round(q, 1)": "-1", "round(q, 0)": "-1", "greatest(q, p)": "2",
+    "coalesce(q, p)": "-1", "CASE WHEN b > 0 THEN q ELSE p END": "-1", "array_sum(ARRAY[q, q])": "-2",
+    "q - 1": "-2", "p + p": "4", "q * 1.5": "-1.5", "-q - q - q": "3", "s * s": "1.5625", "(q - 1) * 0": "0",
+    "d - n": "2019-12-29", "d + n": "2020-01-04", "d - 3000000": None, "ts - i": "2019-12-31 00:00:00",
+    "ts + i": "2020-01-02 00:00:00", "tz - i": "2019-12-31 00:00:00+00", "d - i": "2019-12-31 00:00:00",
+    "ts - interval '7000 years'": None, "(d + n)::timestamp": "2020-01-04 00:00:00", "make_date(n, 1, 1)": "0003-01-01",
+}  # fmt: skip
+
+
+def test_what_cannot_be_stored_is_null(in_process_server: Server) -> None:
+    with in_process_server.connect() as connection:
+        connection.execute(
+            "CREATE TABLE far (id int PRIMARY KEY, q numeric, p numeric(38, 0), s numeric(30, 2), e numeric(30, 2),"
+            " b bigint, n int, d date, ts timestamp, tz timestamptz, i interval)"
+        )
+        listed = ", ".join(f"{expression} AS x{number}" for number, expression in enumerate(UNSTORABLE))
+        connection.execute(f"CREATE MATERIALIZED VIEW fv AS SELECT id, {listed} FROM far")
+        nines = "9999999999999999999999999999"
+        connection.execute(
+            f"INSERT INTO far VALUES (1, -{nines}.9999999999, {nines}9999999999, {nines}.99, -{nines}.99, 5,"
+            " 2147483647, '2020-01-01', '2020-01-01', '2020-01-01', '178000000 years'),"
+            " (2, -1, 2, 1.25, 3.5, 3, 3, '2020-01-01', '2020-01-01', '2020-01-01', '1 day')"
+        )
+        # More rows than the lake's catalog keeps go into files.
+        connection.execute(
+            "INSERT INTO far SELECT g, q, p, s, e, b, n, d, ts, tz, i FROM far, generate_series(3, 42) AS r (g)"
+            " WHERE id = 1"
+        )
+        connection.execute("UPDATE far SET q = NULL WHERE id > 20")
+        _flush(connection)
+        names = ", ".join(f"x{number}::text" for number in range(len(UNSTORABLE)))
+        first, second, other = connection.execute(
+            f"SELECT {names} FROM fv WHERE id IN (1, 2, 10) ORDER BY id"
+        ).fetchall()
+        reasons = connection.execute("SELECT reason FROM rw_catalog.rw_job_status WHERE job_name = 'fv'").fetchall()
+    assert reasons == [(None,)]
+    found = {expression: (first[number], second[number]) for number, expression in enumerate(UNSTORABLE)}
+    assert found == {expression: (None, value) for expression, value in UNSTORABLE.items()}
+    assert other == first
+
+
+@pytest.mark.parametrize(
+    ("expression", "sqlstate", "message"),
+    [
+        ("date '2020-01-01' + 2147483647", "22008", "date out of range"),
+        ("timestamp '2020-01-01' + interval '178000000 years'", "22008", "timestamp out of range"),
+        ("timestamp '2020-01-01' - interval '300000 years'", "22008", "timestamp out of range"),
+        ("timestamptz '2020-01-01' + interval '178000000 years'", "22008", "timestamp out of range"),
+        ("make_date(2020, 13, 1)", "22008", "date field value out of range: 2020-13-01"),
+        ("date '5874897-12-31'::timestamp", "22008", "date out of range for timestamp"),
+        ("timestamp 'infinity' - timestamp '2020-01-01'", "22008", "cannot subtract infinite timestamps"),
+        ("t::numeric(5, 2)", "22003", "numeric field overflow"),
+    ],
+)
+def test_an_error_of_a_query_is_postgresqls(
+    connection: psycopg.Connection[Any], expression: str, sqlstate: str, message: str
+) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        connection.execute(f"SELECT {expression} FROM (SELECT '12345'::text) AS r(t)")
+    assert (raised.value.diag.sqlstate, raised.value.diag.message_primary) == (sqlstate, message)
+
+
 def test_what_raising_expressions_share_is_computed_in_each(in_process_server: Server) -> None:
     with in_process_server.connect() as connection:
         connection.execute("CREATE TABLE shared (id int PRIMARY KEY, f float8, a int, s varchar)")

@@ -315,6 +315,10 @@ CREATE OR REPLACE MACRO pg._stride(stride) AS to_microseconds(
          ELSE epoch_us((stride)::INTERVAL) END);
 CREATE OR REPLACE MACRO pg.date_bin(stride, x, origin) AS time_bucket(pg._stride(stride), x, origin);
 CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP), (x, y) AS age(x::TIMESTAMP, y::TIMESTAMP);
+-- What PostgreSQL can hold.
+CREATE OR REPLACE MACRO pg.time_in_range
+    (x DATE) AS CASE WHEN x BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' OR isinf(x) THEN x END,
+    (x) AS CASE WHEN x >= TIMESTAMP '4714-11-24 (BC) 00:00:00' OR isinf(x) THEN x END;
 CREATE OR REPLACE MACRO pg.make_date(y, m, d) AS make_date(y, m, d);
 CREATE OR REPLACE MACRO pg.make_time(h, m, s) AS make_time(h, m, s);
 CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS make_timestamp(y, mo, d, h, mi, s);
@@ -393,7 +397,8 @@ CREATE OR REPLACE MACRO pg.array_distinct(a) AS list_filter(a, lambda e, i: coal
 CREATE OR REPLACE MACRO pg.array_sort(a) AS list_sort(a, 'ASC', 'NULLS LAST');
 CREATE OR REPLACE MACRO pg.array_min(a) AS list_min(a);
 CREATE OR REPLACE MACRO pg.array_max(a) AS list_max(a);
-CREATE OR REPLACE MACRO pg.array_sum(a) AS list_sum(a);
+-- Its total is not checked, that of an addition is.
+CREATE OR REPLACE MACRO pg.array_sum(a) AS list_sum(a) + 0::TINYINT;
 CREATE OR REPLACE MACRO pg.trim_array(a, n) AS a[1:len(a) - n];
 -- x = ANY(..) and x = ALL(..), over the list of what each element gives.
 CREATE OR REPLACE MACRO pg.any_true(a) AS

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from catalog.types import DATE, TIMESTAMP, TIMESTAMPTZ
 from planner.bind import data_type
 from planner.functions.aggregates import canonical
+from planner.functions.functions import IN_RANGE
 from planner.nodes import (
     ANTI,
     DYNAMIC,
@@ -35,6 +37,7 @@ from planner.nodes import (
     column,
 )
 
+_DAYS = (DATE, TIMESTAMP, TIMESTAMPTZ)
 _JOINS = {LEFT: "left", TEMPORAL_LEFT: "left", FULL: "full", SEMI: "semi", ANTI: "anti"}
 RANK = "_rank"
 
@@ -67,8 +70,21 @@ def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
     items = []
     for item in node.items:
         typed = item.expression if item.source else exp.cast(item.expression, data_type(item.type))
+        if item.type in _DAYS and _may_leave_range(item.expression):
+            typed = exp.Anonymous(this=IN_RANGE, expressions=[typed])
         items.append(exp.alias_(typed, item.name, quoted=True))
     return exp.select(*items, *map(column, extra)).from_(below.subquery("s", copy=False))
+
+
+def _may_leave_range(moment: exp.Expr) -> bool:
+    """Whether a day or time may be one that PostgreSQL has not: DuckDB has more, not all of which can be stored."""
+    if isinstance(moment, exp.Anonymous) and moment.name in ("tumble_start", "shift_time"):
+        return False
+    return not isinstance(moment, exp.Column | exp.CurrentTimestamp | exp.Null) and not _is_constant(moment)
+
+
+def _is_constant(moment: exp.Expr) -> bool:
+    return isinstance(moment, exp.Cast) and isinstance(moment.this, exp.Literal | exp.Null)
 
 
 def unnest(node: Unnest, below: exp.Select, *extra: str) -> exp.Select:

@@ -52,6 +52,7 @@ from planner.functions.spark_case import LOWER, UPPER
 Rule = Type | Callable[[tuple[Known, ...]], Known]
 
 OURS = "pg"
+IN_RANGE = "time_in_range"
 SAME = ""
 
 
@@ -201,6 +202,8 @@ FUNCTIONS: dict[str, Function] = {
     "shift_time": F(
         first, spark=(on(f"CAST(timestamp_micros({_MICROS} + _2) AS TIMESTAMP_NTZ)", _STAMP, rest="bigint"),)
     ),
+    # Ours: a day or time that PostgreSQL has, or NULL.
+    IN_RANGE: F(first),
     "date_bin": F(lambda types: types[1] if len(types) > 1 else None, raises=True),
     "age": F(INTERVAL),
     "justify_hours": F(INTERVAL),

@@ -31,6 +31,8 @@ _MEETING = (
 )  # fmt: skip
 # What the planner casts to the type that it is.
 _OWN = (exp.Column, exp.AggFunc, exp.Window, exp.Add, exp.Coalesce, exp.Literal)
+# Numerics that have as many digits as their type says: what is computed DuckDB gives as many as it takes.
+_EXACT = (exp.Column, exp.Cast, exp.Literal)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg)
 _LOGICAL = (exp.And, exp.Or, exp.Not)
 # What wraps the call of an aggregate or window function.
@@ -115,6 +117,8 @@ def is_safe_cast(value: exp.Expr, to: exp.DataType) -> bool:
     source = type_of_part(value)
     if source is None:
         return value.type is None and isinstance(value, _OWN)
+    if target.name == "numeric" and source.name == "numeric" and not isinstance(value.unnest(), _EXACT):
+        return False
     if source == target or (target.is_text and not target.dimensions and not source.dimensions):
         return True
     return _is_widening(source, target)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from planner.functions.functions import IN_RANGE
+
 
 def for_spark(node: exp.Expr) -> exp.Expr:
     """A node of a planner-made tree in Spark's terms."""
@@ -11,6 +13,8 @@ def for_spark(node: exp.Expr) -> exp.Expr:
         return _lateral_view(node)
     if isinstance(node, exp.Anonymous) and node.name == "getvariable":
         return exp.column(node.expressions[0].name)
+    if isinstance(node, exp.Anonymous) and node.name == IN_RANGE:
+        return node.expressions[0].transform(for_spark)
     return node
 
 
