@@ -10,7 +10,10 @@ import pytest
 from postgres import Postgres
 from servers import refused, rows
 
+from planner.batch.pg_compat import prepare_text
 from planner.parse.constant_runs import LONG, ConstantRun, expanded
+from planner.parse.parameter_runs import ParameterRun
+from planner.parse.parameter_runs import expanded as with_each_parameter
 from planner.parse.trees import parse_tree
 
 Connection = psycopg.Connection[Any]
@@ -91,6 +94,86 @@ def test_lists_mean_what_they_do_in_postgresql(
     listed.execute(f"CREATE VIEW listed_view AS {query}")
     assert rows(listed, "SELECT k FROM listed_view ORDER BY k") == expected
     listed.execute("DROP VIEW listed_view")
+
+
+MARKS = ", ".join(["%s"] * COUNT)
+PAIRS = ", ".join(["(%s, %s)"] * (COUNT // 2))
+TEXT_VALUES = [str(number) for number in range(COUNT)]
+# Queries, and the values of their parameters: texts, whose types are left open, and numbers of several sizes.
+WITH_PARAMETERS: list[tuple[str, list[Any]]] = [
+    (f"SELECT k FROM listed WHERE k IN ({MARKS})", TEXT_VALUES),
+    (f"SELECT k FROM listed WHERE k IN ({MARKS})", [*range(COUNT - 2), 70_000, 1 << 40]),
+    (f"SELECT k FROM listed WHERE k NOT IN ({MARKS})", [*range(4, COUNT + 4)]),
+    (f"SELECT k FROM listed WHERE k NOT IN ({MARKS})", [*range(COUNT - 1), None]),
+    (f"SELECT k FROM listed WHERE k IN ({MARKS}) AND s <> '$1, $2'", TEXT_VALUES),
+    (
+        f"SELECT k FROM listed WHERE n IN (\n{MARKS.replace(',', chr(10) + ',')} )",
+        [*map(str, range(COUNT - 1)), "1.50"],
+    ),
+    (f"SELECT k FROM listed WHERE s IN ({MARKS})", [*map(str, range(COUNT - 1)), "it's"]),
+    (f"SELECT k FROM listed WHERE d IN ({MARKS})", [f"{1900 + n}-01-01" for n in range(COUNT - 1)] + ["2026-01-02"]),
+    (f"SELECT k FROM listed WHERE i IN ({MARKS})", [f"{n} days" for n in range(COUNT - 1)] + ["24 hours"]),
+    (f"SELECT k FROM listed WHERE f IN ({MARKS}, %s + 1)", [0.5] * COUNT + [1]),
+    (f"SELECT k FROM listed WHERE (k, b) IN ({PAIRS})", [*TEXT_VALUES[: COUNT - 2], "3", "-7"]),
+    (
+        f"SELECT k FROM listed WHERE (k, s) NOT IN ({PAIRS})",
+        [*(f"1{value}" for value in TEXT_VALUES[: COUNT - 2]), "1", "a"],
+    ),
+    (f"SELECT k FROM listed WHERE k = ANY(ARRAY[{MARKS}])", [*range(COUNT)]),
+    (f"SELECT ARRAY[{MARKS}]", TEXT_VALUES),
+    (f"SELECT ARRAY[{MARKS}]", [*range(COUNT - 1), 1 << 20]),
+    (f"VALUES {', '.join(['(%s)'] * COUNT)}", TEXT_VALUES),
+    (f"VALUES {PAIRS}", TEXT_VALUES),
+    (f"VALUES {PAIRS}, (now()::text, 'b') LIMIT 70", TEXT_VALUES),
+    (f"SELECT x, y FROM (VALUES {PAIRS}) AS v (x, y) WHERE x > '2'", TEXT_VALUES),
+    (f"SELECT k, x FROM listed JOIN (VALUES {PAIRS}) AS v (x, y) ON x = s", TEXT_VALUES),
+]
+
+
+@pytest.mark.parametrize(("query", "values"), WITH_PARAMETERS, ids=lambda value: str(value)[:40].strip("['"))
+def test_lists_of_parameters_mean_what_they_do_in_postgresql(
+    original: Connection, listed: Connection, query: str, values: list[Any]
+) -> None:
+    expected = original.execute(query, values)
+    found = listed.execute(query, values).fetchall()
+    assert sorted(found, key=str) == sorted(expected.fetchall(), key=str)
+
+
+def test_writes_of_parameters(listed: Connection) -> None:
+    listed.execute("CREATE TABLE listed_pairs (k int PRIMARY KEY, s varchar, n numeric DEFAULT 3)")
+    rows_ = [(str(number), f"s{number}") for number in range(COUNT)]
+    values = [value for row in rows_ for value in row]
+    insert = f"INSERT INTO listed_pairs (k, s) VALUES {', '.join(['(%s, %s)'] * COUNT)}"
+    assert listed.execute(insert, values).rowcount == COUNT
+    assert rows(listed, "SELECT count(*)::int, sum(k)::int, max(s), sum(n)::int FROM listed_pairs") == [
+        (COUNT, sum(range(COUNT)), "s99", 3 * COUNT)
+    ]
+    returned = listed.execute(f"{insert.replace('%s, %s', '%s::int + 1000, %s')} RETURNING k", values).fetchall()
+    assert len(returned) == COUNT
+    assert listed.execute(f"DELETE FROM listed_pairs WHERE k IN ({MARKS})", range(COUNT)).rowcount == COUNT
+    error = refused(listed, insert, *values[:-2], "x", "y")
+    assert error.sqlstate == "22P02"
+    listed.execute("DROP TABLE listed_pairs")
+
+
+def test_a_list_of_parameters_is_one_node_if_they_are_in_order() -> None:
+    numbers = [f"${number}" for number in range(3, COUNT + 3)]
+    for text, count in (
+        (f"SELECT a IN ({', '.join(numbers)})", 1),
+        (f"SELECT a IN ({', '.join(numbers)}) AND b IN ({','.join(numbers)})", 2),
+        (f"SELECT a IN ({', '.join(reversed(numbers))})", 0),
+        (f"SELECT '{', '.join(numbers)}', 'a IN ({', '.join(numbers)})' /* a IN ({', '.join(numbers)}) */", 0),
+        (f"SELECT {', '.join(numbers)}", 0),
+        (f"VALUES ({'), ('.join(numbers)})", 1),
+        (f"VALUES ({'), ('.join(numbers)}), (DEFAULT)", 0),
+    ):
+        read = prepare_text(text)
+        assert len(read) == len(text)
+        tree = parse_tree(read)
+        assert len(list(tree.find_all(ParameterRun))) == count
+        apart = with_each_parameter(tree.copy())
+        assert apart.find(ParameterRun) is None
+        assert not count or apart.sql(dialect="postgres") == parse_tree(text.replace("$", "@")).sql(dialect="postgres")
 
 
 def test_what_is_no_value_of_the_columns_type_is_refused(listed: Connection) -> None:

@@ -37,6 +37,7 @@ from planner.batch.structs import as_query
 from planner.build.time_windows import prepare_from
 from planner.functions.operators import METADATA, as_call, type_of_part
 from planner.functions.result_types import Known, array_type, common
+from planner.parse.parameter_runs import parameter_numbers
 from planner.parse.rows import is_row
 from planner.parse.trees import column_type
 
@@ -48,10 +49,8 @@ _Seen = dict[tuple[int, object], Any]
 
 
 def parameter_number(node: exp.Expr) -> int | None:
-    """Which parameter a node is; None when it is none."""
-    if isinstance(node, exp.Parameter) and node.this.name.isdigit():
-        return int(node.this.name)
-    return None
+    """Which parameter a node is, of a run the first; None when it is none."""
+    return next(iter(parameter_numbers(node)), None)
 
 
 def infer_parameters(
@@ -62,7 +61,7 @@ def infer_parameters(
     `assigned` are those of the columns that parameters are written to. `name_tables` gives the tables of a tree names
     of their own, under which it adds the types of their columns.
     """
-    numbers = {n for node in tree.find_all(exp.Parameter) if (n := parameter_number(node)) is not None}
+    numbers = {n for node in tree.find_all(exp.Parameter) for n in parameter_numbers(node)}
     if 0 in numbers:
         raise Error("there is no parameter $0", errors.UNDEFINED_PARAMETER)
     given = {n: type_ for n, oid in enumerate(oids, start=1) if (type_ := type_of_oid(oid)) is not None}
@@ -72,11 +71,10 @@ def infer_parameters(
     if numbers - given.keys() - (set() if reads_first else assigned.keys()):
         seen: _Seen = {}
         for node in _typed(tree, name_tables).find_all(exp.Parameter, bfs=False):
-            number = parameter_number(node)
-            if number is not None and number not in found:
-                type_ = _type_by_place(node, seen)
-                if type_ is not None:
-                    found[number] = _unconstrained(type_)
+            unknown = [number for number in parameter_numbers(node) if number not in found]
+            type_ = _type_by_place(node, seen) if unknown else None
+            if type_ is not None:
+                found |= dict.fromkeys(unknown, _unconstrained(type_))
     written = {n: _unconstrained(type_) for n, type_ in assigned.items()}
     known = (written | found if reads_first else found | written) | given
     return tuple(known.get(n, TEXT) for n in range(1, max(len(oids), *numbers, 0) + 1))
@@ -89,10 +87,11 @@ def assigned_values(tree: exp.Expr, types: Callable[[str, int], Type | None]) ->
     """
     found: dict[int, Type] = {}
     for name, place, value in _written(tree):
-        number = parameter_number(value.unalias().unnest())
-        type_ = types(name, place) if number is not None else None
-        if number is not None and type_ is not None:
-            found.setdefault(number, type_)
+        numbers = parameter_numbers(value.unalias().unnest())
+        type_ = types(name, place) if numbers else None
+        if type_ is not None:
+            for number in numbers:
+                found.setdefault(number, type_)
     return found
 
 

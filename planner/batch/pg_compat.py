@@ -22,7 +22,6 @@ from planner.batch.pg_casts import (
     rewrite_comparison,
     rewrite_like,
     rewrite_operator,
-    rounded_time,
 )
 from planner.batch.pg_names import (
     FUNCTIONS,
@@ -42,7 +41,8 @@ from planner.batch.pg_names import (
 )
 from planner.functions.operators import as_call
 from planner.output_names import FUNCTION_NODES, output_name
-from planner.parse.trees import PARAMETER_MARK
+from planner.parse import parameter_runs
+from planner.parse.parameter_runs import PARAMETER_MARK
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 _POSTGRES = Dialect.get_or_raise("postgres")
@@ -111,12 +111,15 @@ def named_object(parameter: exp.Parameter) -> int | None:
 def prepare_text(sql: str) -> str:
     """The text with what sqlglot reads wrongly put in another way of the same length, so that positions stay.
 
-    `::regtype[]` it refuses; in `$1,$2` it takes `$1,$` for the start of a dollar quote.
+    `::regtype[]` it refuses; in `$1,$2` it takes `$1,$` for the start of a dollar quote. Of long lists of parameters
+    one is left (`planner.parse.parameter_runs`).
     """
     return _MISREAD.sub(_readable, sql) if "[]" in sql or "$" in sql else sql
 
 
 def _readable(match: re.Match[str]) -> str:
+    if parameter_runs.is_long(match):
+        return parameter_runs.collapsed(match)
     if match["parameter"]:
         # Behind these an @ would be part of an operator: `a<@1`.
         follows = match.string[max(match.start() - 1, 0) : match.start()]
@@ -126,7 +129,8 @@ def _readable(match: re.Match[str]) -> str:
 
 _MISREAD = re.compile(
     r"""[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
-    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|::(?P<type>regtype)\[\]""",
+    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|::(?P<type>regtype)\[\]|"""
+    + parameter_runs.PATTERN,
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -350,11 +354,10 @@ def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
 
 def _now(node: exp.Expr, context: Context) -> exp.Expr | None:
     """As a call: DuckDB takes the keyword for the output that is called after it."""
-    now = rounded_time(exp.Anonymous(this="now"), node.args.get("this"))
-    kind = _MOMENTS.get(type(node))
-    # A time is that of a timestamp: DuckDB has none of a timestamp with time zone.
-    now = exp.cast(now, "timestamp") if kind == "time" else now
-    return exp.cast(now, kind) if kind else now
+    if node.args.get("this") is not None:  # with a precision
+        return None
+    now = exp.Anonymous(this="now")
+    return exp.cast(now, _MOMENTS[type(node)]) if type(node) in _MOMENTS else now
 
 
 _MOMENTS: dict[type[exp.Expr], str] = {

@@ -22,7 +22,6 @@ from planner.batch.aggregate_arguments import with_typed_aggregates
 from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.grouping import expand_grouping
-from planner.batch.handled import check_statement
 from planner.batch.index_selection import select_indexes
 from planner.batch.named_windows import expand_named_windows
 from planner.batch.origins import Origin, origins
@@ -39,6 +38,7 @@ from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.merged_columns import expand_stars
 from planner.output_names import name_outputs
+from planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from planner.parse.trees import folded, is_cte, name_of, position_of
 from planner.privileges import check_relation, holds, holds_any, permission_denied
 from planner.sql_functions import with_functions
@@ -183,13 +183,11 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """A copy of a statement that says which source each column is of, what functions and calls in FROM stand for,
     and which tables are of the past.
 
-    Raises Error 0A000 for a subquery with columns that differ only in case: DuckDB would take the first for both;
-    and as `check_statement` does.
+    Raises Error 0A000 for a subquery with columns that differ only in case: DuckDB would take the first for both.
     """
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
-    check_statement(tree)
     resolve_references(tree, environment.catalog, environment.scope)
     _expand_stars(tree, environment.catalog, environment.scope)
     return at_versions(expand_calls(tree), environment.versions)
@@ -257,6 +255,7 @@ def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...
 def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
     """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
+    tree = _with_runs(tree, parameters)
     tree = expand_grouping(expand_unnests(expand_ties(expand_named_windows(tree))))
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
 
@@ -271,6 +270,53 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
         return exp.cast(node.copy(), data_type(parameters[number - 1]), copy=False)
 
     return with_typed_aggregates(for_duckdb(rewritten.transform(typed, copy=False), lenient=False))
+
+
+_OF_RUNS = frozenset({
+    "smallint", "integer", "bigint", "real", "double precision", "numeric", "boolean", "character varying", "text",
+    "date", "timestamp without time zone", "timestamp with time zone", "uuid",
+})  # fmt: skip
+_ANY = 1_000_000_000  # no parameter has this number
+
+
+def _with_runs(tree: exp.Expr, parameters: tuple[Type, ...]) -> exp.Expr:
+    """The tree, changed in place, with the text of runs of parameters, each as its type.
+
+    Those of types for which an engine may need another spelling than a cast are taken apart.
+    """
+    for run in list(tree.find_all(ParameterRun)):
+        place = run.parent
+        if run.root() is not tree or place is None:  # its row has been seen to
+            continue
+        if is_row_of_runs(place):
+            columns = [_values_of(item, parameters) for item in place.expressions]
+            row = "ROW" if isinstance(place.parent, exp.In) else ""
+            if all(columns):
+                rows = (f"{row}({', '.join(values)})" for values in zip(*columns, strict=True))
+                place.replace(SqlRun(this=", ".join(rows)))
+        elif values := _values_of(run, parameters):
+            made = SqlRun(this=", ".join(values))
+            made.type = data_type(parameters[run.numbers[0] - 1])
+            run.replace(made)
+    return expanded(tree)
+
+
+def _values_of(run: exp.Expr, parameters: tuple[Type, ...]) -> list[str]:
+    """DuckDB's text of each parameter of a run; none where they have to be nodes."""
+    numbers = parameter_numbers(run)
+    types = {parameters[number - 1] for number in numbers}
+    if any(type_.dimensions or type_.name not in _OF_RUNS for type_ in types):
+        return []
+    around = {type_: _cast_around(type_) for type_ in types}
+    parts = ((around[parameters[number - 1]], number) for number in numbers)
+    return [f"{before}${number}{behind}" for (before, behind), number in parts]
+
+
+def _cast_around(type_: Type) -> tuple[str, str]:
+    """What is before and behind a parameter of a type."""
+    one = exp.cast(exp.Parameter(this=exp.Literal.number(_ANY)), data_type(type_))
+    before, _, behind = for_duckdb(one, lenient=False).sql(dialect="duckdb").partition(f"${_ANY}")
+    return before, behind
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:

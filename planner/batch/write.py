@@ -16,7 +16,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
 from catalog.types import VARCHAR, Type
-from planner.batch.parameters import assigned_values, parameter_number
+from planner.batch.parameters import assigned_values
 from planner.batch.query import (
     Batch,
     Environment,
@@ -48,6 +48,7 @@ from planner.batch.values import (
 )
 from planner.bind import data_type, resolve
 from planner.parse.literals import engine_text
+from planner.parse.parameter_runs import parameter_numbers, rows_of
 from planner.parse.rows import is_row
 from planner.parse.trees import folded, other_tables, unsupported
 from planner.privileges import check_relation
@@ -139,7 +140,7 @@ def plan_insert(
             elif is_row(value):
                 value.replace(exp.cast(value.copy(), data_type(column.type)))
     is_constant = isinstance(source, exp.Values) and all(isinstance(node, _CONSTANT) for node in source.walk())
-    constant_rows = len(source.expressions) if is_constant else 0
+    constant_rows = rows_of(source) if is_constant else 0
     source = with_row_types(source, environment.catalog, environment.scope)
     parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
     text = finish(resolve_tables(source, environment), environment, parameters)
@@ -290,7 +291,7 @@ def _parameters(
     types = [infer(query, environment, oids, assigned)]
     more = [*others, *([_returning(statement, environment)] if statement.returning else [])]
     types += [infer(each, environment, oids) for each in more]
-    used = [{parameter_number(node) for node in each.find_all(exp.Parameter)} for each in (query, *more)]
+    used = [{n for node in each.find_all(exp.Parameter) for n in parameter_numbers(node)} for each in (query, *more)]
 
     def type_of(number: int) -> Type:
         longest = max(types, key=len)

@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokens import TokenType
 
 from catalog import errors
@@ -19,8 +20,8 @@ from planner.functions.functions import ALIASES, FUNCTIONS
 from planner.parse.constant_runs import constants_at, runs
 from planner.parse.limits import check_size
 from planner.parse.literals import is_plain_interval, with_literals
+from planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from planner.parse.rows import with_rows
-from planner.parse.strict import StrictParser, StrictTokenizer
 from planner.parse.tokens import syntax_error
 from planner.statements import Name
 
@@ -49,17 +50,14 @@ def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
 class Sparkwave(Postgres):
     """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written."""
 
-    class Tokenizer(StrictTokenizer):
-        pass
-
-    class Parser(StrictParser):
+    class Parser(PostgresParser):
         FUNCTIONS: ClassVar = {
-            **{name: build for name, build in StrictParser.FUNCTIONS.items() if name not in _KEPT},
+            **{name: build for name, build in PostgresParser.FUNCTIONS.items() if name not in _KEPT},
             "NOW": lambda args: _called("now", exp.CurrentTimestamp()),
             "ALL": lambda args: exp.All(this=args[0] if args else exp.null()),
         }
         FUNCTION_PARSERS: ClassVar = {
-            name: parse for name, parse in StrictParser.FUNCTION_PARSERS.items() if name not in _KEPT
+            name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
         }
 
         TYPE_LITERAL_PARSERS: ClassVar = dict.fromkeys(exp.DType, _typed_literal)
@@ -68,7 +66,9 @@ class Sparkwave(Postgres):
         WRAPPED_TRANSFORM_COLUMN_CONSTRAINT: ClassVar = False
 
         # An arrow among arguments is jsonb's.
-        LAMBDAS: ClassVar = {token: parse for token, parse in StrictParser.LAMBDAS.items() if token != TokenType.ARROW}
+        LAMBDAS: ClassVar = {
+            token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
+        }
 
         def _parse_alias(self, this: Any, *args: Any, **options: Any) -> Any:
             """Any word may be a name after AS, SELECT too, which sqlglot does not take there."""
@@ -103,7 +103,7 @@ class Sparkwave(Postgres):
             return super()._parse_bracket(this)
 
         VERSION_PHRASES: ClassVar = {
-            **StrictParser.VERSION_PHRASES,
+            **PostgresParser.VERSION_PHRASES,
             ("FOR", "SYSTEM_VERSION"): "VERSION",
         }
 
@@ -191,17 +191,12 @@ def _check_stars(tree: exp.Expr, sql: str) -> None:
             raise syntax_error(sql, star.meta["start"])
 
 
-# Stands for the $ of a parameter where sqlglot would read it, or an @ in its place, as part of something else.
-PARAMETER_MARK = "\ue000"
-
-
 def _with_parameters(tree: exp.Expr, sql: str) -> exp.Expr:
     """The tree, changed in place, with what has the mark as parameters."""
     if PARAMETER_MARK in sql:
         for column in list(tree.find_all(exp.Column)):
             if column.name.startswith(PARAMETER_MARK):
-                number = exp.Literal.number(column.name.removeprefix(PARAMETER_MARK))
-                column.replace(exp.Parameter(this=number))
+                column.replace(marked_parameter(column.name))
     return tree
 
 
