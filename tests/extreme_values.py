@@ -183,3 +183,43 @@ def windows(postgres: Connection) -> list[str]:
     calls += [call for call in aggregates(postgres)
               if not any(word in call for word in ("DISTINCT", "WITHIN", "FILTER", "ORDER"))]  # fmt: skip
     return list(dict.fromkeys(f"{call} OVER (PARTITION BY a0 ORDER BY n)" for call in calls))
+
+
+# A call's value in each row, or `!`, the SQLSTATE and the message of its error; alone that of PostgreSQL's refusal.
+_ASK = """
+CREATE OR REPLACE FUNCTION pg_temp.ask(call text, numbers int[]) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE found text[]; one text; number int;
+BEGIN
+    BEGIN
+        EXECUTE format('SELECT array_agg(CAST(%s AS text) ORDER BY n) FROM t', call) INTO found;
+        RETURN found;
+    EXCEPTION WHEN OTHERS THEN
+        IF SQLSTATE LIKE '42%' OR SQLSTATE LIKE '0A%' THEN RETURN NULL; END IF;
+    END;
+    FOREACH number IN ARRAY numbers LOOP
+        BEGIN
+            EXECUTE format('SELECT CAST(%s AS text) FROM t WHERE n = $1', call) INTO one USING number;
+        EXCEPTION WHEN OTHERS THEN one := '!' || SQLSTATE || ' ' || SQLERRM;
+        END;
+        found := found || one;
+    END LOOP;
+    RETURN found;
+END $$
+"""
+
+
+def prepare(postgres: Connection, made: list[tuple[object, ...]]) -> None:
+    """The rows in a table of PostgreSQL's, and the function that asks for all values of a call."""
+    postgres.execute("SET TimeZone = 'UTC'; DROP TABLE IF EXISTS t")
+    postgres.execute(f"CREATE TEMPORARY TABLE t {TABLE}".encode())
+    marks = ", ".join(f"%s::{type_}" for type_ in ("integer", *(type_ for _, type_ in COLUMNS)))
+    postgres.cursor().executemany(f"INSERT INTO t VALUES ({marks})".encode(), made)
+    postgres.execute(_ASK)
+
+
+def ask(postgres: Connection, call: str, numbers: list[int]) -> list[str | None] | None:
+    """PostgreSQL's values of a call; None if it has no such call."""
+    row = postgres.execute("SELECT pg_temp.ask(%s, %s)", (call, numbers)).fetchone()
+    assert row is not None
+    found: list[str | None] | None = row[0]
+    return found

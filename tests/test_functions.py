@@ -35,15 +35,13 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "exp(q / 10000000)": (9,),
     # Of a float with more digits before the point than are significant, Postgres leaves MI's column out.
     "to_char(f, '000.0MI')": (5, 6, 9),
-    # A field of position 0 is NULL instead of an error.
-    "split_part(t, ',', 0)": (1, 2, 4, 5, 6, 7, 8, 9, 10),
-    # Nor is a negative length of a substring an error, or the length of no array; nor INT's least a position.
-    "substring(t, i, j)": (6, 7), "jsonb_array_length(js -> 'b')": (8,), "right(t, i)": (6,),
+    # INT's least is no position.
+    "right(t, i)": (6,),
     # RisingWave's date_trunc of a date is a timestamp.
     "date_trunc('month', dt)": tuple(range(1, 11)),
-    # jsonb: a scalar is no array of itself, text has no spaces after `:` and `,`, numbers no trailing zeros, and
-    # documents are equal that have the same text.
-    "js -> 0": (4, 6, 9), "js -> -1": (4, 6, 9), "js ->> 0": (4, 9), "js ->> 'a'": (7,), "js ->> 'b'": (1, 8),
+    # jsonb: text has no spaces after `:` and `,`, numbers no trailing zeros, and documents are equal that have the same
+    # text.
+    "js ->> 'a'": (7,), "js ->> 'b'": (1, 8),
     "jsonb_extract_path_text(js, 'a')": (7,), "js = '{\"b\": 2.50, \"a\": \"1\"}'::jsonb": (8,),
 }  # fmt: skip
 # In batch queries alone: DuckDB refuses a product of two numerics of up to 18 digits that has more.
@@ -57,7 +55,8 @@ H = Relation(
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     made = duckdb.connect()
     made.execute(
-        "SET TimeZone = 'UTC'; SET integer_division = true; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
+        "SET TimeZone = 'UTC'; SET integer_division = true; SET disabled_optimizers = 'common_subexpressions'; "
+        "CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
     )
     made.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
     create_table_h(made)

@@ -32,18 +32,38 @@ CREATE OR REPLACE MACRO pg.log
     (x BIGINT) AS log10(x::DOUBLE), (x DOUBLE) AS log10(x), (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10),
     (b, x) AS (ln(x::DOUBLE) / ln(b::DOUBLE))::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg._power(x, y) AS
-    if(x = 0 AND y < 0, pg.raise('2201F', 'zero raised to a negative power is undefined')::DOUBLE, pow(x, y));
+    CASE WHEN x = 0 AND y < 0 THEN pg.raise('2201F', 'zero raised to a negative power is undefined')::DOUBLE
+         WHEN x < 0 AND isfinite(y) AND y <> trunc(y)
+         THEN pg.raise('2201F', 'a negative number raised to a non-integer power yields a complex result')::DOUBLE
+         ELSE pow(x, y) END;
 CREATE OR REPLACE MACRO pg.power
     (x BIGINT, y BIGINT) AS pg._power(x::DOUBLE, y::DOUBLE), (x DOUBLE, y DOUBLE) AS pg._power(x, y),
     (x DECIMAL(38,10), y DECIMAL(38,10)) AS pg._power(x::DOUBLE, y::DOUBLE)::DECIMAL(38,10);
+-- Of numerics that are whole numbers of 10^-10 the quotient is that of these.
+CREATE OR REPLACE MACRO pg._unscaled(x) AS replace(x::DECIMAL(38,10)::VARCHAR, '.', '')::HUGEINT;
 CREATE OR REPLACE MACRO pg.div(x, y) AS
-    trunc(x::DECIMAL(38,10) / if(y = 0, pg.raise('22012', 'division by zero'), y))::DECIMAL(38,10);
+    (pg._unscaled(x) // if(y = 0, pg.raise('22012', 'division by zero'), pg._unscaled(y)))::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x BIGINT, y BIGINT) AS gcd(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.cot(x) AS if(x = 0, 'Infinity'::DOUBLE, cot(x));
-CREATE OR REPLACE MACRO pg.sind(x) AS sin(radians(x));
-CREATE OR REPLACE MACRO pg.cosd(x) AS cos(radians(x));
-CREATE OR REPLACE MACRO pg.tand(x) AS tan(radians(x));
+CREATE OR REPLACE MACRO pg.acosh(x) AS if(x < 1, pg.raise('22003', 'input is out of range')::DOUBLE, acosh(x));
+-- Of degrees, exact where the result is, as PostgreSQL has them: by the angle within the first quarter.
+CREATE OR REPLACE MACRO pg._sind_to_30(x) AS sin(radians(x)) / sin(radians(30)) / 2;
+CREATE OR REPLACE MACRO pg._cosd_to_60(x) AS 1 - (1 - cos(radians(x))) / (1 - cos(radians(60))) / 2;
+CREATE OR REPLACE MACRO pg._sind_of_quarter(x) AS if(x <= 30, pg._sind_to_30(x), pg._cosd_to_60(90 - x));
+CREATE OR REPLACE MACRO pg._cosd_of_quarter(x) AS if(x <= 60, pg._cosd_to_60(x), pg._sind_to_30(90 - x));
+CREATE OR REPLACE MACRO pg._turn(x) AS
+    if(isinf(x), pg.raise('22003', 'input is out of range')::DOUBLE, abs(x) % 360);
+CREATE OR REPLACE MACRO pg._half(x) AS if(pg._turn(x) > 180, 360 - pg._turn(x), pg._turn(x));
+CREATE OR REPLACE MACRO pg._quarter(x) AS if(pg._half(x) > 90, 180 - pg._half(x), pg._half(x));
+CREATE OR REPLACE MACRO pg.sind(x) AS
+    if((x < 0) <> (pg._turn(x) > 180), -1.0::DOUBLE, 1.0::DOUBLE) * pg._sind_of_quarter(pg._quarter(x));
+CREATE OR REPLACE MACRO pg.cosd(x) AS
+    if(pg._half(x) > 90, -1.0::DOUBLE, 1.0::DOUBLE) * pg._cosd_of_quarter(pg._quarter(x));
+CREATE OR REPLACE MACRO pg.tand(x) AS
+    if(((x < 0) <> (pg._turn(x) > 180)) <> (pg._half(x) > 90), -1.0::DOUBLE, 1.0::DOUBLE)
+    * (pg._sind_of_quarter(pg._quarter(x)) / pg._cosd_of_quarter(pg._quarter(x)))
+    / (pg._sind_of_quarter(45.0::DOUBLE) / pg._cosd_of_quarter(45.0::DOUBLE)) + 0;
 CREATE OR REPLACE MACRO pg.divide
     (x SMALLINT, y SMALLINT) AS x // y, (x INTEGER, y INTEGER) AS x // y, (x BIGINT, y BIGINT) AS x // y,
     (x FLOAT, y FLOAT) AS x / y, (x DOUBLE, y DOUBLE) AS x / y,
@@ -73,6 +93,10 @@ CREATE OR REPLACE MACRO pg.shift_right
 -- Floats overflow to infinity.
 CREATE OR REPLACE MACRO pg.real(x) AS
     if(isfinite(x) AND abs(x) >= 3.4028235677973366e38, sign(x) * 'Infinity'::FLOAT, TRY_CAST(x AS FLOAT));
+-- The text of a float's digits that are sure, of which a numeric is made.
+CREATE OR REPLACE MACRO pg.float_digits
+    (x FLOAT) AS if(isfinite(x), format('{:.6g}', x), pg.raise('22003', 'value overflows numeric format')::VARCHAR),
+    (x DOUBLE) AS if(isfinite(x), format('{:.15g}', x), pg.raise('22003', 'value overflows numeric format')::VARCHAR);
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
@@ -181,13 +205,15 @@ CREATE OR REPLACE MACRO pg.initcap(s) AS
 -- greatest and least, but NULL for NULL.
 CREATE OR REPLACE MACRO pg._most(n, m) AS if(n < m, m, n);
 CREATE OR REPLACE MACRO pg._least(n, m) AS if(n > m, m, n);
+CREATE OR REPLACE MACRO pg._length(l) AS
+    if(l < 0, pg.raise('22011', 'negative substring length not allowed')::BIGINT, l);
 CREATE OR REPLACE MACRO pg.substring
     (s VARCHAR, n BIGINT) AS substring(s, pg._most(n, 1)),
     (s VARCHAR, n BIGINT, l BIGINT) AS
-        if(l < 0, NULL, substring(s, pg._most(n, 1), pg._most(l + pg._least(n, 1) - 1, 0))),
+        substring(s, pg._most(n, 1), pg._most(pg._length(l) + pg._least(n, 1) - 1, 0)),
     (s BLOB, n BIGINT) AS unhex(substring(hex(s), 2 * pg._most(n, 1) - 1)),
     (s BLOB, n BIGINT, l BIGINT) AS
-        unhex(substring(hex(s), 2 * pg._most(n, 1) - 1, 2 * pg._most(l + pg._least(n, 1) - 1, 0)));
+        unhex(substring(hex(s), 2 * pg._most(n, 1) - 1, 2 * pg._most(pg._length(l) + pg._least(n, 1) - 1, 0)));
 -- A text has up to a gigabyte, and a character up to four bytes.
 CREATE OR REPLACE MACRO pg._characters(n) AS
     if(n > 268435455, pg.raise('54000', 'requested length too large'), pg._most(n, 0)::INTEGER);
@@ -206,12 +232,21 @@ CREATE OR REPLACE MACRO pg.translate(s, a, b) AS translate(s, a, b);
 CREATE OR REPLACE MACRO pg.reverse(s) AS array_to_string(list_reverse(regexp_extract_all(s, '(?s:.)')), '');
 CREATE OR REPLACE MACRO pg.strpos(s, p) AS CASE WHEN p = '' THEN if(s IS NULL, NULL, 1) ELSE strpos(s, p)::INTEGER END;
 CREATE OR REPLACE MACRO pg.split_part(s, d, n) AS
-    CASE WHEN s IS NULL OR n IS NULL OR n = 0 THEN NULL WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
+    CASE WHEN s IS NULL OR n IS NULL OR d IS NULL THEN NULL
+         WHEN n = 0 THEN pg.raise('22023', 'field position must not be zero')::VARCHAR WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
+CREATE OR REPLACE MACRO pg._place(n) AS
+    if(n > 0, n, pg.raise('22011', 'negative substring length not allowed'));
 CREATE OR REPLACE MACRO pg.overlay
-    (s, r, n) AS substring(s, 1, n - 1) || r || substring(s, pg._most(n + length(r), 1)),
-    (s, r, n, l) AS substring(s, 1, n - 1) || r || substring(s, pg._most(n + l, 1));
+    (s, r, n) AS substring(s, 1, pg._place(n) - 1) || r || substring(s, pg._most((n::BIGINT + length(r))::INTEGER, 1)),
+    (s, r, n, l) AS substring(s, 1, pg._place(n) - 1) || r || substring(s, pg._most((n::BIGINT + l)::INTEGER, 1));
 CREATE OR REPLACE MACRO pg.ascii(s) AS if(s = '', 0, unicode(s))::INTEGER;
-CREATE OR REPLACE MACRO pg.chr(n) AS chr(n::INTEGER);
+CREATE OR REPLACE MACRO pg.chr(n) AS
+    CASE WHEN n = 0 THEN pg.raise('54000', 'null character not permitted')::VARCHAR
+         WHEN n < 0 THEN pg.raise('54000', 'character number must be positive')::VARCHAR
+         WHEN n > 1114111 THEN pg.raise('54000', 'requested character too large for encoding: ' || n)::VARCHAR
+         WHEN n BETWEEN 55296 AND 57343
+         THEN pg.raise('54000', 'requested character not valid for encoding: ' || n)::VARCHAR
+         ELSE chr(n::INTEGER) END;
 CREATE OR REPLACE MACRO pg.md5(s) AS md5(s);
 CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
 CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
@@ -219,6 +254,19 @@ CREATE OR REPLACE MACRO pg.encode(b, f) AS
     CASE lower(f) WHEN 'hex' THEN lower(hex(b)) WHEN 'base64' THEN to_base64(b) END;
 CREATE OR REPLACE MACRO pg.decode(s, f) AS
     CASE lower(f) WHEN 'hex' THEN unhex(s) WHEN 'base64' THEN from_base64(s) END;
+-- Text as bytes: hex behind \x, or as it is but for escapes of backslashes and of bytes in octal.
+CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
+    WHEN NOT contains(s, '\') THEN encode(s)
+    WHEN starts_with(s, '\x') THEN unhex(
+        if(regexp_full_match(s, '\\x([0-9a-fA-F]{2}|[ \n\t\r])*'), regexp_replace(substring(s, 3), '\s', '', 'g'),
+           pg.raise('22023', if(regexp_full_match(s, '\\x[0-9a-fA-F\s]*'), 'invalid hexadecimal data: odd number of digits',
+               'invalid hexadecimal digit: "' || left(regexp_replace(substring(s, 3), '^[0-9a-fA-F\s]*', ''), 1) || '"'))
+               ::VARCHAR))
+    WHEN NOT regexp_full_match(s, '(?s)([^\\]|\\\\|\\[0-3][0-7][0-7])*')
+    THEN pg.raise('22P02', 'invalid input syntax for type bytea')::VARCHAR::BLOB
+    ELSE unhex(array_to_string(list_transform(regexp_extract_all(s, '(?s)\\\\|\\[0-3][0-7][0-7]|[^\\]+'),
+        lambda e: CASE WHEN e = '\\' THEN '5C' WHEN e[1] <> '\' THEN hex(encode(e))
+            ELSE printf('%02X', e[2]::INTEGER * 64 + e[3]::INTEGER * 8 + e[4]::INTEGER) END), '')) END;
 CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
 -- The cast is for DESCRIBE, where a parameter is NULL, and NULL alone would be an integer.
 CREATE OR REPLACE MACRO pg.quote_literal(x) AS
@@ -230,12 +278,25 @@ CREATE OR REPLACE MACRO pg.quote_ident(s) AS
 -- Patterns. A dot matches a line's end, and `g` in the flags means all matches.
 CREATE OR REPLACE MACRO pg.regexp_like(s, p) AS regexp_matches(s, p, 's'), (s, p, f) AS regexp_matches(s, p, 's' || f);
 CREATE OR REPLACE MACRO pg.regexp_ilike(s, p) AS regexp_matches(s, p, 'is');
+-- A replacement as RE2 has it, which gives the text back unchanged for one that it does not know: there a backslash stands
+-- only before a digit or another, and the digit is that of a group. Groups that are not there are empty.
+CREATE OR REPLACE MACRO pg._groups(p) AS
+    len(regexp_extract_all(regexp_replace(p, '(?s)\\.|\[\^?\]?[^\]]*\]', '', 'g'), '\([^?]|\($|\(\?P?<[^=!]'));
+CREATE OR REPLACE MACRO pg._known_groups(r, n) AS if(n < 9, regexp_replace(r, '\\[' || (n + 1) || '-9]', '', 'g'), r);
+CREATE OR REPLACE MACRO pg._rewrite(r, p) AS
+    replace(pg._known_groups(replace(
+        regexp_replace(replace(r, '\\', chr(1114109)), '\\([^1-9&]|$)', '\\\\\1', 'g'),
+        '\&', '\0'), pg._groups(p)), chr(1114109), '\\');
 CREATE OR REPLACE MACRO pg.regexp_replace
-    (s, p, r) AS regexp_replace(s, p, replace(r, '\&', '\0'), 's'),
-    (s, p, r, f) AS regexp_replace(s, p, replace(r, '\&', '\0'), 's' || f);
+    (s, p, r) AS regexp_replace(s, p, if(contains(r, '\'), pg._rewrite(r, p), r), 's'),
+    (s, p, r, f) AS regexp_replace(s, p, if(contains(r, '\'), pg._rewrite(r, p), r), 's' || f);
+CREATE OR REPLACE MACRO pg._rest(s, n) AS
+    CASE WHEN n < 1 THEN pg.raise('22023', 'invalid value for parameter "start": ' || n)::VARCHAR
+         WHEN n > length(s) + 1 THEN NULL ELSE substring(s, n) END;
 CREATE OR REPLACE MACRO pg.regexp_count(s, p) AS len(regexp_extract_all(s, p, 0, 's'))::INTEGER,
-    (s, p, n) AS len(regexp_extract_all(substring(s, n), p, 0, 's'))::INTEGER,
-    (s, p, n, f) AS len(regexp_extract_all(substring(s, n), p, 0, 's' || f))::INTEGER;
+    (s, p, n) AS if(n > length(s) + 1 AND p IS NOT NULL, 0, len(regexp_extract_all(pg._rest(s, n), p, 0, 's')))::INTEGER,
+    (s, p, n, f) AS if(n > length(s) + 1 AND p IS NOT NULL AND f IS NOT NULL, 0,
+        len(regexp_extract_all(pg._rest(s, n), p, 0, 's' || f)))::INTEGER;
 CREATE OR REPLACE MACRO pg.similar_to(s, p) AS
     regexp_matches(s, '^(?:' || replace(replace(regexp_replace(p, '([.^$])', '\\\1', 'g'), '%', '.*'), '_', '.') || ')$', 's');
 CREATE OR REPLACE MACRO pg.string_to_array
@@ -257,6 +318,9 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
        pg.raise('22023', 'time zone "' || z || '" not recognized')::VARCHAR, z);
 
 -- Dates and times. Weeks are ISO weeks; parts are numeric.
+-- There was no year 0.
+CREATE OR REPLACE MACRO pg._year(y) AS if(y > 0, y, y - 1);
+CREATE OR REPLACE MACRO pg._decade(y) AS if(y >= 0, y // 10, -((9 - y) // 10));
 CREATE OR REPLACE MACRO pg._part(u, x) AS
     CASE u
         WHEN 'epoch' THEN (epoch_us(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
@@ -264,7 +328,18 @@ CREATE OR REPLACE MACRO pg._part(u, x) AS
         WHEN 'milliseconds' THEN (datepart('us', x)::DECIMAL(38,6) * 0.001)::DECIMAL(38,10)
         WHEN 'microseconds' THEN datepart('us', x)::DECIMAL(38,10)
         WHEN 'julian' THEN julian(x::TIMESTAMP)::DECIMAL(38,10)
+        WHEN 'decade' THEN pg._decade(datepart('year', x))::DECIMAL(38,10)
+        WHEN 'year' THEN pg._year(datepart('year', x))::DECIMAL(38,10)
+        WHEN 'isoyear' THEN pg._year(datepart('isoyear', x))::DECIMAL(38,10)
         ELSE datepart(u, x)::DECIMAL(38,10) END;
+-- Of a time in a zone its date there; DuckDB does not count the years before Christ.
+CREATE OR REPLACE MACRO pg._zoned_part(u, x) AS
+    if(u IN ('epoch', 'timezone', 'timezone_hour', 'timezone_minute'), pg._part(u, x), pg._part(u, x::TIMESTAMP));
+-- Infinite days have an infinite year, and no month.
+CREATE OR REPLACE MACRO pg._grows(u) AS
+    u IN ('epoch', 'julian', 'year', 'isoyear', 'decade', 'century', 'millennium');
+CREATE OR REPLACE MACRO pg._date_part(u, x, part) AS
+    if(pg._grows(u) AND isinf(x), if(x > DATE '2000-01-01', 'Infinity', '-Infinity')::DOUBLE, part::DOUBLE);
 CREATE OR REPLACE MACRO pg._unit(u) AS
     CASE lower(u)
         WHEN 'millisecond' THEN 'milliseconds' WHEN 'microsecond' THEN 'microseconds' WHEN 'seconds' THEN 'second'
@@ -272,6 +347,8 @@ CREATE OR REPLACE MACRO pg._unit(u) AS
 CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
     CASE u WHEN 'epoch' THEN datepart('year', x) * 31557600::DECIMAL(38,10) + datepart('month', x) * 2592000
                              + datepart('day', x) * 86400 + (pg._micros(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
+           WHEN 'year' THEN datepart('year', x)::DECIMAL(38,10)
+           WHEN 'decade' THEN datepart('decade', x)::DECIMAL(38,10)
         ELSE pg._part(u, x) END;
 -- Units that a type has not are errors which no TRY can hold, so DuckDB does not see them.
 CREATE OR REPLACE MACRO pg._time_part(u, x) AS
@@ -291,18 +368,28 @@ CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
        pg._interval_part(if(pg._is_of_dates(u), 'day', u), x));
 CREATE OR REPLACE MACRO pg.extract
     (u, x TIME) AS pg._time_part(pg._unit(u), x), (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x),
-    (u, x) AS pg._part(pg._unit(u), x);
+    (u, x TIMESTAMPTZ) AS pg._zoned_part(pg._unit(u), x), (u, x) AS pg._part(pg._unit(u), x);
 CREATE OR REPLACE MACRO pg.date_part
     (u, x TIME) AS pg._time_part(pg._unit(u), x)::DOUBLE,
-    (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x)::DOUBLE, (u, x) AS pg._part(pg._unit(u), x)::DOUBLE;
--- The first century began in year 1; DuckDB's in year 0.
-CREATE OR REPLACE MACRO pg._trunc(u, x) AS
-    CASE WHEN u IN ('century', 'millennium') THEN date_trunc(u, x - INTERVAL 1 YEAR) + INTERVAL 1 YEAR
-         ELSE date_trunc(u, x) END;
+    (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x)::DOUBLE,
+    (u, x TIMESTAMPTZ) AS pg._date_part(pg._unit(u), x, pg._zoned_part(pg._unit(u), x)),
+    (u, x) AS pg._date_part(pg._unit(u), x, pg._part(pg._unit(u), x));
+-- The first year of a span of n years, the first of which began in year `one`; DuckDB's begin in year 0.
+CREATE OR REPLACE MACRO pg._first_year(y, n, one) AS
+    if(y >= one, (y - one) // n * n, -((n - 1 + one - y) // n * n)) + one;
+CREATE OR REPLACE MACRO pg._new_year(y) AS
+    make_timestamp(if(y < -4712, pg.raise('22008', 'timestamp out of range')::BIGINT, y), 1, 1, 0, 0, 0);
+CREATE OR REPLACE MACRO pg._long_trunc(u, x) AS
+    pg._new_year(pg._first_year(datepart('year', x), CASE u WHEN 'decade' THEN 10 WHEN 'century' THEN 100 ELSE 1000 END,
+                                if(u = 'decade', 0, 1)));
+CREATE OR REPLACE MACRO pg._is_long(u, x) AS u IN ('decade', 'century', 'millennium') AND isfinite(x);
+CREATE OR REPLACE MACRO pg._trunc(u, x) AS if(pg._is_long(u, x), pg._long_trunc(u, x), date_trunc(u, x));
+CREATE OR REPLACE MACRO pg._zoned_trunc(u, x) AS
+    if(pg._is_long(u, x), pg._long_trunc(u, x::TIMESTAMP)::TIMESTAMPTZ, date_trunc(u, x));
 CREATE OR REPLACE MACRO pg.date_trunc
     (u, x DATE) AS pg._trunc(pg._unit(u), x::TIMESTAMP),
     (u, x TIMESTAMP) AS pg._trunc(pg._unit(u), x),
-    (u, x TIMESTAMPTZ) AS pg._trunc(pg._unit(u), x),
+    (u, x TIMESTAMPTZ) AS pg._zoned_trunc(pg._unit(u), x),
     (u, x INTERVAL) AS date_trunc(pg._unit(u), x),
     (u, x TIMESTAMPTZ, z) AS
         CASE WHEN pg._unit(u) IN ('hour', 'minute', 'second', 'milliseconds', 'microseconds')
@@ -319,9 +406,15 @@ CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP),
 CREATE OR REPLACE MACRO pg.time_in_range
     (x DATE) AS CASE WHEN x BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' OR isinf(x) THEN x END,
     (x) AS CASE WHEN x >= TIMESTAMP '4714-11-24 (BC) 00:00:00' OR isinf(x) THEN x END;
-CREATE OR REPLACE MACRO pg.make_date(y, m, d) AS make_date(y, m, d);
+-- Years below 0 are those before Christ.
+CREATE OR REPLACE MACRO pg._two(n) AS if(n < 10, lpad(n::VARCHAR, 2, '0'), n::VARCHAR);
+CREATE OR REPLACE MACRO pg._made_year(y, what) AS
+    if(y = 0, pg.raise('22008', 'date field value out of range: ' || what), if(y < 0, y + 1, y));
+CREATE OR REPLACE MACRO pg.make_date(y, m, d) AS
+    make_date(pg._made_year(y, y || '-' || pg._two(m) || '-' || pg._two(d))::BIGINT, m, d);
 CREATE OR REPLACE MACRO pg.make_time(h, m, s) AS make_time(h, m, s);
-CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS make_timestamp(y, mo, d, h, mi, s);
+CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS
+    make_timestamp(pg._made_year(y, y || '-' || pg._two(mo) || '-' || pg._two(d))::BIGINT, mo, d, h, mi, s);
 -- An interval of months, days and microseconds, the last two of one sign and, with months that are not zero, of theirs.
 CREATE OR REPLACE MACRO pg._months(x) AS datepart('year', x) * 12 + datepart('month', x);
 CREATE OR REPLACE MACRO pg._interval(m, d, us) AS
@@ -334,6 +427,10 @@ CREATE OR REPLACE MACRO pg._with_months(m, d, us) AS
 -- What intervals are compared by: microseconds, a month being 30 days and a day 24 hours.
 CREATE OR REPLACE MACRO pg.interval_key(x) AS
     (pg._months(x)::HUGEINT * 30 + datepart('day', x)) * 86400000000 + pg._micros(x);
+CREATE OR REPLACE MACRO pg._by_length(a) AS
+    list_sort(list_transform(list_filter(a, lambda x: x IS NOT NULL), lambda x: {'k': pg.interval_key(x), 'x': x}));
+CREATE OR REPLACE MACRO pg.greatest_interval(a) AS pg._by_length(a)[-1].x;
+CREATE OR REPLACE MACRO pg.least_interval(a) AS pg._by_length(a)[1].x;
 CREATE OR REPLACE MACRO pg.justify_hours(x) AS
     pg._with_days(pg._months(x), datepart('day', x) + pg._micros(x) // 86400000000, pg._micros(x) % 86400000000);
 CREATE OR REPLACE MACRO pg.justify_days(x) AS
@@ -345,15 +442,45 @@ CREATE OR REPLACE MACRO pg.justify_days(x) AS
 CREATE OR REPLACE MACRO pg._all_days(x) AS datepart('day', x) + pg._micros(x) // 86400000000;
 CREATE OR REPLACE MACRO pg.justify_interval(x) AS
     pg._with_months(pg._months(x) + pg._all_days(x) // 30, pg._all_days(x) % 30, pg._micros(x) % 86400000000);
-CREATE OR REPLACE MACRO pg.to_timestamp(x) AS to_timestamp(x::DOUBLE);
+CREATE OR REPLACE MACRO pg.to_timestamp(x) AS CASE
+    WHEN isinf(x::DOUBLE) THEN if(x::DOUBLE > 0, 'infinity', '-infinity')::TIMESTAMPTZ ELSE to_timestamp(x::DOUBLE) END;
+-- Times of day and intervals as each other.
+CREATE OR REPLACE MACRO pg.interval_of_time(x) AS to_microseconds(epoch_us(x));
+CREATE OR REPLACE MACRO pg.time_of_interval(x) AS
+    TIME '00:00:00' + to_microseconds(pg._micros(x) % 86400000000 + if(pg._micros(x) % 86400000000 < 0, 86400000000, 0));
 
 -- jsonb.
 CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS
     CASE json_type(j) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' WHEN 'VARCHAR' THEN 'string'
         WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE if(j IS NULL, NULL, 'number') END;
-CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS if(json_type(j) = 'ARRAY', json_array_length(j)::INTEGER, NULL);
+CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS CASE
+    WHEN json_type(j) = 'ARRAY' THEN json_array_length(j)::INTEGER
+    WHEN json_type(j) = 'OBJECT' THEN pg.raise('22023', 'cannot get array length of a non-array')
+    WHEN j IS NOT NULL THEN pg.raise('22023', 'cannot get array length of a scalar') END;
 CREATE OR REPLACE MACRO pg._pointer(path) AS
     array_to_string(list_transform(path, lambda k: '/' || replace(replace(k::VARCHAR, '~', '~0'), '/', '~1')), '');
+-- Numbers and times as they stand in jsonb: what is no number there is text.
+CREATE OR REPLACE MACRO pg.number_in_json(x) AS
+    if(pg.to_text(x) IN ('NaN', 'Infinity', '-Infinity'), to_json(pg.to_text(x)), pg.to_text(x)::JSON);
+CREATE OR REPLACE MACRO pg.time_in_json(x) AS
+    regexp_replace(replace(pg.to_text(x), ' ', 'T'), '([+-][0-9]{2})(TBC)?$', '\1:00\2').replace('TBC', ' BC');
+-- A field by its name, or an item by its number: a scalar is an array of itself.
+CREATE OR REPLACE MACRO pg.json_get(j, k) AS CASE
+    WHEN typeof(k) NOT IN ('SMALLINT', 'INTEGER', 'BIGINT')
+    THEN CASE WHEN json_type(j) = 'OBJECT' THEN json_extract(j, pg._pointer([k])) END
+    WHEN json_type(j) = 'ARRAY' THEN json_extract(j, TRY_CAST(k AS BIGINT))
+    WHEN json_type(j) <> 'OBJECT' AND TRY_CAST(k AS BIGINT) IN (0, -1) THEN j END;
+CREATE OR REPLACE MACRO pg.json_get_text(j, k) AS json_extract_string(pg.json_get(j, k), '$');
+-- Text as jsonb, without spaces, so that equal documents are equal text. DuckDB reads NaN and the infinities as numbers.
+CREATE OR REPLACE MACRO pg.jsonb_in(s) AS json(
+    if(regexp_matches(s, '(?i)nan|inf')
+           AND regexp_matches(regexp_replace(s, '(?s)"(\\.|[^"\\])*"', '', 'g'), '(?i)nan|inf'),
+       pg.raise('22P02', 'invalid input syntax for type json')::VARCHAR, s));
+-- What is to be cast to a number or a boolean, if it is one.
+CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
+    if(coalesce(pg.jsonb_typeof(j), kind) = kind, j,
+       pg.raise('22023', 'cannot cast jsonb ' || replace(pg.jsonb_typeof(j), 'number', 'numeric') || ' to type ' || type)
+           ::VARCHAR::JSON);
 CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
 CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS json_extract_string(j, pg._pointer(path));
 CREATE OR REPLACE MACRO pg.jsonb_exists(j, k) AS CASE WHEN k IS NOT NULL THEN
@@ -376,6 +503,10 @@ CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
          ELSE to_json(list_concat(pg._items(a), pg._items(b))) END;
 
 -- Arrays.
+-- Subscripts from 1; DuckDB counts those below 1 from the end.
+CREATE OR REPLACE MACRO pg.array_element(a, n) AS if(n > 0, a[n], NULL);
+CREATE OR REPLACE MACRO pg.array_slice(a, l, h) AS
+    if(l IS NULL OR h IS NULL, NULL, a[if(l < 1, 1, l):if(h < 1, 0, h)]);
 CREATE OR REPLACE MACRO pg.array_length(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
 CREATE OR REPLACE MACRO pg.array_upper(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
 CREATE OR REPLACE MACRO pg.array_lower(a, n) AS if(n = 1 AND len(a) > 0, 1, NULL);
@@ -399,7 +530,8 @@ CREATE OR REPLACE MACRO pg.array_min(a) AS list_min(a);
 CREATE OR REPLACE MACRO pg.array_max(a) AS list_max(a);
 -- Its total is not checked, that of an addition is.
 CREATE OR REPLACE MACRO pg.array_sum(a) AS list_sum(a) + 0::TINYINT;
-CREATE OR REPLACE MACRO pg.trim_array(a, n) AS a[1:len(a) - n];
+CREATE OR REPLACE MACRO pg.trim_array(a, n) AS a[1:if(n BETWEEN 0 AND len(a), len(a) - n, pg.raise(
+    '2202E', 'number of elements to trim must be between 0 and ' || len(a)))];
 -- x = ANY(..) and x = ALL(..), over the list of what each element gives.
 CREATE OR REPLACE MACRO pg.any_true(a) AS
     CASE WHEN a IS NULL THEN NULL WHEN len(list_filter(a, lambda e: e)) > 0 THEN true

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 
 from catalog.names import is_temporary_schema
 from planner.batch.parameters import parameter_number
@@ -45,7 +44,6 @@ from planner.parse import parameter_runs
 from planner.parse.parameter_runs import PARAMETER_MARK
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
-_POSTGRES = Dialect.get_or_raise("postgres")
 
 
 def rewrite(
@@ -345,11 +343,7 @@ def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:
 
 
 def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
-    if node.this.name.lower() not in VECTOR_COLUMNS:
-        return None
-    # sqlglot has shifted the index by PostgreSQL's usual offset of 1; take it back.
-    index = exp.apply_index_offset(node.this, node.expressions, 1, dialect=_POSTGRES)[0]
-    return call("vector_element", node.this, index)
+    return call("vector_element", node.this, *node.expressions) if node.this.name.lower() in VECTOR_COLUMNS else None
 
 
 def _now(node: exp.Expr, context: Context) -> exp.Expr | None:

@@ -102,6 +102,10 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _arithmetic(node, lenient)
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
         return _json_extract(node)
+    if isinstance(node, exp.Bracket):
+        return _subscript(node)
+    if isinstance(node, exp.Greatest | exp.Least):
+        return _extreme_interval(node)
     call = as_call(node)
     if call is None:
         return None
@@ -240,11 +244,38 @@ def _digits(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def _json_extract(node: exp.Expr) -> exp.Expr:
-    """`->` and `->>` as functions: among arguments DuckDB takes an arrow for a lambda's."""
-    path = node.expression
-    if isinstance(path, exp.JSONPath):
-        path = sqlglot.parse_one(path.sql(dialect="duckdb"), read="duckdb")
-    return duckdb_call("json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string", node.this, path)
+    """`->` and `->>` as functions: among arguments DuckDB takes an arrow for a lambda's.
+
+    The name of a field that is a constant is DuckDB's path; any other text would be taken for a path too.
+    """
+    path, is_text = node.expression, isinstance(node, exp.JSONExtractScalar)
+    if not isinstance(path, exp.JSONPath):
+        return ours("json_get_text" if is_text else "json_get", node.this, path)
+    number = path.expressions[-1].this if isinstance(path.expressions[-1], exp.JSONPathSubscript) else None
+    if isinstance(number, int):
+        item = exp.cast(exp.Literal.number(number), "INTEGER", dialect="duckdb")
+        return ours("json_get_text" if is_text else "json_get", node.this, item)
+    constant = sqlglot.parse_one(path.sql(dialect="duckdb"), read="duckdb")
+    return duckdb_call("json_extract_string" if is_text else "json_extract", node.this, constant)
+
+
+def _subscript(node: exp.Bracket) -> exp.Expr | None:
+    """An element of an array, or some. DuckDB counts subscripts below 1 from the end; PostgreSQL has nothing there."""
+    index = node.expressions[0]
+    if isinstance(index, exp.Slice):
+        first, last = index.this or exp.Literal.number(1), index.expression or exp.Literal.number(2**31 - 1)
+        return ours("array_slice", node.this, first, last)
+    is_element = type_of_part(node.this) not in (None, JSONB) or not index.is_string
+    return ours("array_element", node.this, index) if is_element and not _is_number(index) else None
+
+
+def _extreme_interval(node: exp.Greatest | exp.Least) -> exp.Expr | None:
+    """The longest or shortest interval: the first of those in the order of lengths."""
+    values = [node.this, *node.expressions]
+    if not any(map(_is_interval, values)):
+        return None
+    name = "greatest_interval" if isinstance(node, exp.Greatest) else "least_interval"
+    return ours(name, exp.cast(exp.Array(expressions=values), "INTERVAL[]", dialect="duckdb"))
 
 
 def _is_number(node: exp.Expr) -> bool:
@@ -341,8 +372,12 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         node.set("to", data_type(NUMERIC))
     if kind in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
         # Without spaces, so that equal documents are equal text.
-        read = duckdb_call("json", value)
+        read = duckdb_call("json", value) if value.is_string else ours("jsonb_in", value)
         node.set("this", duckdb_call("try", read) if lenient and source is not None else read)
+    if source is not None and target is not None and (changed := _value_to_cast(value, source, target)) is not None:
+        node.set("this", changed)
+        if lenient:
+            return duckdb_call("try", exp.Cast(this=node.this, to=node.args["to"]))
     if not lenient:
         return None
     if kind == exp.DataType.Type.FLOAT and value.type is None and not isinstance(value, exp.Column):
@@ -353,6 +388,28 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     # DuckDB (1.5.5) raises for the time of an infinite timestamp all the same.
     is_time = kind == exp.DataType.Type.TIME and source is not None and source != TIME
     return duckdb_call("try", cast) if is_time else cast
+
+
+def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | None:
+    """What DuckDB is to cast where it would make something else of the value itself; None where it need not."""
+    if source.dimensions or target.dimensions:
+        return value if source.dimensions and target.dimensions and source != target else None
+    match source.name, target.name:
+        case "real" | "double precision", "numeric":
+            return ours("float_digits", value)
+        case "character varying", "bytea":
+            return ours("bytea_in", value)
+        case "jsonb", "boolean":
+            return ours("jsonb_of_kind", value, exp.Literal.string("boolean"), exp.Literal.string(str(target)))
+        case "jsonb", _ if target.is_numeric:
+            return ours("jsonb_of_kind", value, exp.Literal.string("number"), exp.Literal.string(target.name))
+        case "time without time zone", "interval":
+            return ours("interval_of_time", value)
+        case "interval", "time without time zone":
+            return ours("time_of_interval", value)
+        case "timestamp with time zone", "time without time zone":
+            return exp.cast(value, "TIMESTAMP", dialect="duckdb")
+    return None
 
 
 def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
@@ -450,6 +507,8 @@ def _substring(arguments: _Args) -> exp.Expr:
 def _format(arguments: _Args) -> exp.Expr:
     """`format('%s and %I', a, b)`, of a constant format."""
     template, values = arguments[0], arguments[1:]
+    if not template.is_string:
+        raise Error("format of what is not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
     parts: _Args = []
     for index, piece in enumerate(re.split(r"%([sIL%])", template.name)):
         if index % 2 == 0 or piece == "%":
@@ -464,7 +523,19 @@ def _to_jsonb(arguments: _Args) -> exp.Expr:
     """A row's fields have names in jsonb, which DuckDB's own ROW has not."""
     type_ = type_of_part(arguments[0])
     named = exp.cast(arguments[0], data_type(type_)) if type_ is not None and type_.fields else arguments[0]
-    return duckdb_call("to_json", named, *arguments[1:])
+    return duckdb_call("to_json", _in_json(named), *arguments[1:])
+
+
+def _in_json(value: exp.Expr) -> exp.Expr:
+    """A value that DuckDB would write into JSON in another form."""
+    type_ = type_of_part(value)
+    if type_ is None or type_.dimensions or isinstance(value, exp.Literal):
+        return value
+    if type_.name in ("real", "double precision", "numeric"):
+        return ours("number_in_json", value)
+    if type_.name in ("timestamp without time zone", "timestamp with time zone"):
+        return ours("time_in_json", value)
+    return ours("to_text", value) if type_.name in ("date", "interval", "bytea") else value
 
 
 def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
@@ -503,6 +574,10 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_match": _regexp_match,
     "to_char": _to_char,
     "to_jsonb": _to_jsonb,
+    "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(_in_json, arguments)),
+    "jsonb_build_object": lambda arguments: duckdb_call(
+        "json_object", *(_in_json(each) if place % 2 else each for place, each in enumerate(arguments))
+    ),
     "array_contains": lambda arguments: _contains(arguments[0], arguments[1]),
     "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
     "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),

@@ -142,8 +142,9 @@ FUNCTIONS: dict[str, Function] = {
     **{
         name: F(DOUBLE, SAME)
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
-                     "acosh", "atanh")
+                     "atanh")
     },
+    "acosh": F(DOUBLE, raises=True),
     **{name: F(DOUBLE) for name in ("cot", "sind", "cosd", "tand")},
     # Text.
     "length": F(INTEGER, spark=(on("char_length", _TEXT),)),

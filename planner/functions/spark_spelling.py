@@ -29,7 +29,8 @@ _RAISING: dict[type[exp.Expr], str] = {exp.Div: "_1 DIV _2", exp.Neg: "0 - _1"}
 
 # Fields of `extract`, over `_2`; the second row only for timestamps.
 DATE_FIELDS: dict[str, str] = {
-    "year": "year(_2)", "quarter": "quarter(_2)", "month": "month(_2)", "week": "weekofyear(_2)",
+    "year": "CASE WHEN year(_2) > 0 THEN year(_2) ELSE year(_2) - 1 END", "quarter": "quarter(_2)",
+    "month": "month(_2)", "week": "weekofyear(_2)",
     "day": "dayofmonth(_2)", "dow": "dayofweek(_2) - 1", "isodow": "weekday(_2) + 1", "doy": "dayofyear(_2)",
     "epoch": "datediff(_2, DATE '1970-01-01') * 86400L",
 }  # fmt: skip

@@ -48,7 +48,12 @@ def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
 
 
 class Sparkwave(Postgres):
-    """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written."""
+    """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written.
+
+    So do subscripts: sqlglot would count them from 0, and back from 1, where it takes them for integers at the time.
+    """
+
+    INDEX_OFFSET = 0
 
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar = {
@@ -100,6 +105,8 @@ class Sparkwave(Postgres):
             if subscripts > MOST_SUBSCRIPTS:
                 message = f"number of subscripts exceeds the maximum allowed ({MOST_SUBSCRIPTS})"
                 raise Error(message, errors.PROGRAM_LIMIT_EXCEEDED, position=position_of(this))
+            if isinstance(this, exp.Bracket):
+                this.set("offset", 1)
             return super()._parse_bracket(this)
 
         VERSION_PHRASES: ClassVar = {
