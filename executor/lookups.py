@@ -19,17 +19,29 @@ from executor.copies import Copies, Copy, Key
 from executor.feeds import Feeds
 from executor.versions import Version, listed, stored_columns
 
+# Of so many a copy knows that it has their rows; who asks for one before gets another copy.
+_MOST_SNAPSHOTS = 1000
 _SINCE, _UNTIL = '"?since"', '"?until"'
 
 
 @dataclass
 class _Contents:
-    """Of what a copy has which columns; and from which snapshot to which it was taken along, with the rows of each."""
+    """Of what a copy has which columns; and at which snapshots it has the rows, the last being how far it is.
+
+    What came and went between two of them is at neither, so of another snapshot between it says nothing.
+    """
 
     relation: Relation
     columns: frozenset[str]
-    first: int
-    last: int
+    snapshots: list[int]
+
+    @property
+    def last(self) -> int:
+        return self.snapshots[-1]
+
+    def has(self, snapshot: int) -> bool:
+        """Whether it has the rows of a snapshot, or can be taken along to it."""
+        return snapshot > self.last or snapshot in self.snapshots
 
 
 class Lookups:
@@ -87,7 +99,7 @@ class Lookups:
         """Whether a copy is of what there is now, with columns that are read and no others, and can be taken along."""
         has = self._contents[copy]
         is_same = (has.relation.lake_table, has.relation.columns) == (relation.lake_table, relation.columns)
-        if not is_same or not wanted >= has.columns >= columns or has.first > version.old or has.last > version.new:
+        if not is_same or not wanted >= has.columns >= columns or not (has.has(version.old) and has.has(version.new)):
             return False
         # No snapshot is forgotten that is after the one which created views have applied.
         return has.last >= version.old or is_kept(cursor, has.last, version.old)
@@ -99,7 +111,7 @@ class Lookups:
         rows = f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
         copy = self._copies.make(cursor, key, rows)
         if copy is not None:
-            self._contents[copy] = _Contents(relation, columns, snapshot, snapshot)
+            self._contents[copy] = _Contents(relation, columns, [snapshot])
         return copy
 
     def _taken_along(self, cursor: Cursor, key: Key, copy: Copy, snapshot: int, feeds: Feeds) -> Copy | None:
@@ -118,7 +130,7 @@ class Lookups:
                     f"INSERT INTO {copy.name} SELECT {listed(has.columns)}, {snapshot}, {NEWEST} "
                     f"FROM {net} WHERE _weight > 0"
                 )
-        has.last = snapshot
+        has.snapshots = [*has.snapshots[-_MOST_SNAPSHOTS:], snapshot]
         return copy
 
 

@@ -162,6 +162,33 @@ def test_one_in_the_middle(tmp_path: Path, faults: Faults) -> None:
         check_others(client, *QUERIES)
 
 
+def test_one_that_catches_up_beside_others(tmp_path: Path, faults: Faults) -> None:
+    """It is taken along from an older snapshot than the others, which look the same rows up in the same epoch."""
+    queries = {name: f"SELECT k, sum(k) OVER (ORDER BY k) AS {name} FROM t" for name in ("late", "other")}
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY)")
+        for name, query in queries.items():
+            run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+
+        def insert(k: int) -> None:
+            run(client, f"INSERT INTO t VALUES ({k})")
+            flush(context)
+
+        insert(1)
+        insert(2)
+        faults.reasons["late"] = Error("it broke")
+        insert(3)
+        with without_epochs(context):
+            run(client, "INSERT INTO t VALUES (4)")
+            context.coordinator._engines.forget_copies()
+            context.coordinator.behind.forget((job(context, "late").id,))  # so that it is tried at once
+            del faults.reasons["late"]
+        flush(context)
+        assert wait_until(lambda: not job(context, "late").is_behind, 10)
+        check(client, queries, "behind")
+        assert faults.anew == []
+
+
 def test_over_a_restart(tmp_path: Path, faults: Faults) -> None:
     """Where a view stands is kept; another server takes it along from there."""
     with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):

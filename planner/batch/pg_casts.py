@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.names import literal
 from planner.batch.pg_names import (
     ARRAY_COLUMNS,
@@ -20,6 +22,7 @@ from planner.batch.pg_names import (
 )
 from planner.output_names import type_name
 from planner.parse.constant_runs import LONG, runs
+from planner.parse.trees import position_of
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda left, right: exp.RegexpLike(this=left, expression=right),
@@ -60,6 +63,22 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return node if items is not None else None
     node.set("to", exp.DataType.build(TYPES[element] + name[len(element) :], dialect="duckdb"))
     return node
+
+
+_FINEST = 6  # digits of a second that are kept
+
+
+def rounded_time(moment: exp.Expr, precision: exp.Expr | None) -> exp.Expr:
+    """A timestamp to so many digits of its seconds; as it is with None. Raises Error 42601 for other than a number."""
+    if precision is None:
+        return moment
+    if not isinstance(precision, exp.Literal) or not precision.name.isdecimal():
+        raise Error("the precision of a time is a number", errors.SYNTAX_ERROR, position=position_of(precision))
+    step = 10 ** max(_FINEST - int(precision.name), 0)
+    if step == 1:
+        return moment
+    unit, half = (exp.Interval(this=exp.Literal.string(f"{us} microseconds")) for us in (step, step // 2))
+    return exp.Anonymous(this="time_bucket", expressions=[unit, exp.Add(this=moment, expression=half)])
 
 
 def _reg_cast(node: exp.Cast, stem: str, context: Context) -> exp.Expr:

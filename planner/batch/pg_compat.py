@@ -21,6 +21,7 @@ from planner.batch.pg_casts import (
     rewrite_comparison,
     rewrite_like,
     rewrite_operator,
+    rounded_time,
 )
 from planner.batch.pg_names import (
     FUNCTIONS,
@@ -348,10 +349,11 @@ def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
 
 def _now(node: exp.Expr, context: Context) -> exp.Expr | None:
     """As a call: DuckDB takes the keyword for the output that is called after it."""
-    if node.args.get("this") is not None:  # with a precision
-        return None
-    now = exp.Anonymous(this="now")
-    return exp.cast(now, _MOMENTS[type(node)]) if type(node) in _MOMENTS else now
+    now = rounded_time(exp.Anonymous(this="now"), node.args.get("this"))
+    kind = _MOMENTS.get(type(node))
+    # A time is that of a timestamp: DuckDB has none of a timestamp with time zone.
+    now = exp.cast(now, "timestamp") if kind == "time" else now
+    return exp.cast(now, kind) if kind else now
 
 
 _MOMENTS: dict[type[exp.Expr], str] = {

@@ -22,6 +22,7 @@ from planner.batch.aggregate_arguments import with_typed_aggregates
 from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.grouping import expand_grouping
+from planner.batch.handled import check_statement
 from planner.batch.index_selection import select_indexes
 from planner.batch.named_windows import expand_named_windows
 from planner.batch.origins import Origin, origins
@@ -183,11 +184,13 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """A copy of a statement that says which source each column is of, what functions and calls in FROM stand for,
     and which tables are of the past.
 
-    Raises Error 0A000 for a subquery with columns that differ only in case: DuckDB would take the first for both.
+    Raises Error 0A000 for a subquery with columns that differ only in case: DuckDB would take the first for both;
+    and as `check_statement` does.
     """
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    check_statement(tree)
     resolve_references(tree, environment.catalog, environment.scope)
     _expand_stars(tree, environment.catalog, environment.scope)
     return at_versions(expand_calls(tree), environment.versions)

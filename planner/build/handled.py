@@ -27,13 +27,12 @@ class Syntax:
     harmless: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def known(self) -> frozenset[str]:
-        return self.handled | self.harmless.keys()
+    @classmethod
+    def of(cls, handled: str, harmless: Mapping[str, str] | None = None, /, **refused: str) -> Syntax:
+        return cls(frozenset(handled.split()), harmless or {}, refused)
 
 
-def _of(handled: str, harmless: Mapping[str, str] | None = None, /, **refused: str) -> Syntax:
-    return Syntax(frozenset(handled.split()), harmless or {}, refused)
+_of = Syntax.of
 
 
 _MODIFIERS = {
@@ -159,8 +158,8 @@ SYNTAX: dict[type[exp.Expr], Syntax] = {
         (exp.Sum, exp.Avg, exp.LogicalAnd, exp.LogicalOr, exp.AnyValue, exp.Stddev, exp.StddevPop, exp.StddevSamp,
          exp.Variance, exp.VariancePop, exp.FirstValue, exp.LastValue, exp.Ntile), _AGGREGATE,
     ),
-    exp.Min: _of("this expressions", count="a second argument of min"),
-    exp.Max: _of("this expressions", count="a second argument of max"),
+    exp.Min: _of("this", expressions="a second argument of min", count="a second argument of min"),
+    exp.Max: _of("this", expressions="a second argument of max", count="a second argument of max"),
     exp.Count: _of("this expressions", {"big_int": "count is always a bigint"}),
     exp.GroupConcat: _of("this separator", on_overflow="ON OVERFLOW"),
     exp.ArrayAgg: _of("this", {"nulls_excluded": _PARSER_FLAG}),
@@ -204,24 +203,52 @@ _REFUSED: dict[type[exp.Expr], str] = {
 }
 _ORDERED_SET = (exp.Mode, exp.PercentileCont, exp.PercentileDisc)
 # Arguments that say something by being False.
-_SAID_BY_FALSE = frozenset({"cross_apply"})
+_SAID_BY_FALSE = frozenset({"cross_apply", "indexed"})
+
+
+@dataclass(frozen=True)
+class Unhandled:
+    """What is not handled, and where it is: at the first of the places that has an identifier, or around the last."""
+
+    what: str
+    places: tuple[exp.Expr, ...]
+
+    @property
+    def position(self) -> int | None:
+        around: exp.Expr | None = self.places[-1]
+        position = next((found for place in self.places if (found := position_of(place)) is not None), None)
+        while position is None and around is not None:
+            position, around = position_of(around), around.parent
+        return position
 
 
 def check_handled(query: exp.Expr) -> None:
     """Raise Error 0A000 for syntax of a view's query that its plan would not have."""
-    for node in query.walk():
+    found = unhandled(query, SYNTAX, _REFUSED)
+    if found is not None:
+        message = f"{found.what} is not supported in a materialized view"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=found.position)
+
+
+def unhandled(
+    tree: exp.Expr, known: Mapping[type[exp.Expr], Syntax], refused: Mapping[type[exp.Expr], str]
+) -> Unhandled | None:
+    """The first part of a tree that is refused, or neither known nor an expression."""
+    for node in tree.walk():
         kind = type(node)
-        syntax = SYNTAX.get(kind)
+        syntax = known.get(kind)
         if (misplaced := _misplaced(node)) is not None:
-            raise _refusal(misplaced, node)
-        if kind in _REFUSED or (syntax is None and not isinstance(node, _WHOLE)):
-            raise _refusal(_REFUSED.get(kind, kind.__name__.upper()), node)
+            return Unhandled(misplaced, (node,))
+        if kind in refused or (syntax is None and not isinstance(node, _WHOLE)):
+            return Unhandled(refused.get(kind, kind.__name__.upper()), (node,))
         if syntax is None:
             continue
         for name, value in node.args.items():
             if name in syntax.handled or name in syntax.harmless or not _is_set(name, value):
                 continue
-            raise _refusal(syntax.refused.get(name, f"{name.upper()} of {node.key.upper()}"), *_nodes(value), node)
+            what = syntax.refused.get(name, f"{name.upper()} of {node.key.upper()}")
+            return Unhandled(what, (*_nodes(value), node))
+    return None
 
 
 def _misplaced(node: exp.Expr) -> str | None:
@@ -240,13 +267,3 @@ def _is_set(name: str, value: object) -> bool:
 
 def _nodes(value: object) -> list[exp.Expr]:
     return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr)]
-
-
-def _refusal(what: str, *places: exp.Expr) -> Error:
-    """The error, at the first of the places that has an identifier, or around the last of them."""
-    around: exp.Expr | None = places[-1]
-    position = next((found for place in places if (found := position_of(place)) is not None), None)
-    while position is None and around is not None:
-        position, around = position_of(around), around.parent
-    message = f"{what} is not supported in a materialized view"
-    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)

@@ -10,7 +10,6 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokens import TokenType
 
 from catalog import errors
@@ -22,6 +21,7 @@ from planner.parse.limits import check_size
 from planner.parse.literals import is_plain_interval, with_literals
 from planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from planner.parse.rows import with_rows
+from planner.parse.strict import StrictParser, StrictTokenizer
 from planner.parse.tokens import syntax_error
 from planner.statements import Name
 
@@ -55,14 +55,17 @@ class Sparkwave(Postgres):
 
     INDEX_OFFSET = 0
 
-    class Parser(PostgresParser):
+    class Tokenizer(StrictTokenizer):
+        pass
+
+    class Parser(StrictParser):
         FUNCTIONS: ClassVar = {
-            **{name: build for name, build in PostgresParser.FUNCTIONS.items() if name not in _KEPT},
+            **{name: build for name, build in StrictParser.FUNCTIONS.items() if name not in _KEPT},
             "NOW": lambda args: _called("now", exp.CurrentTimestamp()),
             "ALL": lambda args: exp.All(this=args[0] if args else exp.null()),
         }
         FUNCTION_PARSERS: ClassVar = {
-            name: parse for name, parse in PostgresParser.FUNCTION_PARSERS.items() if name not in _KEPT
+            name: parse for name, parse in StrictParser.FUNCTION_PARSERS.items() if name not in _KEPT
         }
 
         TYPE_LITERAL_PARSERS: ClassVar = dict.fromkeys(exp.DType, _typed_literal)
@@ -71,9 +74,7 @@ class Sparkwave(Postgres):
         WRAPPED_TRANSFORM_COLUMN_CONSTRAINT: ClassVar = False
 
         # An arrow among arguments is jsonb's.
-        LAMBDAS: ClassVar = {
-            token: parse for token, parse in PostgresParser.LAMBDAS.items() if token != TokenType.ARROW
-        }
+        LAMBDAS: ClassVar = {token: parse for token, parse in StrictParser.LAMBDAS.items() if token != TokenType.ARROW}
 
         def _parse_alias(self, this: Any, *args: Any, **options: Any) -> Any:
             """Any word may be a name after AS, SELECT too, which sqlglot does not take there."""
@@ -110,7 +111,7 @@ class Sparkwave(Postgres):
             return super()._parse_bracket(this)
 
         VERSION_PHRASES: ClassVar = {
-            **PostgresParser.VERSION_PHRASES,
+            **StrictParser.VERSION_PHRASES,
             ("FOR", "SYSTEM_VERSION"): "VERSION",
         }
 

@@ -21,7 +21,9 @@ def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
 
 
 def write_of(tree: exp.Expr) -> Insert | Update | Delete | Merge | None:
-    """The statement that a tree is, None for one that changes nothing. Raises Error 0A000."""
+    """The statement that a tree is, None for one that changes nothing. Raises Error 0A000, 42601."""
+    if isinstance(tree, exp.DML) and isinstance(tree.this, exp.Table) and tree.this.args.get("joins"):
+        raise _foreign("a join with the table to change", tree.this.args["joins"][0])
     match tree:
         case exp.Insert():
             return _insert(tree)
@@ -39,9 +41,18 @@ def write_of(tree: exp.Expr) -> Insert | Update | Delete | Merge | None:
     return None
 
 
+_OF_INSERT = frozenset({"with_", "this", "expression", "conflict", "returning", "default"})
+
+
+def _foreign(what: str, node: exp.Expr) -> Error:
+    """The error for what other engines have, which sqlglot reads."""
+    return Error(f"{what} is not supported", errors.SYNTAX_ERROR, position=position_of(node))
+
+
 def _insert(tree: exp.Insert) -> Insert:
-    if tree.args.get("overwrite"):
-        raise unsupported("INSERT OVERWRITE", tree)
+    for name, value in tree.args.items():
+        if value and name not in _OF_INSERT:
+            raise _foreign(f"{name.replace('_', ' ').upper()} of INSERT", tree)
     target = tree.this
     columns: tuple[str, ...] = ()
     if isinstance(target, exp.Schema):
@@ -88,6 +99,8 @@ def _returning(tree: exp.Insert | exp.Update | exp.Delete) -> tuple[exp.Expr, ..
     clause = tree.args.get("returning")
     if clause is None:
         return ()
+    if clause.args.get("into"):
+        raise _foreign("RETURNING INTO", clause.args["into"])
     tree.set("returning", None)
     for item in clause.expressions:
         for part in item.find_all(exp.AggFunc, exp.Window):

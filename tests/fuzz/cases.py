@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .queries import Queries, Source
-from .tables import Changes, random_tables
+from .more_changes import MoreChanges
+from .more_queries import MoreQueries
+from .queries import Source
+from .tables import random_tables
 
 FLUSH, RESTART, KILL = "FLUSH", "RESTART", "KILL"
 CREATE_VIEW, ALTER_VIEW = "CREATE MATERIALIZED VIEW ", "ALTER MATERIALIZED VIEW "
@@ -82,8 +84,8 @@ def random_case(seed: int, path: EnginePath) -> Case:
 def _statements(chance: random.Random, path: EnginePath, on_postgres: bool) -> Iterator[str]:
     extremes = chance.random() < 0.25
     tables = random_tables(chance, SCHEMAS)
-    changes = Changes(chance, tables, extremes)
-    queries = Queries(chance, [Source(table.name, table.kinds) for table in tables], extremes, on_postgres)
+    changes = MoreChanges(chance, tables, extremes)
+    queries = MoreQueries(chance, [Source(table.name, table.kinds) for table in tables], extremes, on_postgres)
     yield from (f"ALTER SYSTEM SET {parameter}" for parameter in path.parameters)
     yield from (table.create() for table in tables)
     yield from (changes.insert(table, 6) for table in tables)

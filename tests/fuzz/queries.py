@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from .expressions import APPROXIMATE, EQUAL, EXTREMAL, INTEGERS, SORTED, Columns, Expressions, operand
 from .tables import HOSTILE
 
+Shape = Callable[[], tuple[str, Columns]]
+
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 
 # Aggregates by the kind of their argument: the call, and the kind of its result.
@@ -62,16 +64,18 @@ class Queries:
 
     def view(self, name: str) -> str:
         """The query of a new view, which later ones may read."""
-        shapes: list[Callable[[], tuple[str, Columns]]] = [
+        query, columns = self.random.choice(self._shapes())()
+        self.sources.append(Source(name, columns))
+        return query
+
+    def _shapes(self) -> list[Shape]:
+        """What makes queries; what is there more often is made more often."""
+        return [
             self._rows, self._rows, self._rows, self._aggregate, self._aggregate, self._aggregate, self._aggregate,
             self._set_operation, self._distinct, self._first_rows, self._window, self._window, self._group_top_n,
             self._unnest, self._series, self._grouping_sets, self._common_table, self._natural, self._nested,
+            *([] if self.on_postgres else [self._time_window] * 3),
         ]  # fmt: skip
-        if not self.on_postgres:
-            shapes += [self._time_window] * 3
-        query, columns = self.random.choice(shapes)()
-        self.sources.append(Source(name, columns))
-        return query
 
     # FROM.
 

@@ -1,0 +1,99 @@
+"""sqlglot's Postgres without what it reads of other engines: a parser that stops where PostgreSQL's does.
+
+What is left out here is a syntax error at its word, and a name where PostgreSQL takes the word for one. The rest that
+sqlglot reads, and no plan has, the tables of `planner.build.handled` and `planner.batch.handled` refuse.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokens import TokenType
+
+from catalog import errors
+from catalog.errors import Error
+
+# Words and operators of other engines.
+_WORDS = frozenset(
+    {
+        "CLUSTER BY", "SORT BY", "DISTRIBUTE BY", "CONNECT BY", "QUALIFY", "PIVOT", "UNPIVOT", "APPLY", "STRAIGHT_JOIN",
+        "GLOB", "RLIKE", "REGEXP", "SETTINGS", "LOCK", "==", "<=>", "??", "?::", "|>",
+    }
+)  # fmt: skip
+_CLAUSES = (
+    TokenType.CLUSTER_BY, TokenType.SORT_BY, TokenType.DISTRIBUTE_BY, TokenType.CONNECT_BY, TokenType.QUALIFY,
+    TokenType.PREWHERE, TokenType.MATCH_RECOGNIZE, TokenType.USING, TokenType.LOCK,
+)  # fmt: skip
+
+
+class StrictTokenizer(Postgres.Tokenizer):
+    KEYWORDS: ClassVar = {word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if word not in _WORDS}
+
+
+class StrictParser(PostgresParser):
+    QUERY_MODIFIER_PARSERS: ClassVar = {
+        token: parse for token, parse in PostgresParser.QUERY_MODIFIER_PARSERS.items() if token not in _CLAUSES
+    }
+
+    def _stop(self) -> None:
+        """Raise the error of a syntax error at the current token, or at the end."""
+        self.raise_error("Unexpected token" if self._curr else "Expected more")
+
+    def _parse_connect(self, *args: Any, **options: Any) -> Any:
+        return None
+
+    def _parse_table_hints(self) -> Any:
+        return None
+
+    def _parse_changes(self) -> Any:
+        return None
+
+    def _parse_historical_data(self) -> Any:
+        return None
+
+    def _parse_partition(self) -> Any:
+        return None
+
+    def _parse_limit_by(self) -> Any:
+        return None
+
+    def _parse_having_max(self, this: Any) -> Any:
+        return this
+
+    def _parse_lateral(self) -> Any:
+        is_view = self._match_pair(TokenType.LATERAL, TokenType.VIEW, advance=False)
+        return None if is_view else super()._parse_lateral()
+
+    def _parse_limit(self, this: Any = None, top: bool = False, skip_limit_token: bool = False) -> Any:
+        """LIMIT has a count and nothing else."""
+        if top or skip_limit_token or not self._match(TokenType.LIMIT):
+            return super()._parse_limit(this, top, skip_limit_token)
+        place = self._prev.start + 1
+        count = exp.var("ALL") if self._match(TokenType.ALL) else self._parse_bitwise()
+        if self._match(TokenType.COMMA, advance=False):
+            hint = "Use separate LIMIT and OFFSET clauses."
+            raise Error("LIMIT #,# syntax is not supported", errors.SYNTAX_ERROR, hint=hint, position=place)
+        return self.expression(exp.Limit(this=this, expression=count))
+
+    def _parse_limit_options(self) -> Any:
+        """Those of FETCH: `ROW | ROWS`, then `ONLY | WITH TIES`."""
+        if not self._match_texts(("ROW", "ROWS")):
+            self._stop()
+        with_ties = self._match_text_seq("WITH", "TIES")
+        if not with_ties and not self._match_text_seq("ONLY"):
+            self._stop()
+        return self.expression(exp.LimitOptions(rows=True, with_ties=with_ties))
+
+    def _parse_csv(self, parse_method: Any, sep: Any = TokenType.COMMA) -> Any:
+        """A comma has something behind it."""
+
+        def parsed() -> Any:
+            found = parse_method()
+            if found is None and self._prev is not None and self._prev.token_type == sep:
+                self._stop()
+            return found
+
+        return super()._parse_csv(parsed, sep)
