@@ -193,4 +193,10 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN fingerprint VARCHAR
     """,
+    # Rows for which an expression of a view failed: see `catalog.compute_errors`.
+    """
+    CREATE TABLE lake.sparkwave.compute_errors (
+        relation_id BIGINT, row_count BIGINT, message VARCHAR, failed_at TIMESTAMPTZ
+    )
+    """,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.comments import put_comment
+from catalog.compute_errors import move_errors
 from catalog.job_store import forget_steps
 from catalog.lake import Cursor
 from catalog.model import CREATED, Relation
@@ -55,6 +56,7 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
         "resource_group = ? WHERE id = ?",
         [relation.id, group, made_id],
     )
+    move_errors(cursor, made_id, relation.id)
     cursor.execute(f"DELETE FROM {states} WHERE job_id = ?", [relation.id])
     cursor.execute(f"UPDATE {states} SET job_id = ? WHERE job_id = ?", [relation.id, made_id])
     cursor.execute(f"DELETE FROM {system_table('columns')} WHERE relation_id = ?", [made_id])

@@ -62,7 +62,7 @@ _CATALOG_OIDS = range(1247, _FIRST_FREE_OID)
 # The system tables that say how far jobs and sources are.
 _PROGRESS = {
     "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
-    "source_failures",
+    "source_failures", "compute_errors",
 }  # fmt: skip
 # Those that `Store.catalog` is read from.
 _LOADED = {
@@ -353,6 +353,7 @@ class Store:
             (("grants",), "object_id", True),
             (("jobs",), "id", relation.is_streaming),
             (("states", "slices", "finished_slices", "positions"), "job_id", relation.is_streaming),
+            (("compute_errors",), "relation_id", relation.is_streaming),
             (("subscriptions",), "relation_id", relation.is_subscription),
             (("sources", "source_splits", "source_failures"), "relation_id", relation.is_table),
         ):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from catalog.compute_errors import ComputeErrors, add_errors
 from catalog.lake import Cursor, first_row, register_files
 from catalog.metrics import EngineName
 from catalog.model import Relation
@@ -118,13 +119,14 @@ class Application:
 class Advance:
     """What an engine computed for one view: the tables to bring up to date and `changes`, a temporary relation.
 
-    `counts` are the rows removed and added, by application.
+    `counts` are the rows removed and added, by application; `errors` the rows for which an expression failed.
     """
 
     view: View
     applications: tuple[Application, ...]
     changes: str
     counts: tuple[tuple[int, int], ...]
+    errors: ComputeErrors | None = None
 
     @property
     def tables(self) -> list[LakeTable]:
@@ -157,6 +159,7 @@ class Advance:
             if removed:
                 item.remove(cursor, item.added.table.sql)
             item.added.apply(cursor, added)
+        add_errors(cursor, self.view.relation.id, self.errors)
 
     def clean_up(self) -> None:
         """Delete what was written and did not become part of the lake. After the commit."""
@@ -168,11 +171,13 @@ class Advance:
 class Fill:
     """What an engine computed to be added, all of it new: the first rows of a view and its states, or more of a view's.
 
-    `counts` are rows, by addition.
+    `counts` are rows, by addition; `errors` as those of an Advance.
     """
 
+    view: View
     additions: tuple[Addition, ...]
     counts: tuple[int, ...]
+    errors: ComputeErrors | None = None
 
     @property
     def files(self) -> list[str]:
@@ -188,6 +193,7 @@ class Fill:
         """Write it into the lake, inside the cursor's transaction."""
         for addition, count in zip(self.additions, self.counts, strict=True):
             addition.apply(cursor, count)
+        add_errors(cursor, self.view.relation.id, self.errors)
 
     def clean_up(self) -> None:
         """As `Advance.clean_up`."""
@@ -227,9 +233,9 @@ def computed(cursor: Cursor, view: View, targets: tuple[Application, ...], chang
     return Advance(view, targets, changes, tuple(zip(counts[::2], counts[1::2], strict=True)))
 
 
-def filled(cursor: Cursor, additions: Sequence[Addition]) -> Fill:
+def filled(cursor: Cursor, view: View, additions: Sequence[Addition], errors: ComputeErrors | None = None) -> Fill:
     """The fill whose temporary relations an engine has left in the cursor."""
-    return Fill(tuple(additions), count_rows(cursor, [addition.rows for addition in additions]))
+    return Fill(view, tuple(additions), count_rows(cursor, [addition.rows for addition in additions]), errors)
 
 
 @dataclass(frozen=True)

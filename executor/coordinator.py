@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from catalog import errors
+from catalog.compute_errors import add_up
 from catalog.errors import Error, canceled
 from catalog.job_store import finish_job
 from catalog.lake import Cursor, Lake
@@ -195,6 +196,7 @@ class Coordinator:
                 if stored < min(before - 1, self._epoch.snapshot):
                     self._store.set_epoch(cursor, self._epoch)
                 self._store.forget_epochs(cursor)
+                add_up(cursor)
         finally:
             self.barrier_lock.release()
 

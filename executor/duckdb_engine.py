@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from catalog.compute_errors import ComputeErrors
 from catalog.lake import Cursor
 from catalog.metrics import EngineName
 from catalog.names import LakeTable, quote
 from catalog.row_ids import NONE, RowIds
+from catalog.translation import DuckDBError
 from executor.advance import (
     Addition,
     Advance,
@@ -22,11 +25,14 @@ from executor.advance import (
     own_application,
     set_times,
 )
-from executor.program import program, whole
+from executor.faults import error_of, is_nobodys, message_of
+from executor.program import Check, new_checks, program, whole
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
 from planner.backfill import FillQuery
 from planner.delta.compiler import VIEW_CHANGES
 from planner.functions.emit import DUCKDB, to_sql
+
+logger = logging.getLogger(__name__)
 
 # The name of what has the rows of a view's table as they are stored.
 Stored = Callable[[Cursor, View, LakeTable], str]
@@ -67,7 +73,8 @@ class DuckDBEngine:
             for item, apply in zip(states, made.applies[:-1], strict=True)
         ]
         own = own_application(view, left)
-        return Advance(view, (*states, own), left, (*counts, count_signs(cursor, left)))
+        failed = _failed(cursor, made.checks, bound)
+        return Advance(view, (*states, own), left, (*counts, count_signs(cursor, left)), failed)
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
         """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time.
@@ -76,11 +83,21 @@ class DuckDBEngine:
         """
         if is_full:
             whole(view.plan, DUCKDB)
+            self._of_changes(view, changes)
             return frozenset(f"{scan.input}_new" for scan in view.plan.scans)
         return program(view.plan, changes.inputs, changes.retracts, DUCKDB).read
 
-    def recompute(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        """The same change from the view and its states computed in full, and compared with what is stored."""
+    def looks_through(self, view: View) -> bool:
+        """Whether there is anything to look through among the changes of a view that is computed in full."""
+        return any(check.is_of_changes for check in new_checks(view.plan))
+
+    def recompute(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, are_bound: bool = True
+    ) -> Advance:
+        """The same change from the view and its states computed in full, and compared with what is stored.
+
+        `are_bound` tells whether the cursor has the changes, if only for the rows whose expressions fail.
+        """
         bound = {f"{scan.input}_new": rows_new(scan, versions[scan.input]) for scan in view.plan.scans}
         if view.plan.reads_now:
             set_times(cursor, changes.times)
@@ -96,7 +113,15 @@ class DuckDBEngine:
             make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
             items.append(by_changes(table, item.key, item.present, item.columns, left))
             counts.append(count_signs(cursor, left))
-        return Advance(view, tuple(items), left, tuple(counts))
+        failed = _failed(cursor, self._of_changes(view, changes), {}) if are_bound else None
+        return Advance(view, tuple(items), left, tuple(counts), failed)
+
+    def _of_changes(self, view: View, changes: Changes) -> list[Check]:
+        """What can be looked through with nothing but the changes."""
+        if not self.looks_through(view):
+            return []
+        made = program(view.plan, changes.inputs, changes.retracts, DUCKDB)
+        return [check for check in made.checks if check.is_of_changes]
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
@@ -111,10 +136,11 @@ class DuckDBEngine:
         for number, item in enumerate(queries):
             name = f"fill_{number}"
             make_table(cursor, name, to_sql(item.query, DUCKDB))
-            if item.target:
-                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.target}_state AS FROM {name}")
+            held = [state.name for state in view.plan.states if (None if state.in_view else state.name) == item.target]
+            for state in held:
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state}_state AS FROM {name}")
             additions.append(Addition(view.table_of(item.target), name, item.columns))
-        return filled(cursor, additions)
+        return filled(cursor, view, additions, _failed(cursor, new_checks(view.plan), {}))
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], read: Collection[str]
@@ -130,6 +156,38 @@ class DuckDBEngine:
             if version.added_rows != NONE:
                 bound[f"{scan.input}_changes"] = rows_added(scan, version)
         return bound
+
+
+def _failed(cursor: Cursor, checks: Sequence[Check], bound: Mapping[str, str]) -> ComputeErrors | None:
+    """For how many rows an expression failed, and why for one of them; None for none.
+
+    Not to know it holds up no view.
+    """
+    if not checks:
+        return None
+    try:
+        counts = cursor.execute(
+            _within("SELECT " + ", ".join(f"({check.count})" for check in checks), bound)
+        ).fetchone()
+        assert counts is not None
+        failing = [check.failing for check, count in zip(checks, counts, strict=True) if count]
+        return ComputeErrors(sum(counts), _reason(cursor, _within(failing[-1], bound))) if failing else None
+    except DuckDBError as error:
+        if is_nobodys(error_of(error)):
+            raise
+        logger.warning("the rows whose expressions failed cannot be counted: %s", message_of(error))
+        return None
+
+
+def _reason(cursor: Cursor, query: str) -> str | None:
+    """What a query fails with."""
+    try:
+        cursor.execute(query).fetchall()
+    except DuckDBError as error:
+        if is_nobodys(error_of(error)):
+            raise
+        return message_of(error)
+    return None
 
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:

@@ -60,7 +60,7 @@ class Engines:
             return self._refresh.is_full(view, changed_rows, stored_rows)
 
         changes = None
-        if self._refresh.may_be_full(view):
+        if self._refresh.may_be_full(view) and not self._duckdb.looks_through(view):
             found = {scan.input: expected_rows(cursor, versions[scan.input], feeds) for scan in view.plan.scans}
             rows = sum(found.values())
             if rows and self._is_in_process(view, rows) and is_full(rows):  # for which nobody reads what changed
@@ -78,7 +78,7 @@ class Engines:
                     advance = self._in_process(cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s)
                 else:
                     advance = engine.advance(cursor, view, versions, changes)
-        return advance if advance.has_changes else None
+        return advance if advance.has_changes or advance.errors is not None else None
 
     def _in_process(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
@@ -111,7 +111,7 @@ class Engines:
                 hint="Drop it and create it again.",
             )
         changes = Changes(frozenset(versions), 0, True, times)
-        advance = self._duckdb.recompute(cursor, view, versions, changes)
+        advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
         return advance if advance.has_changes else None
 
     def apply(self, cursor: Cursor, advance: Advance) -> None:

@@ -167,7 +167,7 @@ class EpochWork:
         """Compute what becomes of a view from where it stands; None where that is not known."""
         cursor, catalog, epoch = self.cursor, self.tools.store.catalog, self.epoch
         advance = self._advance(self.tools.plans.view(relation, catalog), start)
-        if advance is not None and relation.is_sink:
+        if advance is not None and relation.is_sink and advance.has_changes:
             delivery = self.tools.sinks.prepare(cursor, catalog, relation, advance.changes, epoch.snapshot)
             self.deliveries.append(delivery)
             advance = advance.of_states

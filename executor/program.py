@@ -13,10 +13,15 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from catalog.names import quote
 from planner.backfill import first_rows
+from planner.delta.checks import Check as PlannedCheck
+from planner.delta.checks import fill_checks
 from planner.delta.compiler import compile_delta
 from planner.delta.nullability import never_null
-from planner.functions.emit import to_sql
+from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.raising import raised, unguarded
+from planner.nodes import WEIGHT
 from planner.stream import StreamPlan
 
 P = ParamSpec("P")
@@ -45,11 +50,21 @@ class Apply:
 
 
 @dataclass(frozen=True)
+class Check:
+    """As `planner.delta.checks.Check`: a query that counts the rows, and one that such a row makes fail."""
+
+    count: str
+    failing: str
+    is_of_changes: bool
+
+
+@dataclass(frozen=True)
 class Program:
     """As `planner.delta.program.DeltaProgram`. `read` are the names that it reads, those in `shared` more than once."""
 
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
+    checks: tuple[Check, ...]
     read: frozenset[str]
     shared: frozenset[str]
 
@@ -82,7 +97,7 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
 @_kept
 def program(plan: StreamPlan, changed: frozenset[str], retracts: bool, engine: str) -> Program:
     """The delta program for the inputs that changed."""
-    compiled = compile_delta(plan, changed, retracts)
+    compiled = compile_delta(plan, changed, retracts, has_checks=engine == DUCKDB)
     steps = tuple(Step(step.name, to_sql(step.query, engine), step.is_lookup) for step in compiled.steps)
     applies = tuple(
         Apply(
@@ -91,9 +106,34 @@ def program(plan: StreamPlan, changed: frozenset[str], retracts: bool, engine: s
         )
         for item in compiled.applies
     )  # fmt: skip
+    checks = tuple(_check(check, has_weight=True) for check in compiled.checks)
     queries = [step.query for step in steps] + [query for item in applies for query in (item.removed, item.added)]
+    queries += [check.count for check in checks]
     read = Counter(word for query in queries for word in re.findall(r"\w+", query))
-    return Program(steps, applies, frozenset(read), frozenset(step.name for step in steps if read[step.name] > 1))
+    return Program(
+        steps, applies, checks, frozenset(read), frozenset(step.name for step in steps if read[step.name] > 1)
+    )
+
+
+def _check(check: PlannedCheck, has_weight: bool) -> Check:
+    """Of changes the rows count that arrive: more often than they go, where something below replaces equal ones."""
+    conditions = [condition for part in check.parts if (condition := raised(part)) is not None]
+    rows = f"({to_sql(check.rows, DUCKDB)}) AS s WHERE ({' OR '.join(conditions)})"
+    raising = ", ".join(f"count({unguarded(part)})" for part in check.parts)
+    if not has_weight:
+        first = f"SELECT * FROM {rows} LIMIT 1"
+        return Check(f"SELECT count(*) FROM {rows}", f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
+    fields = ", ".join(quote(field.name) for field in check.fields) or "1"
+    arrived = f"SELECT sum({WEIGHT}) AS n FROM {rows} GROUP BY {fields} HAVING sum({WEIGHT}) > 0"
+    first = f"SELECT * FROM {rows} AND {WEIGHT} > 0 LIMIT 1"
+    count = f"SELECT coalesce(sum(n), 0) FROM ({arrived})"
+    return Check(count, f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
+
+
+@_kept
+def new_checks(plan: StreamPlan) -> tuple[Check, ...]:
+    """The checks for inputs all of whose rows are new."""
+    return tuple(_check(check, has_weight=False) for check in fill_checks(plan))
 
 
 @_kept

@@ -257,7 +257,7 @@ class SparkEngine:
             elif item.target:
                 self.bind_query(cursor, f"{item.target}_state", f"FROM {table.table.sql}")
             additions.append(added)
-        return filled(cursor, additions)
+        return filled(cursor, view, additions)
 
     def set_times(self, times: tuple[int, int]) -> None:
         """Let `now()` of a view's SQL be these times."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from catalog import errors
+from catalog.compute_errors import compute_errors
 from catalog.errors import Error
 from catalog.locks import RankedLock
 from catalog.model import CREATING, FAILED, INITIAL, Epoch, Job
@@ -303,6 +305,27 @@ def _job_status(session: Session) -> str:
     )
 
 
+def _compute_errors(session: Session) -> str:
+    catalog, reader = session.context.store.catalog, session.user
+    with closing(session.context.lake.cursor()) as cursor:
+        found = compute_errors(cursor)
+    named = ((catalog.by_id[id_], *counted) for id_, counted in sorted(found.items()) if id_ in catalog.by_id)
+    return _as_json(
+        [
+            {
+                "relation_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "relation_name": relation.name,
+                "errors": failed.rows,
+                "last_error": failed.message if reader.is_super or reader.acts_as(relation.owner) else None,
+                "last_at": last_at,
+            }
+            for relation, failed, last_at in named
+        ]
+    )
+
+
 def _process_id(session: Session) -> str:
     return str(session.backend.process_id) if session.backend else "0"
 
@@ -316,4 +339,5 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_backend_pid": _process_id,
     "rw_serving_cache": _serving_cache,
     "rw_job_status": _job_status,
+    "rw_compute_errors": _compute_errors,
 }

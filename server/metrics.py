@@ -18,6 +18,7 @@ from itertools import islice
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from catalog.compute_errors import compute_errors
 from catalog.lake import METADATA, ROW_CHANGES, Cursor, changes_made
 from catalog.locks import RankedLock
 from catalog.metrics import BACKFILL_BYTES, REGISTRY, VIEW_ROWS
@@ -200,6 +201,7 @@ def _from_lake(context: Context) -> Iterator[Metric]:
         yield from _stored(context.store.catalog, cursor)
         yield from _lake(cursor)
         yield from _sources(cursor)
+        yield from _compute_errors(context.store.catalog, cursor)
         yield from _node_limits(cursor)
 
 
@@ -342,6 +344,17 @@ def _sources(cursor: Cursor) -> Iterator[Metric]:
     yield counter("sparkwave_source_rows", "Rows that a source has delivered", labels, consumed)
     failing = [(tuple(row[:3]), row[4]) for row in rows]
     yield gauge("sparkwave_source_failing_splits", "Splits of a source that fail and are tried again", labels, failing)
+
+
+def _compute_errors(catalog: Catalog, cursor: Cursor) -> Iterator[Metric]:
+    """RisingWave's user_compute_error."""
+    found = {id_: errors.rows for id_, (errors, _) in sorted(compute_errors(cursor).items()) if id_ in catalog.by_id}
+    yield counter(
+        "sparkwave_compute_errors",
+        "Rows for which an expression of a view failed and is NULL, since it was made",
+        ("relation_id", "relation"),
+        [(_label(catalog.by_id[id_]), rows) for id_, rows in islice(found.items(), MOST_SERIES)],
+    )
 
 
 def _node_limits(cursor: Cursor) -> Iterator[Metric]:

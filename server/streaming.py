@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from catalog import errors
+from catalog.compute_errors import ComputeErrors, compute_errors
 from catalog.errors import Error
 from catalog.kinds import KAFKA, SINK, UPSERT, Details, Sink, with_article
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
@@ -112,9 +114,23 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     except Error:
         session.context.jobs.cancel((backfill.id,))
         raise
-    return Result(
-        what.replace(" ", "_"), notices=[Notice(text) for text in _notices(streaming, plan, kind, is_serverless)]
-    )
+    told = [Notice(text) for text in _notices(streaming, plan, kind, is_serverless)]
+    if not is_background:
+        told += _failed_rows(session, backfill.id if replaces is None else replaces.id)
+    return Result(what.replace(" ", "_"), notices=told)
+
+
+def _failed_rows(session: Session, id_: int) -> list[Notice]:
+    """A warning of the rows for which an expression has failed while they were filled in."""
+    with closing(session.context.lake.cursor()) as cursor:
+        failed = [found for found, _ in compute_errors(cursor, id_).values()]
+    return [Notice(_told(found), severity="WARNING") for found in failed]
+
+
+def _told(failed: ComputeErrors) -> str:
+    what = "1 row had an expression" if failed.rows == 1 else f"{failed.rows} rows had expressions"
+    text = f"{what} that failed and {'is' if failed.rows == 1 else 'are'} NULL"
+    return f"{text}: {failed.message}" if failed.message is not None else text
 
 
 def _placed(statement: CreateStreaming, environment: Environment) -> CreateStreaming:

@@ -48,6 +48,14 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_job_status')::VARCHAR, '[
     "fresh_as_of": "TIMESTAMPTZ", "reason": "VARCHAR", "reason_since": "TIMESTAMPTZ", "tries": "INTEGER",
     "next_try_at": "TIMESTAMPTZ"}]')) AS r);
 
+-- Beyond RisingWave, which has the metric user_compute_error: the rows of each view, index and sink for which an
+-- expression failed and is NULL. Only the owner and superusers see why, for that may have a value of the row in it.
+CREATE OR REPLACE VIEW rwc.rw_compute_errors AS
+SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.errors, r.last_error, r.last_at
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_compute_errors')::VARCHAR, '[]'), '[{
+    "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
+    "errors": "BIGINT", "last_error": "VARCHAR", "last_at": "TIMESTAMPTZ"}]')) AS r);
+
 CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
 CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');
 CREATE OR REPLACE MACRO pgf.pg_terminate_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'terminate');

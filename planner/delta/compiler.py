@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from planner.bind import data_type
 from planner.delta import sql
+from planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
 from planner.delta.full import Keys, Rows
 from planner.delta.merge import merge_first_rows, merge_groups
 from planner.delta.now import NOW, at_time, flips, reads_now
@@ -62,20 +63,22 @@ from planner.stream import State, StreamPlan
 VIEW_CHANGES = "view_changes"
 
 
-def compile_delta(plan: StreamPlan, changed: Iterable[str], retracts: bool = True) -> DeltaProgram:
+def compile_delta(
+    plan: StreamPlan, changed: Iterable[str], retracts: bool = True, has_checks: bool = False
+) -> DeltaProgram:
     """The program that advances a view when the inputs named in `changed` have changes; all others have none.
 
     `NOW` among them stands for time that has passed. Without `retracts` rows only arrive, so that min, max and sums
-    of floats need no second look at the input.
+    of floats need no second look at the input. With `has_checks` it also has the rows for which something may raise.
     """
-    compiler = Compiler(plan, frozenset(changed), retracts)
+    compiler = Compiler(plan, frozenset(changed), retracts, has_checks)
     changes = compiler.changes(plan.root)
     assert changes is not None, "none of the inputs changed"
     compiler.add(VIEW_CHANGES, sql.consolidated(changes, plan.root.fields))
     names = [f.name for f in plan.root.fields]
     removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
     view = Apply(None, plan.key, plan.present, removed, added)
-    return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view))
+    return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view), tuple(compiler.checks))
 
 
 def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -> exp.Select:
@@ -92,8 +95,10 @@ class Compiler:
     plan: StreamPlan
     changed: frozenset[str]
     retracts: bool = True
+    has_checks: bool = False
     steps: list[Step] = field(default_factory=list)
     applies: list[Apply] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     kept: dict[str, exp.Select | None] = field(default_factory=dict)  # changes by state
 
     def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
@@ -128,6 +133,7 @@ class Compiler:
         below = self.changes(node.input)
         if below is None:
             return None
+        below = self._looked_through(node, below)
         match node:
             case Project():
                 return sql.project(node, below, WEIGHT)
@@ -140,6 +146,7 @@ class Compiler:
         below = self.changes(node.input)
         parts = []
         if below is not None:
+            below = self._looked_through(node, below)
             parts.append(sql.over(below, node.fields, WEIGHT).where(at_time(node.predicate, "new"), copy=False))
         if NOW in self.changed and reads_now(node.predicate):
             parts.append(flips(node, self.full(node.input, "old")))
@@ -151,15 +158,19 @@ class Compiler:
         left, right = self._settled(node.left), self._settled(node.right)
         if left is None and right is None:
             return None
-        if node.kind in (TEMPORAL, TEMPORAL_LEFT):
-            return sql.join(node, left, self.full(node.right, "new"), WEIGHT) if left is not None else None
-        if node.kind == INNER:
-            terms = []
-            if left is not None:
-                terms.append(sql.join(node, left, self.full(node.right, "new"), WEIGHT))
-            if right is not None:
-                terms.append(sql.join(node, self.full(node.left, "old"), right, WEIGHT))
-            return sql.union(terms)
+        sides = raising_sides(node) if self.has_checks else NO_SIDES
+        left = self._checked(node.left, left, sides.left) if left is not None else None
+        right = self._checked(node.right, right, sides.right) if right is not None else None
+        if sides.both:
+            pairs = pairs_of(node)
+            met = self._pairs(pairs, left, right)
+            if met is not None and node.kind == INNER:
+                met = self._checked(pairs, met, sides.both)
+                return sql.over(met, node.fields, WEIGHT).where(*(part.copy() for part in sides.both), copy=False)
+            if met is not None:
+                self.checks.append(Check.of(pairs, met, sides.both))
+        if node.kind in (INNER, TEMPORAL, TEMPORAL_LEFT):
+            return self._pairs(node, left, right)
         if node.kind == DYNAMIC:
             return self._dynamic_filter(node, left, right)
         one_sided = Join(node.left, node.right, node.condition, LEFT) if node.kind == FULL else node
@@ -167,6 +178,15 @@ class Compiler:
         if node.kind == FULL:
             terms += self._unmatched_right(node, left, right)
         return sql.union([sql.over(term, node.fields, WEIGHT) for term in terms])
+
+    def _pairs(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select | None:
+        """The changes of a join that is linear in both sides, or whose right side only answers."""
+        terms = []
+        if left is not None:
+            terms.append(sql.join(node, left, self.full(node.right, "new"), WEIGHT))
+        if right is not None and node.kind == INNER:
+            terms.append(sql.join(node, self.full(node.left, "old"), right, WEIGHT))
+        return sql.union(terms) if terms else None
 
     def _dynamic_filter(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select:
         terms = []
@@ -220,6 +240,22 @@ class Compiler:
             )
         return rows
 
+    def _looked_through(
+        self, node: Filter | Project | Unnest | Aggregate | TopN | OverWindow, below: exp.Select
+    ) -> exp.Select:
+        """The changes of an operator's input."""
+        return self._checked(node.input, below, raising(node)) if self.has_checks else below
+
+    def _checked(self, node: Node, changes: exp.Select, parts: tuple[exp.Expr, ...]) -> exp.Select:
+        """The changes of a node, which are looked through for rows for which an expression raises: computed once."""
+        if not parts:
+            return changes
+        if changes.find(exp.Join, exp.Group, exp.Window) is not None:
+            step = self.add(self._fresh("checked_"), changes)
+            changes = exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
+        self.checks.append(Check.of(node, changes, parts))
+        return changes
+
     def _settled(self, node: Node) -> exp.Select | None:
         """The changes of a join's side; consolidated where an operator below replaces rows by equal ones."""
         changes = self.changes(node)
@@ -236,6 +272,7 @@ class Compiler:
         if state.name not in self.kept:
             below = self.changes(node.input)
             if below is not None:
+                below = self._looked_through(node, below)
                 below = (
                     self._aggregate(node, state, below)
                     if isinstance(node, Aggregate)

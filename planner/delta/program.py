@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.delta.checks import Check
+
 
 @dataclass(frozen=True)
 class Step:
@@ -35,7 +37,11 @@ class Apply:
 
 @dataclass(frozen=True)
 class DeltaProgram:
-    """Steps in order, then what they change. `view_changes` is left behind for the views that read this one."""
+    """Steps in order, then what they change. `view_changes` is left behind for the views that read this one.
+
+    `checks` are the rows for which an expression may have raised.
+    """
 
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
+    checks: tuple[Check, ...] = ()

@@ -1,0 +1,162 @@
+"""Where a view computes what may raise: the rows that an operator computes it for, to be looked through afterwards.
+
+An operator's input rows are looked through when they arrive, each where the operator is: what is read of them later, to
+find the partners of other rows or to compute a group again, has been looked through then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sqlglot import exp
+
+from planner.bind import data_type
+from planner.delta.full import Rows
+from planner.delta.now import at_time, reads_now
+from planner.functions.raising import raised
+from planner.functions.safe import is_call
+from planner.nodes import (
+    INNER,
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    Aggregate,
+    Field,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    UnionAll,
+    Unnest,
+    keeps_state,
+    walk,
+)
+from planner.stream import StreamPlan
+
+_COMPARISONS = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Check:
+    """Rows, changes with their weight or all of them new, and the expressions over them that may raise.
+
+    With `is_of_changes` the rows follow from the changes of inputs alone, without a look at anything else.
+    """
+
+    rows: exp.Select
+    fields: tuple[Field, ...]
+    parts: tuple[exp.Expr, ...]
+    is_of_changes: bool
+
+    @staticmethod
+    def of(node: Node, rows: exp.Select, parts: tuple[exp.Expr, ...]) -> Check:
+        """A check of rows of a node."""
+        return Check(rows, node.fields, parts, all(map(_needs_nothing_else, walk(node))))
+
+
+def _needs_nothing_else(node: Node) -> bool:
+    if isinstance(node, Filter):
+        return not reads_now(node.predicate)
+    return isinstance(node, Scan | Project | Unnest | UnionAll)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What of a join's condition may raise: over the rows of one side, and the conjuncts over those of both."""
+
+    left: tuple[exp.Expr, ...]
+    right: tuple[exp.Expr, ...]
+    both: tuple[exp.Expr, ...]
+
+
+NO_SIDES = Sides((), (), ())
+
+
+@lru_cache(maxsize=4096)
+def raising(node: Node) -> tuple[exp.Expr, ...]:
+    """The expressions that an operator computes for each row of its only input, and that may raise."""
+    return _raising(_of_rows(node))
+
+
+def _of_rows(node: Node) -> Iterator[exp.Expr]:
+    match node:
+        case Filter(predicate=predicate):
+            yield at_time(predicate, "new")
+        case Project(items=items):
+            yield from (exp.cast(i.expression, data_type(i.type)) for i in items if i.source is None)
+        case Unnest(array=array):
+            yield array
+        case Aggregate(calls=calls):
+            for call in calls:
+                yield from _arguments(call.expression) if call.expression is not None else ()
+        case OverWindow(calls=calls):
+            for window_call in calls:
+                yield from _arguments(window_call.expression)
+
+
+def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The largest parts of an expression with aggregates that have none in them."""
+    if not any(is_call(part) for part in node.walk()):
+        yield node
+        return
+    for part in node.iter_expressions():
+        yield from _arguments(part)
+
+
+def _raising(parts: Iterable[exp.Expr]) -> tuple[exp.Expr, ...]:
+    return tuple(part for part in parts if raised(part) is not None)
+
+
+@lru_cache(maxsize=4096)
+def raising_sides(node: Join) -> Sides:
+    """As `raising`, of a join."""
+    names = {field.name for field in node.left.fields}
+    found: dict[frozenset[bool], list[exp.Expr]] = {}
+    for conjunct in node.conjuncts:
+        sides = (conjunct.this.unnest(), conjunct.expression.unnest()) if isinstance(conjunct, _COMPARISONS) else ()
+        is_apart = bool(sides) and all(len(_read_of(side, names)) < 2 for side in sides)
+        for part in sides if is_apart else (conjunct,):
+            found.setdefault(_read_of(part, names), []).append(part)
+    left, right, both = ({True}, {False}, {True, False})
+    return Sides(*(_raising(found.get(frozenset(of), ())) for of in (left, right, both)))
+
+
+def _read_of(part: exp.Expr, left: set[str]) -> frozenset[bool]:
+    """Whether it reads fields of the left side, True, and of the right one, False."""
+    return frozenset(column.name in left for column in part.find_all(exp.Column))
+
+
+def pairs_of(node: Join) -> Join:
+    """An inner join whose rows are those for which the conjuncts over both sides that may raise are computed."""
+    both = raising_sides(node).both
+    others = [part.copy() for part in node.conjuncts if part not in both]
+    kind = TEMPORAL if node.kind in (TEMPORAL, TEMPORAL_LEFT) else INNER
+    return replace(node, condition=exp.and_(*others, copy=False) if others else None, kind=kind)
+
+
+def fill_checks(plan: StreamPlan) -> tuple[Check, ...]:
+    """What to look through when all rows of a plan's inputs are new. States are read as they are then."""
+    return tuple(_fill_checks(Rows(plan, "new"), plan.root, set()))
+
+
+def _fill_checks(rows: Rows, node: Node, seen: set[str]) -> Iterator[Check]:
+    if keeps_state(node):
+        state = rows.plan.state_of(node)
+        if state.name in seen:
+            return
+        seen.add(state.name)
+    for child in node.inputs:
+        yield from _fill_checks(rows, child, seen)
+    if isinstance(node, Join):
+        sides = raising_sides(node)
+        for over, parts in ((node.left, sides.left), (node.right, sides.right), (pairs_of(node), sides.both)):
+            if parts:
+                yield Check.of(over, rows.of(over), parts)
+    elif raising(node):
+        [over] = node.inputs
+        yield Check.of(over, rows.of(over), raising(node))

@@ -1,0 +1,121 @@
+"""For which rows an expression of a view raises, where it is NULL: SQL for DuckDB that tells.
+
+An expression raised exactly where `TRY(row(e))` is NULL. There `e` is spelled without a TRY in it, so that what a part
+raised counts even if the whole has a value, and what CASE or COALESCE did not compute does not. (Of `a + 1 IS NULL`
+DuckDB 1.5.5 makes `a IS NULL`, which raises nothing.)
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from sqlglot import exp
+
+from catalog.names import quote
+from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
+from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.safe import is_safe_cast, may_raise
+
+# NULL where one of their parts is: only rows for which they are NULL need a second look.
+_STRICT = (
+    exp.Column, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Cast, exp.EQ, exp.NEQ,
+    exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var,
+)  # fmt: skip
+# AND and OR are gone through from left to right down to so many levels of each other, and are computed whole below.
+_LEVELS = 4
+# A division is written with its two sides twice, so that larger ones are left out.
+_LARGEST_DIVISION = 100
+_ASKED = "asked"
+
+
+def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
+    """A condition that is true for the rows for which an expression raises, and false for others; None for no row."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.And | exp.Or) and levels:
+        return _raised_in_turn(tree, levels)
+    lenient, bare = to_sql(tree, DUCKDB), _bare(tree)
+    if lenient == bare.sql(dialect=DUCKDB, identify=True):
+        return None
+    found = f"TRY(row({_complete(bare)})) IS NULL"
+    if not all(isinstance(node, _STRICT) for node in tree.walk()):
+        return found
+    return f"CASE WHEN {_has_values(tree)} AND ({lenient}) IS NULL THEN {found} ELSE FALSE END"
+
+
+def _has_values(tree: exp.Expr) -> str:
+    """A condition that holds where a part of a strict expression may raise: of a NULL nothing does."""
+    read = [frozenset(c.name for c in node.find_all(exp.Column)) for node in tree.walk() if _may_raise(node)]
+    least = {names for names in read if not any(other < names for other in read)}
+    listed = sorted(" AND ".join(f"{quote(name)} IS NOT NULL" for name in sorted(names)) or "TRUE" for names in least)
+    return f"({' OR '.join(listed) or 'TRUE'})"
+
+
+def _may_raise(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return not is_safe_cast(node.this, node.args["to"])
+    return isinstance(node, exp.Div | exp.Mod) or may_raise(node)
+
+
+def _raised_in_turn(tree: exp.And | exp.Or, levels: int) -> str | None:
+    """What comes after the part that settles the answer is not computed."""
+    settled = "FALSE" if isinstance(tree, exp.And) else "TRUE"
+    branches, needed = [], 0
+    for part in tree.flatten():
+        found = raised(part, levels - 1)
+        if found is not None:
+            branches.append(f"WHEN {found} THEN TRUE")
+            needed = len(branches)
+        branches.append(f"WHEN ({to_sql(part, DUCKDB)}) IS {settled} THEN FALSE")
+    return f"CASE {' '.join(branches[:needed])} ELSE FALSE END" if needed else None
+
+
+def unguarded(tree: exp.Expr) -> str:
+    """An expression of a view that raises where PostgreSQL's does."""
+    return _complete(_bare(tree))
+
+
+def _complete(bare: exp.Expr) -> str:
+    """The text of an expression of which DuckDB computes every part."""
+    return rewrite_leaves_first(bare, _without_shortcut).sql(dialect=DUCKDB, identify=True)
+
+
+def _without_shortcut(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        return exp.NullSafeEQ(this=node.this, expression=exp.null())
+    return None
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    tree = tree.copy()
+    for cast in tree.find_all(exp.TryCast):
+        cast.meta[_ASKED] = True
+    spelled = for_duckdb(rewrite_leaves_first(tree, _divided), lenient=True)
+    return rewrite_leaves_first(spelled, _without_try)
+
+
+def _divided(node: exp.Expr) -> exp.Expr | None:
+    """A division whose divisor raises where it is zero, of which DuckDB makes NULL or infinity."""
+    if not isinstance(node, exp.Div | exp.Mod) or node.type is None:  # without a type it is the planner's own
+        return None
+    divisor = node.expression
+    if isinstance(divisor, exp.Literal) and divisor.name.strip("0."):
+        return None
+    if len(list(islice(node.walk(), _LARGEST_DIVISION))) == _LARGEST_DIVISION:
+        return None
+    zero: exp.Expr = exp.cast(exp.Literal.string("!22012 division by zero"), "int")
+    if divisor.type is not None:
+        zero = exp.cast(zero, divisor.type.copy())
+    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
+    has_value = exp.Not(this=exp.paren(exp.Is(this=node.this.copy(), expression=exp.null())))
+    checked = exp.Case().when(exp.and_(is_zero, has_value), zero).else_(divisor.copy())
+    checked.type = divisor.type
+    node.set("expression", checked)
+    return None
+
+
+def _without_try(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.Anonymous) and node.name == "try":
+        return node.expressions[0]
+    if isinstance(node, exp.TryCast) and not node.meta.get(_ASKED):
+        return exp.Cast(this=node.this, to=node.args["to"])
+    return None
