@@ -11,7 +11,7 @@ from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.translation import DuckDBError, translate
-from catalog.types import VARCHAR, Type
+from catalog.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from planner.batch.query import find_relation, plan_query, select_columns
 from planner.batch.write import resolve_target
 from planner.statements import Copy
@@ -134,4 +134,8 @@ def _from_text(value: str, type_: Type) -> str:
         return f"list_transform({value}, lambda x: {_from_text('x', type_.element)})"
     if type_.name == "bytea":
         return f"CASE WHEN {value} LIKE '\\x%' THEN from_hex(substr({value}, 3)) ELSE encode({value}) END"
+    if type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
+        return type_.cast(f"memory.pg.day_text({value})")
+    if type_ == INTERVAL:
+        return type_.cast(f"replace({value}, '+', '')")
     return type_.cast(value)

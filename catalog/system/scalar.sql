@@ -402,6 +402,22 @@ CREATE OR REPLACE MACRO pg._stride(stride) AS to_microseconds(
          ELSE epoch_us((stride)::INTERVAL) END);
 CREATE OR REPLACE MACRO pg.date_bin(stride, x, origin) AS time_bucket(pg._stride(stride), x, origin);
 CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP), (x, y) AS age(x::TIMESTAMP, y::TIMESTAMP);
+-- An interval, a moment or a number and a string literal. What is added to a date could be several things.
+CREATE OR REPLACE MACRO pg.add_literal
+    (x INTERVAL, y) AS x + y::INTERVAL, (x TIMESTAMP, y) AS x + y::INTERVAL, (x TIMESTAMPTZ, y) AS x + y::INTERVAL,
+    (x DATE, y) AS x + y, (x TIME, y) AS x + y::INTERVAL, (x SMALLINT, y) AS x + y::SMALLINT, (x INTEGER, y) AS x + y::INTEGER,
+    (x BIGINT, y) AS x + y::BIGINT, (x FLOAT, y) AS x + y::FLOAT, (x DOUBLE, y) AS x + y::DOUBLE,
+    (x DECIMAL(38,10), y) AS x + y::DECIMAL(38,10), (x, y) AS x + y;
+CREATE OR REPLACE MACRO pg.subtract_literal
+    (x INTERVAL, y) AS x - y::INTERVAL, (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,
+    (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
+    (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
+    (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
+-- The text of a day or moment as DuckDB reads it, BC behind the day.
+CREATE OR REPLACE MACRO pg.day_text
+    (s VARCHAR) AS CASE WHEN s ILIKE '%BC' OR s ILIKE '%BC ' THEN
+        regexp_replace(s, '^\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*(?i:BC)\s*$', '\1 (BC)\2') ELSE s END,
+    (s) AS s;
 -- What PostgreSQL can hold.
 CREATE OR REPLACE MACRO pg.time_in_range
     (x DATE) AS CASE WHEN x BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' OR isinf(x) THEN x END,
@@ -527,6 +543,14 @@ CREATE OR REPLACE MACRO pg.array_overlaps(a, b) AS list_has_any(a, b);
 CREATE OR REPLACE MACRO pg.array_distinct(a) AS list_filter(a, lambda e, i: coalesce(list_position(a, e) = i, false));
 CREATE OR REPLACE MACRO pg.array_sort(a) AS list_sort(a, 'ASC', 'NULLS LAST');
 CREATE OR REPLACE MACRO pg.array_min(a) AS list_min(a);
+-- The groups of a match, of which the first is the whole: as many as a pattern that is computed has.
+CREATE OR REPLACE MACRO pg._group_count(p) AS len(regexp_extract_all(
+    regexp_replace(regexp_replace(p, '\\.', '', 'g'), '\[\^?\]?[^\]]*\]', '', 'g'), '\((?:[^?]|$|\?P?<[A-Za-z])'));
+CREATE OR REPLACE MACRO pg.regexp_groups(found, p) AS
+    if(pg._group_count(p) = 0, found[1:1], if(pg._group_count(p) < len(found), found[2:pg._group_count(p) + 1],
+       pg.raise('0A000', 'regexp_match with more than 9 groups in a pattern that is not a constant')::VARCHAR[]));
+CREATE OR REPLACE MACRO pg.json_key(x, place) AS
+    coalesce(pg.to_text(x), pg.raise('22023', 'argument ' || place || ': key must not be null')::VARCHAR);
 CREATE OR REPLACE MACRO pg.array_max(a) AS list_max(a);
 -- Its total is not checked, that of an addition is.
 CREATE OR REPLACE MACRO pg.array_sum(a) AS list_sum(a) + 0::TINYINT;

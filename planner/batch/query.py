@@ -34,6 +34,7 @@ from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
 from planner.batch.time_travel import SNAPSHOT, at_versions
 from planner.bind import Scope, check_database, data_type, find, resolve_readable, scope_of
+from planner.build.handled import check_windows
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
@@ -191,6 +192,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
         _check_cases(source)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
     check_statement(tree)
+    check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)
     _expand_stars(tree, environment.catalog, environment.scope)
     return at_versions(expand_calls(tree), environment.versions)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from planner.functions.operators import CALLS
+from planner.functions.operators import CALLS, as_call
 from planner.parse.trees import position_of
 
 
@@ -198,6 +198,7 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Operator: "OPERATOR()",
     exp.HavingMax: "HAVING in an aggregate",
     exp.IntervalSpan: "an interval of several units",
+    exp.CurrentDatabase: "current_database()",
     exp.Pivot: "PIVOT",
     exp.TableSample: "TABLESAMPLE",
 }
@@ -222,8 +223,19 @@ class Unhandled:
         return position
 
 
+def check_windows(tree: exp.Expr) -> None:
+    """Raise Error 42809 for OVER behind a function of one row."""
+    for window in tree.find_all(exp.Window):
+        call = as_call(window.this)
+        if call is not None:
+            name, _ = call
+            message = f"OVER specified, but {name} is not a window function nor an aggregate function"
+            raise Error(message, errors.WRONG_OBJECT_TYPE, position=position_of(window.this))
+
+
 def check_handled(query: exp.Expr) -> None:
     """Raise Error 0A000 for syntax of a view's query that its plan would not have."""
+    check_windows(query)
     found = unhandled(query, SYNTAX, _REFUSED)
     if found is not None:
         message = f"{found.what} is not supported in a materialized view"

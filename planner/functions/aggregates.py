@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, JSONB, NUMERIC, VARCHAR, Type
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
@@ -64,7 +66,8 @@ TYPED_HERE: tuple[type[exp.Expr], ...] = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.FirstValue, exp.LastValue,
     exp.ApproxDistinct, exp.WithinGroup, exp.Filter, exp.Window, exp.IgnoreNulls, exp.Lag, exp.Lead, exp.NthValue,
     exp.JSONArrayAgg, exp.JSONBObjectAgg, exp.JSONObjectAgg, exp.AnyValue, exp.RegrCount, exp.Corr, exp.CovarPop,
-    exp.CovarSamp, *_COUNTING,
+    exp.CovarSamp, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrSxx, exp.RegrSxy,
+    exp.RegrSyy, *_COUNTING,
 )  # fmt: skip
 
 
@@ -116,6 +119,9 @@ def canonical(tree: exp.Expr) -> exp.Expr:
 def _canonical(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode):
         ordered = node.expression.expressions[0]
+        if ordered.this.is_string:
+            message = "could not determine polymorphic type because input has type unknown"
+            raise Error(message, errors.DATATYPE_MISMATCH)
         return exp.Anonymous(
             this="mode", expressions=[exp.Order(this=ordered.this.copy(), expressions=[ordered.copy()])]
         )

@@ -14,7 +14,20 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import DATE, DEFAULT_NUMERIC, DOUBLE, INTEGER, JSONB, NUMERIC, REAL, TIME, VARCHAR, Type
+from catalog.types import (
+    DATE,
+    DEFAULT_NUMERIC,
+    DOUBLE,
+    INTEGER,
+    JSONB,
+    NUMERIC,
+    REAL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Type,
+)
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.formats import strftime_format
 from planner.functions.functions import FUNCTIONS, OURS, duckdb_call, ours
@@ -23,7 +36,7 @@ from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, field_place, holds_struct
 from planner.functions.safe import Rows, is_call, is_safe_cast, may_raise
-from planner.functions.safe_aggregates import guarded
+from planner.functions.safe_aggregates import defined, guarded
 from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
 from planner.functions.typed import data_type, sql_type
 from planner.parse.constant_runs import expanded
@@ -81,6 +94,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     if isinstance(node, exp.Cast):
         return _cast(node, lenient)
+    if not lenient and (value := defined(node)) is not None:
+        return value
     if isinstance(node, exp.Dot):
         return _field(node)
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
@@ -150,7 +165,9 @@ def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
     left, right = (known.dimensions if (known := type_of_part(side)) is not None else None for side in sides)
     if left is None or right is None:
         return ours("array_cat", *sides) if any(isinstance(side, exp.Null) for side in sides) else None
-    return ours("array_cat" if left == right else "array_append" if left else "array_prepend", *sides)
+    if abs(left - right) > 1:
+        raise Error("argument must be empty or one-dimensional array", errors.DATA_EXCEPTION)
+    return ours("array_cat" if left == right else "array_append" if left > right else "array_prepend", *sides)
 
 
 def _as_array(side: exp.Expr, type_: Type, lenient: bool) -> exp.Expr:
@@ -170,6 +187,8 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     new = node
     known = [type_of_part(part) for part in node.iter_expressions()]
+    if isinstance(node, exp.Add | exp.Sub) and (made := _of_literal(node)) is not None:
+        return made
     if isinstance(node, exp.Sub):
         is_plain = _is_number(node.this) or _is_number(node.expression) or _is_untyped_aggregate(node)
         if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
@@ -190,6 +209,19 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             else ours("divide", *node.iter_expressions())
         )
     return new if new is not node else None
+
+
+def _of_literal(node: exp.Add | exp.Sub) -> exp.Expr | None:
+    """An operator with a string literal, which is of the type that the operator has for the other side."""
+    left, right = node.this.unnest(), node.expression.unnest()
+    if left.is_string == right.is_string:
+        return None
+    name = "add" if isinstance(node, exp.Add) else "subtract"
+    return (
+        ours(f"{name}_literal", node.this, node.expression)
+        if right.is_string
+        else (ours("add_literal", node.expression, node.this) if name == "add" else None)
+    )
 
 
 def _is_untyped_aggregate(node: exp.Expr) -> bool:
@@ -368,6 +400,9 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         )
         text = node if plain else ours("to_text", value)
         return duckdb_call("left", text, to.expressions[0].this.copy()) if to.expressions else text
+    is_text = source == VARCHAR or (source is None and not lenient)
+    if target in (DATE, TIMESTAMP, TIMESTAMPTZ) and is_text and not value.is_string and not _is_parameter(value):
+        node.set("this", ours("day_text", value))
     if kind == exp.DataType.Type.DECIMAL and not to.expressions:
         node.set("to", data_type(NUMERIC))
     if kind in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
@@ -410,6 +445,10 @@ def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | No
         case "timestamp with time zone", "time without time zone":
             return exp.cast(value, "TIMESTAMP", dialect="duckdb")
     return None
+
+
+def _is_parameter(value: exp.Expr) -> bool:
+    return isinstance(value.unnest(), exp.Parameter | exp.Placeholder)
 
 
 def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
@@ -475,6 +514,10 @@ def _groups(pattern: exp.Expr) -> int:
     return re.compile(pattern.name).groups if pattern.is_string else 0
 
 
+# So many are looked for where the pattern is computed.
+_MOST_GROUPS = 9
+
+
 def _regexp_substr(arguments: _Args) -> exp.Expr:
     if len(arguments) > 2:
         raise Error("regexp_substr with more than a pattern is not supported", errors.FEATURE_NOT_SUPPORTED)
@@ -489,13 +532,16 @@ def _regexp_match(arguments: _Args) -> exp.Expr:
     if len(arguments) > 2 and not arguments[2].is_string:
         raise Error("regexp_match with flags that are not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
     flags = exp.Literal.string("s" + (arguments[2].name if len(arguments) > 2 else ""))
-    count = _groups(pattern)
-    numbers = range(1, count + 1) if count else range(1)
+    count = _groups(pattern) if pattern.is_string else _MOST_GROUPS
     groups = [
         duckdb_call("regexp_extract", text.copy(), pattern.copy(), exp.Literal.number(number), flags.copy())
-        for number in numbers
+        for number in range(count + 1)
     ]
-    return exp.Case().when(duckdb_call("regexp_matches", text, pattern, flags), exp.Array(expressions=groups))
+    found = groups[1:] if count else groups
+    made: exp.Expr = exp.Array(expressions=found)
+    if not pattern.is_string:
+        made = ours("regexp_groups", exp.Array(expressions=groups), pattern.copy())
+    return exp.Case().when(duckdb_call("regexp_matches", text, pattern, flags), made)
 
 
 def _substring(arguments: _Args) -> exp.Expr:
@@ -565,6 +611,23 @@ def _to_timestamp(arguments: _Args) -> exp.Expr:
     )
 
 
+def _jsonb_build_object(arguments: _Args) -> exp.Expr:
+    if len(arguments) % 2:
+        raise Error("argument list must have even number of elements", errors.INVALID_PARAMETER_VALUE)
+    parts: _Args = []
+    for place, argument in enumerate(arguments):
+        is_key = place % 2 == 0 and not argument.is_string
+        type_ = type_of_part(argument)
+        if is_key and type_ is not None and (type_.dimensions or type_.fields or type_ == JSONB):
+            message = "key value must be scalar, not array, composite, or json"
+            raise Error(message, errors.INVALID_PARAMETER_VALUE)
+        if is_key:
+            parts.append(ours("json_key", argument, exp.Literal.number(place + 1)))
+        else:
+            parts.append(_in_json(argument) if place % 2 else argument)
+    return duckdb_call("json_object", *parts)
+
+
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "concat": lambda arguments: duckdb_call("concat", *_output_all(arguments)),
     "concat_ws": lambda arguments: duckdb_call("concat_ws", arguments[0], *_output_all(arguments[1:])),
@@ -575,9 +638,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "to_char": _to_char,
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(_in_json, arguments)),
-    "jsonb_build_object": lambda arguments: duckdb_call(
-        "json_object", *(_in_json(each) if place % 2 else each for place, each in enumerate(arguments))
-    ),
+    "jsonb_build_object": _jsonb_build_object,
     "array_contains": lambda arguments: _contains(arguments[0], arguments[1]),
     "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
     "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),

@@ -169,6 +169,8 @@ def subtraction(types: tuple[Known, ...]) -> Known:
         return DATE if right.is_integer else TIMESTAMP if right == INTERVAL else INTERVAL
     if left in (TIMESTAMP, TIMESTAMPTZ):
         return left if right == INTERVAL else INTERVAL
+    if right in (DATE, TIMESTAMP, TIMESTAMPTZ) and left is None:
+        return INTEGER if right == DATE else INTERVAL
     if left == TIME:
         return INTERVAL if right == TIME else TIME
     if left == JSONB or (left is not None and left.dimensions):
@@ -193,9 +195,10 @@ def arithmetic(types: tuple[Known, ...]) -> Known:
 def concatenation(types: tuple[Known, ...]) -> Known:
     """`||`: arrays and their elements, jsonb, bytea, else text."""
     left, right = types
+    arrays = [side for side in types if side is not None and side.dimensions]
+    if arrays:
+        return max(arrays, key=lambda side: side.dimensions)
     for side, other in ((left, right), (right, left)):
-        if side is not None and side.dimensions:
-            return side
         if side in (JSONB, BYTEA) and (other is None or other == side):
             return side
     return VARCHAR

@@ -19,6 +19,8 @@ _SPREADS = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
     exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy,
 )  # fmt: skip
+# What is a quotient by how much something varies.
+_UNDEFINED = (exp.Corr, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope)
 
 
 def guarded(node: exp.Expr) -> exp.Expr | None:
@@ -69,7 +71,19 @@ def _spread(node: exp.Expr, call: exp.Expr) -> exp.Expr:
         return inner
 
     is_safe = _with(node, call, lambda _: exp.LogicalAnd(this=in_range.copy()))
-    return exp.Case().when(is_safe, _with(node, call, smaller))
+    value = _with(node, call, smaller)
+    return exp.Case().when(is_safe, _without_nan(value) if isinstance(call, _UNDEFINED) else value)
+
+
+def defined(node: exp.Expr) -> exp.Expr | None:
+    """A whole call that is NULL where nothing varies, as of one row: DuckDB says NaN. None for any other."""
+    if not isinstance(node, (*_UNDEFINED, exp.Filter, exp.Window)):
+        return None
+    return _without_nan(node.copy()) if isinstance(_whole_call(node), _UNDEFINED) else None
+
+
+def _without_nan(value: exp.Expr) -> exp.Expr:
+    return exp.Nullif(this=value, expression=exp.cast(exp.Literal.string("NaN"), "double"))
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:

@@ -24,6 +24,8 @@ def with_literals(tree: exp.Expr) -> exp.Expr:
 
     Raises Error 22P02 or 22003 for what is no value of the type.
     """
+    for escaped in list(tree.find_all(exp.ByteString)):  # E'..', whose escapes are read
+        escaped.replace(exp.Literal.string(escaped.name))
     for cast in tree.find_all(exp.Cast):
         if cast.this.is_string:
             text = engine_text(cast.this.name, cast.to.sql(dialect="postgres").upper())

@@ -1,0 +1,103 @@
+"""Values of rarely used calls, operators and literals: PostgreSQL's, in queries and in views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import Postgres
+from servers import Server
+
+Connection = psycopg.Connection[Any]
+
+# Over a table of a few rows; as text, so that both are read alike.
+EXPRESSIONS = (
+    "regexp_match(s, p)", "regexp_match(s, 'o(b)(a)')", "regexp_match(s, p, 'i')", "iv + '1s'", "'1s' + iv",
+    "iv - '1 day 2 hours'", "ts + '1 day'", "ts - '2019-12-31 12:00'", "d - '2019-12-31'", "a + '1'", "f - '0.5'",
+    "ARRAY[[a]] || ARRAY[2]", "ARRAY[2] || ARRAY[[a]]", "ARRAY[[a]] || ARRAY[[2]]", "ARRAY[a] || 2", "2 || ARRAY[a]",
+    "b::timestamp", "b::date", "b::timestamptz", r"E'\\x6162'::bytea", r"E'\\x'::bytea", r"E'ab\\000c'::bytea",
+    r"E'a\tb'", "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'",
+)  # fmt: skip
+AGGREGATES = (
+    "corr(f, g)", "regr_slope(f, g)", "regr_intercept(f, g)", "regr_r2(f, g)", "covar_pop(f, g)", "covar_samp(f, g)",
+    "corr(f, g) FILTER (WHERE a > 5)", "regr_slope(f, g) FILTER (WHERE a > 99)",
+)  # fmt: skip
+WINDOWS = ("corr(f, g) OVER (PARTITION BY a)", "regr_slope(f, g) OVER (ORDER BY id)", "round(sum(a) OVER ())")
+ERRORS = {
+    "ARRAY[[1]] || 2": "22000",
+    "round(sum(a)) OVER ()": "42809",
+    "abs(a) OVER ()": "42809",
+    "jsonb_build_object(NULL::text, s)": "22023",
+    "jsonb_build_object(s)": "22023",
+    "mode() WITHIN GROUP (ORDER BY 'a')": "42804",
+}
+
+
+@pytest.fixture(scope="module")
+def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    started = Postgres()
+    with in_process_server.connect() as connection, started.connect() as postgres:
+        for client in (connection, postgres):
+            client.execute(
+                "CREATE TABLE v (id int PRIMARY KEY, a int, f float8, g float8, s varchar, p varchar, ts timestamp,"
+                " d date, iv interval, b varchar)"
+            )
+            client.execute(
+                "INSERT INTO v VALUES (1, 5, 1.5, 2.5, 'foobar', 'o(b)(a)', '2020-01-01', '2020-01-01', '1 day',"
+                " '0044-03-15 BC'), (2, 7, 1.5, 2.5, 'fooBAR', 'o(?:b)', '2020-01-01', '2020-01-01', '-1 day',"
+                " '0044-03-15 10:11:12 BC'), (3, 7, 2.5, 3.5, 'a(b', '[(]|xy', NULL, NULL, NULL, '2020-01-01'),"
+                r" (4, 8, 3.5, 3.5, 'a(b', 'a\(b', NULL, NULL, NULL, NULL)"
+            )
+        yield connection, postgres
+    started.stop()
+
+
+@pytest.mark.parametrize("kind", ["expressions", "aggregates", "windows"])
+def test_queries_and_views_have_postgresqls_values(both: tuple[Connection, Connection], kind: str) -> None:
+    connection, postgres = both
+    calls = {"expressions": EXPRESSIONS, "aggregates": AGGREGATES, "windows": WINDOWS}[kind]
+    key = "a" if kind == "aggregates" else "id"
+    texts = [
+        "::text" if kind == "expressions" and not call.startswith(("jsonb", "ARRAY", "2 ||")) else "" for call in calls
+    ]
+    pairs = zip(calls, texts, strict=True)
+    listed = ", ".join(f"({call}){text} AS x{number}" for number, (call, text) in enumerate(pairs))
+    query = f"SELECT {key}, {listed} FROM v {'GROUP BY a' if key == 'a' else ''}"
+    connection.execute(f"CREATE MATERIALIZED VIEW of_{kind} AS {query}".encode())
+    expected = postgres.execute(f"{query} ORDER BY 1".encode()).fetchall()
+    for found in (
+        connection.execute(f"{query} ORDER BY 1".encode()).fetchall(),
+        connection.execute(f"SELECT * FROM of_{kind} ORDER BY 1".encode()).fetchall(),
+    ):
+        for number, call in enumerate(calls, 1):
+            wanted = [row[number] for row in expected]
+            if kind != "expressions":
+                wanted = [None if value is None else pytest.approx(float(value)) for value in wanted]
+            assert [row[number] for row in found] == wanted, call
+
+
+@pytest.mark.parametrize("expression", ERRORS)
+def test_errors_have_postgresqls_words(both: tuple[Connection, Connection], expression: str) -> None:
+    told = []
+    for client in both:
+        with pytest.raises(psycopg.Error) as raised:
+            client.execute(f"SELECT {expression} FROM v".encode())
+        told.append((raised.value.diag.sqlstate, raised.value.diag.message_primary))
+    assert told[0] == told[1]
+    assert told[0][0] == ERRORS[expression]
+
+
+def test_copy_reads_what_postgresql_writes(both: tuple[Connection, Connection]) -> None:
+    rows = []
+    for client in both:
+        client.execute("CREATE TABLE copied (id int PRIMARY KEY, ts timestamp, d date, tz timestamptz, i interval)")
+        with client.cursor().copy("COPY copied FROM STDIN") as copy:
+            copy.write("1\t4713-01-01 00:00:00 BC\t0044-03-15 BC\t0044-03-15 10:00:00+00 BC\t-1 mons +30 days\n")
+            copy.write("2\t2020-01-01 00:00:00\t2020-01-01\t2020-01-01 00:00:00+00\t-1 days +02:00:00\n")
+        client.execute("SET timezone = 'UTC'")
+        rows.append(
+            client.execute("SELECT id, ts::text, d::text, tz::text, i::text FROM copied ORDER BY id").fetchall()
+        )
+    assert rows[0] == rows[1]
