@@ -142,11 +142,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
     _resolve_tables(tree, catalog, scope, tables, ctes, check)
     expanded(tree)
-    schema = MappingSchema(
-        {unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()},
-        dialect="postgres",
-        normalize=False,
-    )
+    schema = _schema(tables)
     mark_merges(tree)
     try:
         tree = qualify(tree, schema=schema, dialect="postgres")
@@ -157,6 +153,18 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     assert isinstance(tree, exp.Query)
     _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
+
+
+def _schema(tables: Mapping[str, Relation]) -> MappingSchema:
+    columns: dict[str, object] = {
+        unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()
+    }
+    return MappingSchema(columns, dialect="postgres", normalize=False)
+
+
+def annotate_again(bound: BoundQuery) -> None:
+    """Type a query whose parts have got other types."""
+    annotate_types(bound.tree, schema=_schema(bound.tables), expression_metadata=METADATA, dialect="postgres")
 
 
 def _resolve_tables(
@@ -254,7 +262,9 @@ def retype(select: exp.Select, types: Mapping[str, Type]) -> None:
             node.type = None
             node = node.parent
     if changed:
-        for part in select.iter_expressions():
+        # A cast always has a type, so that sqlglot does not look below it.
+        casts = reversed(list(select.find_all(exp.Cast)))
+        for part in [*(cast.this for cast in casts), *select.iter_expressions()]:
             annotate_types(part, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)
 
 

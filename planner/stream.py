@@ -51,6 +51,7 @@ from planner.sinks import planned_sink, target_of
 from planner.statements import CreateSink, CreateStreaming
 from planner.strategy import DEFAULTS, BackfillSettings, choose
 from planner.streaming import Streaming, streaming_of
+from planner.untyped import type_literals
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,7 @@ def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
 def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
     """The plan of a query with its outputs as they are asked for."""
     bound = bind(streaming.query, catalog, scope)
+    type_literals(bound)
     if not escapes:
         root = streaming.shape(build(bound))
         _check_names(root)

@@ -45,7 +45,7 @@ from planner.parse.trees import column_type
 Columns = Mapping[str, Type]
 NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
 # What has been found out about a node, which thousands of parameters may be in.
-_Seen = dict[tuple[int, object], Any]
+Seen = dict[tuple[int, object], Any]
 
 
 def parameter_number(node: exp.Expr) -> int | None:
@@ -69,10 +69,10 @@ def infer_parameters(
     # PostgreSQL reads an UPDATE's condition before its assignments, and the rows of an INSERT for their columns.
     reads_first = isinstance(tree, exp.Update)
     if numbers - given.keys() - (set() if reads_first else assigned.keys()):
-        seen: _Seen = {}
-        for node in _typed(tree, name_tables).find_all(exp.Parameter, bfs=False):
+        seen: Seen = {}
+        for node in typed(tree, name_tables).find_all(exp.Parameter, bfs=False):
             unknown = [number for number in parameter_numbers(node) if number not in found]
-            type_ = _type_by_place(node, seen) if unknown else None
+            type_ = type_by_place(node, seen) if unknown else None
             if type_ is not None:
                 found |= dict.fromkeys(unknown, _unconstrained(type_))
     written = {n: _unconstrained(type_) for n, type_ in assigned.items()}
@@ -122,7 +122,7 @@ def _unconstrained(type_: Type) -> Type:
     return Type(type_.name, dimensions=type_.dimensions, fields=type_.fields)
 
 
-def _typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
+def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
     """A query with the same expressions, with their types as far as they can be told."""
     try:
         query = expand_series(prepare_from(as_query(tree)))
@@ -151,7 +151,8 @@ def _data_type(type_: Type) -> exp.DataType:
     return exp.DataType.build(type_.duckdb(), dialect="duckdb")
 
 
-def _type_by_place(node: exp.Parameter, seen: _Seen) -> Type | None:
+def type_by_place(node: exp.Expr, seen: Seen) -> Type | None:
+    """The type that a parameter or an untyped literal takes from its place."""
     child: exp.Expr = node
     parent = node.parent
     while isinstance(parent, exp.Paren | exp.Neg | exp.Alias):
@@ -167,14 +168,14 @@ def _type_by_place(node: exp.Parameter, seen: _Seen) -> Type | None:
     return _argument(parent, child, seen)
 
 
-def _cast(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _cast(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     try:
         return column_type(parent.args["to"])
     except Error:
         return None  # regclass and the like: its text
 
 
-def _compared(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _compared(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     other = parent.expression if child is parent.this else parent.this
     array = _quantified(other)
     if array is None:
@@ -192,7 +193,7 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _array_beside(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _array_beside(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     comparison = parent.parent
     if not isinstance(comparison, exp.Binary):
         return None
@@ -202,7 +203,7 @@ def _array_beside(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     return array_type(TEXT if element.is_text else element)
 
 
-def _listed(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _listed(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     query = parent.args.get("query")
     if child is parent.this:
         return _output_type(query.unnest(), 0) if query is not None else _common_of(parent, parent.expressions, seen)
@@ -214,7 +215,7 @@ def _output_type(query: exp.Expr, place: int) -> Known:
     return _type_of(selects[place]) if place < len(selects) else None
 
 
-def _added(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _added(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     """Beside an operator: of the other side's type if there is such an operator, else the only one there is."""
     other = _type_of(parent.expression if child is parent.this else parent.this)
     if other is None:
@@ -229,16 +230,16 @@ def _added(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     return other
 
 
-def _joined(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _joined(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     other = _type_of(parent.expression if child is parent.this else parent.this)
     return other if other is not None and (other.dimensions or other.name in ("jsonb", "bytea")) else TEXT
 
 
-def _siblings(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _siblings(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     return _common_of(parent, parent.iter_expressions(), seen)
 
 
-def _of_case(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _of_case(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     case = parent if isinstance(parent, exp.Case) else parent.parent
     assert case is not None
     branches = case.args.get("ifs") or []
@@ -251,7 +252,7 @@ def _of_case(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     return _common_of(case, chain((b.args["true"] for b in branches), [default] if default else []), seen)
 
 
-def _in_row(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _in_row(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     """A row beside another: field by field."""
     place = child.index or 0
     comparison = parent.parent
@@ -269,7 +270,7 @@ def _in_row(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     return _common_of(comparison, cells, seen, place)  # the parameter itself has no type
 
 
-def _of_union(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _of_union(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     """An output of a query takes the type of its twin in a UNION."""
     query = parent.parent
     place = child.index if child.arg_key == "expressions" else None
@@ -280,7 +281,7 @@ def _of_union(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
     return common(tuple(_output_type(side.unnest(), place) for side in (query.this, query.expression)))
 
 
-def _argument(parent: exp.Expr, child: exp.Expr, seen: _Seen) -> Known:
+def _argument(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     key = id(parent), "call"
     if key not in seen:
         seen[key] = _call(parent)
@@ -305,7 +306,7 @@ def _call(node: exp.Expr) -> tuple[str, dict[int, int], dict[int, Type]] | None:
     return name, {id(argument): place for place, argument in enumerate(arguments)}, known
 
 
-def _common_of(parent: exp.Expr, parts: Iterable[exp.Expr], seen: _Seen, which: object = None) -> Known:
+def _common_of(parent: exp.Expr, parts: Iterable[exp.Expr], seen: Seen, which: object = None) -> Known:
     """The common type of some of a node's parts, which is the same for all parameters among them."""
     key = id(parent), which
     if key not in seen:
@@ -341,7 +342,7 @@ def _fixed(type_: Type) -> _Rule:
     return lambda parent, child, seen: type_
 
 
-_Rule = Callable[[Any, exp.Expr, _Seen], Known]
+_Rule = Callable[[Any, exp.Expr, Seen], Known]
 _ANONYMOUS: dict[str, _Rule] = {"ROW": _in_row}
 # The first that fits counts: comparisons are predicates, and some functions are operators.
 _RULES: tuple[tuple[tuple[type[exp.Expr], ...], _Rule], ...] = (

@@ -26,7 +26,7 @@ from planner.batch.handled import check_statement
 from planner.batch.index_selection import select_indexes
 from planner.batch.named_windows import expand_named_windows
 from planner.batch.origins import Origin, origins
-from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number
+from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number, typed
 from planner.batch.pg_names import system_schema
 from planner.batch.row_functions import expand_calls, expand_unnests, is_single_value
 from planner.batch.serving import RELATION, Served, find_lookup, over_copies
@@ -46,6 +46,7 @@ from planner.privileges import check_relation, holds, holds_any, permission_deni
 from planner.sql_functions import with_functions
 from planner.statements import Name
 from planner.table_references import resolve_references
+from planner.untyped import with_literals_of
 from planner.views import keep_arguments, reference
 
 SystemColumns = Callable[[str, str], Columns]
@@ -183,7 +184,7 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """A copy of a statement that says which source each column is of, what functions and calls in FROM stand for,
-    and which tables are of the past.
+    of which type literals are that the engines would misread, and which tables are of the past.
 
     Raises Error 0A000 for a subquery with columns that differ only in case: DuckDB would take the first for both;
     and as `check_statement` does.
@@ -195,7 +196,11 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)
     _expand_stars(tree, environment.catalog, environment.scope)
-    return at_versions(expand_calls(tree), environment.versions)
+    return at_versions(expand_calls(_with_typed_literals(tree, environment)), environment.versions)
+
+
+def _with_typed_literals(tree: exp.Expr, environment: Environment) -> exp.Expr:
+    return with_literals_of(tree, lambda copy: typed(copy, _name_tables(environment)))
 
 
 def _check_cases(source: exp.Expr) -> None:
@@ -264,7 +269,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
     tree = expand_grouping(expand_unnests(expand_ties(expand_named_windows(tree))))
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
 
-    def typed(node: exp.Expr) -> exp.Expr:
+    def spelled(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (
             isinstance(node.expression, exp.Literal) and node.expression.name.strip("0.") != ""
         ):
@@ -274,7 +279,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
             return node
         return exp.cast(node.copy(), data_type(parameters[number - 1]), copy=False)
 
-    return with_typed_aggregates(for_duckdb(rewritten.transform(typed, copy=False), lenient=False))
+    return with_typed_aggregates(for_duckdb(rewritten.transform(spelled, copy=False), lenient=False))
 
 
 _OF_RUNS = frozenset({
@@ -425,9 +430,11 @@ def _at_version(table: exp.Table, environment: Environment) -> Environment:
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
     """The query of a view, read as a client's is, its own names resolved where the view is."""
     subquery, scope = reference(view, table, environment.catalog), scope_of(view)
+    inner = replace(environment, scope=scope)
     _expand_stars(subquery.this, environment.catalog, scope)
-    query = canonical(with_row_types(expand_calls(subquery.this), environment.catalog, scope))
-    subquery.set("this", resolve_tables(query, replace(environment, scope=scope)))
+    query = expand_calls(_with_typed_literals(subquery.this, inner))
+    query = canonical(with_row_types(query, environment.catalog, scope))
+    subquery.set("this", resolve_tables(query, inner))
     return subquery
 
 

@@ -26,12 +26,24 @@ def with_literals(tree: exp.Expr) -> exp.Expr:
     """
     for escaped in list(tree.find_all(exp.ByteString)):  # E'..', whose escapes are read
         escaped.replace(exp.Literal.string(escaped.name))
+    for cast in list(tree.find_all(exp.Cast)):
+        if isinstance(cast.this, exp.Array) and cast.to.is_type(exp.DType.ARRAY) and cast.to.expressions:
+            _cast_items(cast.this, cast.to.expressions[0])
     for cast in tree.find_all(exp.Cast):
         if cast.this.is_string:
             text = engine_text(cast.this.name, cast.to.sql(dialect="postgres").upper())
             if text != cast.this.name:
                 cast.set("this", exp.Literal.string(text))
     return tree
+
+
+def _cast_items(array: exp.Array, to: exp.Expr) -> None:
+    """Let each text in `ARRAY['…']::type[]` be a cast of its own: in an array the engines would read it."""
+    if to.sql(dialect="postgres").upper() not in _DAYS | {"BYTEA", "INTERVAL"}:
+        return
+    for item in array.expressions:
+        if item.is_string:
+            item.replace(exp.Cast(this=item.copy(), to=to.copy()))
 
 
 def engine_text(text: str, type_: str) -> str:

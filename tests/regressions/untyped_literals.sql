@@ -1,0 +1,11 @@
+CREATE TABLE s1.t (k int PRIMARY KEY, a int[], s varchar[], b bytea, d date, z timestamptz);
+INSERT INTO s1.t VALUES (1, '{1,2}', '{a,NULL}', '\x00ff', '2024-01-02', '2024-01-02 03:04:05+00'), (2, NULL, NULL, NULL, NULL, NULL);
+CREATE MATERIALIZED VIEW s1.v AS SELECT k, a = '{1, 2}' AS e, a IN ('{3}', '{1,2}') AS i, coalesce(a, '{}') AS c, nullif(s, '{"a",NULL}') AS n, greatest(a, '{1}') AS g FROM s1.t;
+CREATE MATERIALIZED VIEW s1.w AS SELECT k, b = '\x00FF' AS e, coalesce(b, '\x00FF') AS c, b = ANY(ARRAY['\x00FF']::bytea[]) AS y, CASE WHEN k = 1 THEN b ELSE '\x01' END AS o FROM s1.t;
+CREATE MATERIALIZED VIEW s2.v AS SELECT k, coalesce(d, '20240102') AS c, d = '20240102' AS e, d = ANY(ARRAY['20240102']::date[]) AS y, z >= '20240102 05:04:05+02' AS z FROM s1.t;
+CREATE MATERIALIZED VIEW s2.w AS SELECT k, coalesce(s, '{"x y"}')::text AS c, (CASE s WHEN '{a,NULL}' THEN 1 ELSE 2 END) AS o FROM s1.t WHERE a BETWEEN '{1}' AND '{2}' OR s IS NULL;
+FLUSH;
+INSERT INTO s1.t VALUES (3, '{}', '{}', '\x', '2024-02-29', '2024-01-02 03:04:04+00');
+UPDATE s1.t SET a = '{3}', b = '\x01' WHERE a = '{1,2}' AND b = '\x00FF' AND d >= '20240101';
+DELETE FROM s1.t WHERE coalesce(a, '{9}') = '{9}';
+FLUSH;
