@@ -66,6 +66,32 @@ def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
     return make
 
 
+# What RE2 finds wrong with a pattern.
+_PATTERN_FAULTS = {
+    "trailing \\": "invalid escape \\ sequence", "invalid escape sequence": "invalid escape \\ sequence",
+    "missing ]": "brackets [] not balanced", "missing )": "parentheses () not balanced",
+    "unexpected )": "parentheses () not balanced", "no argument for repetition operator": "quantifier operand invalid",
+    "bad repetition operator": "quantifier operand invalid", "invalid repetition size": "invalid repetition count(s)",
+    "invalid character class range": "invalid character range", "invalid character class": "invalid character class",
+}  # fmt: skip
+
+
+def _pattern(found: re.Match[str]) -> Error:
+    return Error(f"invalid regular expression: {_PATTERN_FAULTS[found['fault']]}", errors.INVALID_REGULAR_EXPRESSION)
+
+
+def _time_of_day(found: re.Match[str]) -> Error:
+    hour, minute, second = found["hour"], int(found["minute"]), float(found["second"])
+    message = f"time field value out of range: {hour}:{minute:02d}:{second:02g}"
+    return Error(message, errors.DATETIME_FIELD_OVERFLOW)
+
+
+def _absolute(found: re.Match[str]) -> Error:
+    bits = (int(found["number"]) - 1).bit_length()
+    type_ = "smallint" if bits <= 16 else "integer" if bits <= 32 else "bigint"
+    return Error(f"{type_} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)
+
+
 def _operator(found: re.Match[str]) -> Error:
     types = [_type(name) for name in re.split(r", (?![^(]*\))", found["types"])]
     text = f" {found['name']} ".join(types) if len(types) > 1 else f"{found['name']} {types[0]}"
@@ -125,6 +151,27 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
     (r"No function matches the given name and argument types '(?P<name>[^\w(]+)\((?P<types>.*)\)'", _operator),
+    (rf"Error: (?:Pattern failed to parse, error: ')?(?P<fault>{'|'.join(map(re.escape, _PATTERN_FAULTS))})", _pattern),
+    (r"Time out of range: (?P<hour>-?\d+):(?P<minute>-?\d+):(?P<second>-?[\d.]+)$", _time_of_day),
+    (r"Overflow on abs\((?P<number>-?\d+)\)", _absolute),
+    (r"(?P<text>cannot take logarithm of (?:zero|a negative number))", _says(
+        "{text}", errors.INVALID_ARGUMENT_FOR_LOGARITHM)),
+    (r"(?P<text>cannot take square root of a negative number)", _says(
+        "{text}", errors.INVALID_ARGUMENT_FOR_POWER)),
+    (r"Like pattern must not end with escape character", _says(
+        "LIKE pattern must not end with escape character", errors.INVALID_ESCAPE_SEQUENCE)),
+    (r"input value \S+ is out of range for numeric function", _says(
+        "input is out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
+    (r"Could not cast value \S+ to DECIMAL", _says(
+        "value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
+    (r"Overflow in \w+ of INTERVAL", _says("interval out of range", errors.DATETIME_FIELD_OVERFLOW)),
+    (r"extract specifier \"(?P<unit>.*?)\" not recognized", _says(
+        'unit "{unit}" not recognized', errors.INVALID_PARAMETER_VALUE)),
+    (r"JSON key cannot be NULL", _says("key must not be null", errors.INVALID_PARAMETER_VALUE)),
+    (r"Separator argument to StringAgg must be a constant", _says(
+        "a delimiter that is not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)),
+    (r"Regex options field must be a constant", _says(
+        "flags of a regular expression that are not a constant are not supported", errors.FEATURE_NOT_SUPPORTED)),
     (r"Malformed JSON at", _says("invalid input syntax for type json", errors.INVALID_TEXT_REPRESENTATION)),
     (
         r"Unimplemented type for cast \((?P<type>.+) -> (?P<type_to>.+?)\)",

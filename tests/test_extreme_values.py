@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from extreme_differences import explained
 from postgres import Postgres
-from servers import Server
+from servers import Server, refused
 from test_functions import same_value
 from test_golden import plan_over
 
@@ -98,6 +98,32 @@ def test_values_are_postgresqls(postgres: Connection, binder: duckdb.DuckDBPyCon
     wrong, compared = _wrong(postgres, binder, extremes.one_of_each(extremes.scalars(postgres)), ROWS)
     assert wrong == []
     assert compared > 150
+
+
+# Of queries outside of views, which raise.
+ERRORS = (
+    "SELECT ln(x) FROM (VALUES (0.0::float8)) v (x)", "SELECT ln(x) FROM (VALUES (-1.0::float8)) v (x)",
+    "SELECT sqrt(x) FROM (VALUES (-1.0::float8)) v (x)", "SELECT 'a' LIKE x FROM (VALUES ('\\')) v (x)",
+    "SELECT 'a' ~ x FROM (VALUES ('a[')) v (x)", "SELECT 'a' ~ x FROM (VALUES ('(a')) v (x)",
+    "SELECT 'a' ~ x FROM (VALUES ('*')) v (x)", "SELECT 'a' ~ x FROM (VALUES ('a\\')) v (x)",
+    "SELECT sin(x) FROM (VALUES ('Infinity'::float8)) v (x)", "SELECT acosh(x) FROM (VALUES (0.5::float8)) v (x)",
+    "SELECT abs(x) FROM (VALUES ((-2147483648)::int)) v (x)",
+    "SELECT abs(x) FROM (VALUES (-9223372036854775808)) v (x)",
+    "SELECT make_time(25, x, 0) FROM (VALUES (0)) v (x)", "SELECT make_date(0, x, 1) FROM (VALUES (1)) v (x)",
+    "SELECT power(x, 0.5) FROM (VALUES (-1.0::float8)) v (x)", "SELECT chr(x) FROM (VALUES (0)) v (x)",
+    "SELECT substring('abc', 1, x) FROM (VALUES (-1)) v (x)", "SELECT split_part('a', ',', x) FROM (VALUES (0)) v (x)",
+    "SELECT overlay('abc' placing 'x' from x) FROM (VALUES (0)) v (x)",
+    "SELECT trim_array(ARRAY[1, 2], x) FROM (VALUES (3)) v (x)",
+    "SELECT regexp_count('abc', 'b', x) FROM (VALUES (0)) v (x)",
+    "SELECT jsonb_array_length(x) FROM (VALUES ('{}'::jsonb), ('1'::jsonb)) v (x)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("query", ERRORS)
+def test_errors_are_postgresqls(in_process_server: Server, postgres: Connection, query: str) -> None:
+    with in_process_server.connect() as connection:
+        ours, theirs = refused(connection, query), refused(postgres, query)
+    assert (ours.sqlstate, ours.diag.message_primary) == (theirs.sqlstate, theirs.diag.message_primary)
 
 
 @pytest.mark.long
