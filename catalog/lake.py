@@ -41,6 +41,13 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "default_block_size": str(BLOCK_BYTES),
 }
+ENGINE_VERSION = duckdb.__version__
+# Wherever a query runs. As in Postgres, an integer divided by an integer is an integer; and what two TRYs share must
+# not be computed before both, where an error would stop the view.
+SETTINGS = (
+    "SET GLOBAL TimeZone = 'UTC'; SET GLOBAL integer_division = true; "
+    "SET GLOBAL disabled_optimizers = 'common_subexpressions'"
+)
 FILE_SIZE = "64MB"
 # Stands for what a short transaction writes.
 _ANY_TABLE = LakeTable("", "")
@@ -125,11 +132,7 @@ class Lake:
         if spill_limit:
             config["max_temp_directory_size"] = spill_limit
         connection = duckdb.connect(config=config)
-        connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        # As in Postgres, an integer divided by an integer is an integer.
-        connection.execute("SET GLOBAL integer_division = true")
-        # It would compute what two TRYs share before both, where an error stops the view.
-        connection.execute("SET GLOBAL disabled_optimizers = 'common_subexpressions'")
+        connection.execute(SETTINGS)
         load_extensions(connection, self.storage)
         return connection
 
@@ -610,12 +613,16 @@ def registered_files(cursor: Cursor, table: LakeTable) -> list[str]:
 
 def load_extensions(cursor: Cursor, storage: Storage) -> None:
     """Have what it takes to attach a lake. Raises Error as `load_extension`."""
-    root = storage.root
-    needed = {"ducklake": True, "postgres_scanner": storage.catalog, "httpfs": isinstance(root, BucketPath)}
-    for extension in (name for name, is_needed in needed.items() if is_needed):
+    extensions, secrets = file_access(storage.root)
+    for extension in ("ducklake", *(("postgres_scanner",) if storage.catalog else ()), *extensions):
         load_extension(cursor, extension)
-    if isinstance(root, BucketPath):
-        cursor.execute(root.s3.secret(str(root)))
+    for secret in secrets:
+        cursor.execute(secret)
+
+
+def file_access(root: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What DuckDB needs to read and write files below a place: names of extensions, and SQL that has keys in it."""
+    return (("httpfs",), (root.s3.secret(str(root)),)) if isinstance(root, BucketPath) else ((), ())
 
 
 def load_extension(cursor: Cursor, name: str) -> None:

@@ -247,16 +247,14 @@ def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:
 
 
 def keep_list(directory: Place, files: Collection[str]) -> None:
-    """Note which files of a directory count, for `listed`.
-
-    In a bucket also the files of tasks that Spark has given up are there; in a directory Spark itself removes them.
-    """
-    if isinstance(directory, BucketPath):
-        (directory / _LIST).write_text("\n".join(files))
+    """Note which files of a directory count, for `listed`: those of tasks that Spark has given up are there too."""
+    (directory / _LIST).write_text("\n".join(files))
 
 
 def listed(place: Place, pattern: str) -> list[str]:
-    """The Parquet files that count, of the directories that match."""
+    """The Parquet files that count, of the directories that match; all of those without a note, as there once were."""
+    found = [file for note in place.glob(f"{pattern}/{_LIST}") for file in note.read_text().splitlines()]
     if isinstance(place, Path):
-        return sorted(str(file) for file in place.glob(f"{pattern}/*.parquet"))
-    return [file for noted in place.glob(f"{pattern}/{_LIST}") for file in noted.read_text().splitlines()]
+        bare = (directory for directory in place.glob(pattern) if not (directory / _LIST).exists())
+        found += [str(file) for directory in bare for file in sorted(directory.glob("*.parquet"))]
+    return found

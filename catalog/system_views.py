@@ -144,6 +144,11 @@ def install(cursor: Cursor, is_standby: bool = False) -> None:
     _execute(cursor, _fixed_tables(), *_SCRIPTS.values(), recovery)
 
 
+def scalar_functions() -> str:
+    """SQL that makes the functions which queries and views call, in a database without a lake."""
+    return f"CREATE SCHEMA IF NOT EXISTS memory.{SCALAR_SCHEMA}; {_qualified(_SCRIPTS['scalar'])}"
+
+
 def refresh(cursor: Cursor) -> None:
     """Take the copies again. Call it after each commit that changed relations (also `created`), columns or schemas.
 
@@ -168,15 +173,20 @@ def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
 
 
 def _execute(cursor: Cursor, *scripts: str) -> None:
-    """Run scripts at once, every schema of ours qualified: macros look names up in the caller's default database."""
+    """Run scripts at once."""
     cursor.execute("BEGIN")
     try:
         for script in scripts:
-            cursor.execute(_OURS.sub(r"memory.\1.", script))
+            cursor.execute(_qualified(script))
         cursor.execute("COMMIT")
     except BaseException:
         rollback(cursor)
         raise
+
+
+def _qualified(script: str) -> str:
+    """A script with every schema of ours qualified: macros look names up in the caller's default database."""
+    return _OURS.sub(r"memory.\1.", script)
 
 
 def _fixed_tables() -> str:

@@ -59,6 +59,13 @@ _ADVICE = re.compile(
 )
 
 
+def error_named(kind: str, text: str) -> duckdb.Error:
+    """DuckDB's error of a class, by its name: one that has been raised in another process."""
+    found = getattr(duckdb, kind, duckdb.Error)
+    made: duckdb.Error = found(text)
+    return made
+
+
 def disk_full(text: str) -> Error:
     """PostgreSQL's error for it, with the line of an engine's message that names the file."""
     line = next(line for line in text.splitlines() if DISK_FULL in line).strip()

@@ -9,42 +9,41 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from catalog.errors import DUPLICATE_COLUMN, FEATURE_NOT_SUPPORTED, UNDEFINED_OBJECT, Error
+from catalog.errors import DUPLICATE_COLUMN, UNDEFINED_OBJECT, Error
 from catalog.names import quote, quote_if_needed
 
 
 @dataclass(frozen=True)
 class Base:
-    """What is fixed for a type name: OIDs, `typlen` in bytes (-1 varies), names on both engines (None: cannot)."""
+    """What is fixed for a type name: OIDs, `typlen` in bytes (-1 varies), and DuckDB's name."""
 
     oid: int
     array_oid: int
     length: int
     duckdb: str
-    spark: str | None
 
 
 BASES: dict[str, Base] = {
-    "boolean": Base(16, 1000, 1, "BOOLEAN", "BOOLEAN"),
-    "smallint": Base(21, 1005, 2, "SMALLINT", "SMALLINT"),
-    "integer": Base(23, 1007, 4, "INTEGER", "INT"),
-    "bigint": Base(20, 1016, 8, "BIGINT", "BIGINT"),
-    "real": Base(700, 1021, 4, "FLOAT", "FLOAT"),
-    "double precision": Base(701, 1022, 8, "DOUBLE", "DOUBLE"),
-    "numeric": Base(1700, 1231, -1, "DECIMAL", "DECIMAL"),
-    "character varying": Base(1043, 1015, -1, "VARCHAR", "STRING"),
-    "text": Base(25, 1009, -1, "VARCHAR", "STRING"),
-    "bytea": Base(17, 1001, -1, "BLOB", "BINARY"),
-    "date": Base(1082, 1182, 4, "DATE", "DATE"),
-    "time without time zone": Base(1083, 1183, 8, "TIME", "TIME(6)"),
-    "timestamp without time zone": Base(1114, 1115, 8, "TIMESTAMP", "TIMESTAMP_NTZ"),
-    "timestamp with time zone": Base(1184, 1185, 8, "TIMESTAMPTZ", "TIMESTAMP"),
-    "interval": Base(1186, 1187, 16, "INTERVAL", None),
-    "jsonb": Base(3802, 3807, -1, "JSON", None),
-    "uuid": Base(2950, 2951, 16, "UUID", None),
-    "oid": Base(26, 1028, 4, "UINTEGER", None),
+    "boolean": Base(16, 1000, 1, "BOOLEAN"),
+    "smallint": Base(21, 1005, 2, "SMALLINT"),
+    "integer": Base(23, 1007, 4, "INTEGER"),
+    "bigint": Base(20, 1016, 8, "BIGINT"),
+    "real": Base(700, 1021, 4, "FLOAT"),
+    "double precision": Base(701, 1022, 8, "DOUBLE"),
+    "numeric": Base(1700, 1231, -1, "DECIMAL"),
+    "character varying": Base(1043, 1015, -1, "VARCHAR"),
+    "text": Base(25, 1009, -1, "VARCHAR"),
+    "bytea": Base(17, 1001, -1, "BLOB"),
+    "date": Base(1082, 1182, 4, "DATE"),
+    "time without time zone": Base(1083, 1183, 8, "TIME"),
+    "timestamp without time zone": Base(1114, 1115, 8, "TIMESTAMP"),
+    "timestamp with time zone": Base(1184, 1185, 8, "TIMESTAMPTZ"),
+    "interval": Base(1186, 1187, 16, "INTERVAL"),
+    "jsonb": Base(3802, 3807, -1, "JSON"),
+    "uuid": Base(2950, 2951, 16, "UUID"),
+    "oid": Base(26, 1028, 4, "UINTEGER"),
     # RisingWave's rows with named fields; to clients they are of the pseudo-type `record`.
-    "struct": Base(2249, 2287, -1, "STRUCT", None),
+    "struct": Base(2249, 2287, -1, "STRUCT"),
 }
 
 ALIASES: dict[str, str] = {
@@ -166,7 +165,12 @@ class Type:
         return replace(self, dimensions=self.dimensions - 1)
 
     def duckdb(self) -> str:
-        return self._engine_name(self.base.duckdb) + "[]" * self.dimensions
+        name = self.base.duckdb
+        if self.fields:
+            name += f"({', '.join(f'{quote(field)} {type_.duckdb()}' for field, type_ in self.fields)})"
+        elif self.name == "numeric":
+            name += f"({self.digits[0]},{self.digits[1]})"
+        return name + "[]" * self.dimensions
 
     def cast(self, value: str) -> str:
         """DuckDB's SQL of a value as this type: jsonb without spaces, so that equal documents are equal text."""
@@ -195,22 +199,6 @@ class Type:
         if self.dimensions or self.fields:
             return f"CAST({stored} AS {self.duckdb()})"
         return f"memory.pg.interval_from_lake({stored})"
-
-    def spark(self) -> str:
-        """The Spark SQL type. Raises Error 0A000 for a type Spark cannot hold."""
-        if self.base.spark is None:
-            raise Error(f"type {self} is not supported in materialized views", FEATURE_NOT_SUPPORTED)
-        name = self._engine_name(self.base.spark)
-        for _ in range(self.dimensions):
-            name = f"ARRAY<{name}>"
-        return name
-
-    def _engine_name(self, name: str) -> str:
-        if self.fields:
-            return f"{name}({', '.join(f'{quote(field)} {type_.duckdb()}' for field, type_ in self.fields)})"
-        if self.name != "numeric":
-            return name
-        return f"{name}({self.digits[0]},{self.digits[1]})"
 
 
 BOOLEAN, SMALLINT, INTEGER, BIGINT = Type("boolean"), Type("smallint"), Type("integer"), Type("bigint")

@@ -1,6 +1,6 @@
-"""Makes plans happen: barriers and checkpoints, backfills, the two engines, resource groups.
+"""Makes plans happen: barriers and checkpoints, backfills, DuckDB in the server and in Spark's tasks, resource groups.
 
 `coordinator` is the clock and the only writer of created views; `backfill` fills a creating view on its resource
-group; `duckdb_engine` and `spark_engine` run the same delta programs; `groups` starts and ends Spark applications.
-Imports `planner` and `catalog`; `spark_engine` and `groups` are the only importers of pyspark.
+group; `duckdb_engine` and `spark_engine` run the same SQL, here and in tasks; `groups` starts and ends Spark
+applications. Imports `planner` and `catalog`; `spark_engine` and `groups` are the only importers of pyspark.
 """

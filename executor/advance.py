@@ -18,6 +18,7 @@ from catalog.model import Relation
 from catalog.names import LakeTable, quote
 from catalog.places import Place, delete_unused
 from catalog.row_ids import RowIds
+from catalog.types import Type
 from executor.feeds import Feeds
 from executor.program import Program
 from executor.versions import Version, rows_changed, stored_columns
@@ -47,12 +48,15 @@ class View:
             else table
         )
 
-    @property
-    def texts(self) -> frozenset[str]:
-        """The columns that hold text, of the view and of its states."""
-        types = [(column.lake_name, column.type) for column in self.relation.stored]
-        types += [(field.name, field.type) for state in self.plan.states for field in state.node.fields]
-        return frozenset(name for name, type_ in types if type_.spark() == "STRING")
+    def states_of(self, name: str | None) -> list[State]:
+        """The states whose rows are those of an internal table; of the view for None."""
+        return [state for state in self.plan.states if (None if state.in_view else state.name) == name]
+
+    def types_of(self, state_name: str | None) -> dict[str, Type]:
+        """The types of the stored columns of a state; of the view for None."""
+        nodes = {state.name: state.node for state in self.plan.states}
+        fields = self.plan.root.fields if state_name is None else nodes[state_name].fields
+        return {field.name: field.type for field in fields}
 
 
 def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
@@ -104,6 +108,7 @@ class Application:
     present: frozenset[str]  # columns of the key that are never NULL
     removed: str
     added: Addition
+    state: str | None = None  # None for the view itself
 
     def equals(self, column: str) -> str:
         """The operator that compares a key column: one that prunes, where it may."""
@@ -325,7 +330,7 @@ def applications(view: View, made: Program) -> tuple[Application, ...]:
     for number, apply in enumerate(made.applies):
         prefix = f"j{view.relation.id}_{number}"
         added = Addition(view.table_of(apply.state), f"{prefix}_added", apply.columns)
-        found.append(Application(apply.key, apply.present, f"{prefix}_removed", added))
+        found.append(Application(apply.key, apply.present, f"{prefix}_removed", added, apply.state))
     return tuple(found)
 
 

@@ -26,6 +26,8 @@ SPARK_CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 CLASS_ARCHIVE = SPARK_HOME / "sparkwave.jsa"
 # Memory of a driver whose executors are processes of their own.
 DRIVER_MIB = 1024
+# The JVM of a node has so much, at least and at most; a worker's Python with its libraries; and a task.
+_HEAP_MIB, _PYTHON_MIB, _LEAST_MIB = (512, 1024), 100, 128
 # So long a driver may take to delete its pods before it is killed; without it they would end and stay listed.
 POD_GRACE_S = 6.0
 
@@ -41,6 +43,21 @@ class Size:
     @property
     def all_cores(self) -> int:
         return self.cores * self.replicas
+
+    @property
+    def slots(self) -> int:
+        """Tasks that a node runs at a time, each with all of its cores: one computes while another writes."""
+        return min(self.cores, 2)
+
+    @property
+    def heap_mib(self) -> int:
+        """What of a node's memory is the JVM's, which sees no rows."""
+        return min(max(self.memory_mib // 4, _HEAP_MIB[0]), _HEAP_MIB[1])
+
+    @property
+    def task_mib(self) -> int:
+        """What DuckDB may use in a task: above it queries spill."""
+        return max((self.memory_mib - self.heap_mib) // self.slots - _PYTHON_MIB, _LEAST_MIB)
 
     def __str__(self) -> str:
         nodes = "1 node" if self.replicas == 1 else f"{self.replicas} nodes"
@@ -86,12 +103,13 @@ class Nodes:
 
 def _local(app: Application) -> Nodes:
     size = app.size
+    workers = {"spark.python.daemon.module": "executor.kernel_daemon"}
     if app.master is not None:
-        return Nodes(app.master, {}, size.memory_mib)
+        return Nodes(app.master, workers, size.heap_mib)
     if size.replicas == 1:
-        return Nodes(f"local[{size.cores}]", {}, size.memory_mib)
+        return Nodes(f"local[{size.cores}]", workers, size.heap_mib)
     master = f"local-cluster[{size.replicas},{size.cores},{size.memory_mib}]"
-    return Nodes(master, _executors(app))
+    return Nodes(master, workers | _executors(app))
 
 
 def _standalone(app: Application) -> Nodes:
@@ -116,7 +134,8 @@ def _executors(app: Application) -> dict[str, str]:
     """One executor a node. Spark does not start before all have come (TaskSchedulerImpl.waitBackendReady)."""
     return {
         "spark.executor.cores": str(app.size.cores),
-        "spark.executor.memory": f"{app.size.memory_mib}m",
+        "spark.executor.memory": f"{app.size.heap_mib}m",
+        "spark.executor.memoryOverhead": f"{app.size.memory_mib - app.size.heap_mib}m",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "1h",
     }
@@ -158,18 +177,8 @@ def command(app: Application) -> list[str]:
         "spark.connect.grpc.binding.port": str(app.port),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": str(max(2 * app.size.all_cores, 2)),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.caseSensitive": "true",
-        "spark.sql.timeType.enabled": "true",
-        # As in Postgres, integers overflow with an error.
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.compression.codec": "zstd",
-        "spark.sql.files.maxPartitionBytes": "32m",
         "spark.sql.warehouse.dir": str(app.scratch / "warehouse"),
-        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.task.cpus": str(app.size.cores // app.size.slots),
         "spark.local.dir": str(app.scratch),
         **_driver_address(app),
         **nodes.settings,
@@ -194,8 +203,9 @@ def _driver_address(app: Application) -> dict[str, str]:
 
 
 def environment(app: Application) -> dict[str, str]:
-    """The environment of the application's process. Its executors run Python, where they do, as it says."""
-    return {"PYSPARK_PYTHON": sys.executable, **os.environ, "SPARK_HOME": str(_home(app))}
+    """The environment of the application's process. Executors on this machine run Python as it says, and find us."""
+    path = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))
+    return {"PYSPARK_PYTHON": sys.executable, **os.environ, "PYTHONPATH": path, "SPARK_HOME": str(_home(app))}
 
 
 def _home(app: Application) -> Path:

@@ -9,9 +9,11 @@ from catalog.lake import Cursor, Lake
 from catalog.places import Place, remove_tree
 from executor.faults import error_of
 from executor.groups import Group
+from executor.lake_rows import as_stored
 from executor.spark_engine import SparkEngine, SparkError, spark_engine
-from planner.backfill import first_rows
-from planner.functions.emit import SPARK, to_sql
+from planner.backfill import FillQuery, first_rows
+from planner.functions.emit import to_sql
+from planner.nodes import Node
 from planner.stream import StreamPlan
 
 
@@ -23,21 +25,23 @@ def rows_on_spark(
         for scan in plan.scans:
             engine.check()
             engine.bind_slice(cursor, scan, snapshot)
-        if plan.reads_now:
-            engine.set_times((time_us, time_us))
-        texts = [field.name for field in plan.root.fields if field.type.is_text]
+        engine.times = time_us, time_us
         files: list[str] = []
         for part in first_rows(plan):
-            query = to_sql(part.query, SPARK, lenient=False)
-            written = engine.run_to_parquet(query, target / (part.target or "rows"), texts)
-            if part.target is None:
-                files = written
-            else:
-                engine.bind_files(f"{part.target}_state", written)
+            types = {field.name: field.type for field in _target(plan, part).fields}
+            query = as_stored(to_sql(part.query, lenient=False), {column: types[column] for column in part.columns})
+            written, _ = engine.run_to_parquet(query, target / (part.target or "rows"))
+            files = [file.path for file in written]
+            if part.target is not None:
+                engine.bind_files(f"{part.target}_state", files)
         return files
     except BaseException:
         remove_tree(target)
         raise
+
+
+def _target(plan: StreamPlan, part: FillQuery) -> Node:
+    return next((state.node for state in plan.states if state.name == part.target), plan.root)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from catalog.translation import DuckDBError, translate
 from executor.advance import set_times
 from executor.faults import is_nobodys
 from executor.program import whole
-from planner.functions.emit import DUCKDB
 from planner.nodes import Field
 from planner.refusal import REFUSED, refusal
 from planner.stream import StreamPlan
@@ -32,7 +31,7 @@ def check_binds(cursor: Cursor, plan: StreamPlan) -> None:
     for state in plan.states:
         _make_empty(cursor, f"{state.name}_state", state.node.fields)
     try:
-        for item in whole(plan, DUCKDB):
+        for item in whole(plan):
             cursor.execute(f"EXPLAIN {item.query}")
     except DuckDBError as error:
         if is_nobodys(translate(error)):

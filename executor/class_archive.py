@@ -14,10 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from catalog.lake import ENGINE_VERSION
 from executor.applications import CLASS_ARCHIVE, Application, Size, command, environment
 from executor.endpoint import answers, connect, free_port
+from executor.kernel import Setup, Step, Task
+from executor.spark_engine import run_tasks, task_script
 
 READY_SECONDS = 120
 # The JVM writes the archive when it ends.
@@ -51,17 +53,11 @@ def create() -> None:
 
 
 def _use(session: SparkSession, scratch: Path) -> None:
-    """What backfills do: read and write Parquet, join, aggregate, rank."""
-    path = f"file://{scratch}/rows"
-    columns = ("id", "id % 7 AS g", "'x' || id AS s", "current_timestamp() AS at")
-    session.range(0, 10_000, 1, 4).selectExpr(*columns).write.parquet(path)
-    rows = session.read.schema("id BIGINT, g BIGINT, s STRING, at TIMESTAMP").parquet(path)
-    rows.withColumn("_row", F.col("_metadata.row_index")).createOrReplaceTempView("rows")
-    session.sql(
-        "SELECT a.g, count(*) AS n, sum(a.id) AS total, min(b.s) AS low, count(DISTINCT b.id) AS ids FROM rows a "
-        "JOIN rows b ON a.id = b.id WHERE a.s LIKE 'x%' AND a._row >= 0 GROUP BY a.g"
-    ).write.parquet(f"{path}_summed")
-    session.sql("SELECT *, row_number() OVER (PARTITION BY g ORDER BY at, id) AS r FROM rows").filter("r < 5").toArrow()
+    """What backfills do: tasks that DuckDB runs."""
+    setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
+    for number in range(3):
+        step = Step("rows", f"SELECT i, 'x' || i AS s FROM range({number}000) r(i)", str(scratch / f"rows_{number}"))
+        run_tasks(session, setup, [Task((step,)), Task((replace(step, target=str(scratch / "others")),))])
 
 
 if __name__ == "__main__":

@@ -17,20 +17,18 @@ from executor.advance import (
     Changes,
     Fill,
     View,
-    applications,
     by_changes,
     count_signs,
     filled,
     make_table,
-    own_application,
     set_times,
 )
 from executor.faults import error_of, is_nobodys, message_of
 from executor.program import Check, new_checks, program, whole
+from executor.script import script, within
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
 from planner.backfill import FillQuery
-from planner.delta.compiler import VIEW_CHANGES
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 
 logger = logging.getLogger(__name__)
 
@@ -51,30 +49,15 @@ class DuckDBEngine:
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.advance.Engine`."""
-        made = program(view.plan, changes.inputs, changes.retracts, DUCKDB)
-        left = f"j{view.relation.id}_changes"
-        bound = self._bound(cursor, view, versions, made.read)
+        made = program(view.plan, changes.inputs, changes.retracts)
         if view.plan.reads_now:
             set_times(cursor, changes.times)
-        for step in made.steps:
-            query = _within(step.query, bound)
-            if step.name == VIEW_CHANGES:
-                _make(cursor, left, query, changes.rows)
-            elif step.name in made.shared:
-                _make(cursor, step.name, query, changes.rows)
-            else:  # a part of the only one that reads it
-                bound[step.name] = query
-        *states, _ = applications(view, made)
-        counts = [
-            (
-                _make(cursor, item.removed, _within(apply.removed, bound), changes.rows),
-                _make(cursor, item.added.rows, _within(apply.added, bound), changes.rows),
-            )
-            for item, apply in zip(states, made.applies[:-1], strict=True)
-        ]
-        own = own_application(view, left)
-        failed = _failed(cursor, made.checks, bound)
-        return Advance(view, (*states, own), left, (*counts, count_signs(cursor, left)), failed)
+        found = script(view, made, self._bound(cursor, view, versions, made.read))
+        rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
+        *states, _ = found.applications
+        counts = [(rows[item.removed], rows[item.added.rows]) for item in states]
+        counts.append(count_signs(cursor, found.changes))
+        return Advance(view, found.applications, found.changes, tuple(counts), _failed(cursor, found.checks))
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
         """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time.
@@ -82,10 +65,10 @@ class DuckDBEngine:
         Returns the names that it reads.
         """
         if is_full:
-            whole(view.plan, DUCKDB)
+            whole(view.plan)
             self._of_changes(view, changes)
             return frozenset(f"{scan.input}_new" for scan in view.plan.scans)
-        return program(view.plan, changes.inputs, changes.retracts, DUCKDB).read
+        return program(view.plan, changes.inputs, changes.retracts).read
 
     def looks_through(self, view: View) -> bool:
         """Whether there is anything to look through among the changes of a view that is computed in full."""
@@ -102,9 +85,9 @@ class DuckDBEngine:
         if view.plan.reads_now:
             set_times(cursor, changes.times)
         items, counts = [], []
-        for number, item in enumerate(whole(view.plan, DUCKDB)):
+        for number, item in enumerate(whole(view.plan)):
             name = f"j{view.relation.id}_{number}"
-            make_table(cursor, f"{name}_whole", _within(item.query, bound))
+            make_table(cursor, f"{name}_whole", within(item.query, bound))
             left, table = f"j{view.relation.id}_changes", view.table_of(item.state)
             if item.state is not None:
                 left = f"{name}_changes"
@@ -113,14 +96,14 @@ class DuckDBEngine:
             make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
             items.append(by_changes(table, item.key, item.present, item.columns, left))
             counts.append(count_signs(cursor, left))
-        failed = _failed(cursor, self._of_changes(view, changes), {}) if are_bound else None
+        failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
         return Advance(view, tuple(items), left, tuple(counts), failed)
 
     def _of_changes(self, view: View, changes: Changes) -> list[Check]:
         """What can be looked through with nothing but the changes."""
         if not self.looks_through(view):
             return []
-        made = program(view.plan, changes.inputs, changes.retracts, DUCKDB)
+        made = program(view.plan, changes.inputs, changes.retracts)
         return [check for check in made.checks if check.is_of_changes]
 
     def fill(
@@ -135,12 +118,11 @@ class DuckDBEngine:
         additions = []
         for number, item in enumerate(queries):
             name = f"fill_{number}"
-            make_table(cursor, name, to_sql(item.query, DUCKDB))
-            held = [state.name for state in view.plan.states if (None if state.in_view else state.name) == item.target]
-            for state in held:
-                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state}_state AS FROM {name}")
+            make_table(cursor, name, to_sql(item.query))
+            for state in view.states_of(item.target):
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
             additions.append(Addition(view.table_of(item.target), name, item.columns))
-        return filled(cursor, view, additions, _failed(cursor, new_checks(view.plan), {}))
+        return filled(cursor, view, additions, _failed(cursor, new_checks(view.plan)))
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], read: Collection[str]
@@ -158,7 +140,7 @@ class DuckDBEngine:
         return bound
 
 
-def _failed(cursor: Cursor, checks: Sequence[Check], bound: Mapping[str, str]) -> ComputeErrors | None:
+def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
     """For how many rows an expression failed, and why for one of them; None for none.
 
     Not to know it holds up no view.
@@ -166,12 +148,10 @@ def _failed(cursor: Cursor, checks: Sequence[Check], bound: Mapping[str, str]) -
     if not checks:
         return None
     try:
-        counts = cursor.execute(
-            _within("SELECT " + ", ".join(f"({check.count})" for check in checks), bound)
-        ).fetchone()
+        counts = cursor.execute("SELECT " + ", ".join(f"({check.count})" for check in checks)).fetchone()
         assert counts is not None
         failing = [check.failing for check, count in zip(checks, counts, strict=True) if count]
-        return ComputeErrors(sum(counts), _reason(cursor, _within(failing[-1], bound))) if failing else None
+        return ComputeErrors(sum(counts), _reason(cursor, failing[-1])) if failing else None
     except DuckDBError as error:
         if is_nobodys(error_of(error)):
             raise
@@ -200,12 +180,6 @@ def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
     finally:
         if is_listed:
             cursor.execute("RESET dynamic_or_filter_threshold")
-
-
-def _within(query: str, bound: Mapping[str, str]) -> str:
-    """The query with what it reads in front of it: a view of the lake would be one more statement that looks there."""
-    read = [f"{name} AS NOT MATERIALIZED ({rows})" for name, rows in bound.items() if f'"{name}"' in query]
-    return f"WITH {', '.join(read)} FROM ({query})" if read else query
 
 
 def _difference(stored: str, computed: str, columns: Sequence[str]) -> str:

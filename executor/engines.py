@@ -63,7 +63,7 @@ class Engines:
         if self._refresh.may_be_full(view) and not self._duckdb.looks_through(view):
             found = {scan.input: expected_rows(cursor, versions[scan.input], feeds) for scan in view.plan.scans}
             rows = sum(found.values())
-            if rows and self._is_in_process(view, rows) and is_full(rows):  # for which nobody reads what changed
+            if rows and self._duckdb_takes(rows) and is_full(rows):  # for which nobody reads what changed
                 changes = Changes(frozenset(name for name, count in found.items() if count), rows, True, times)
         began = time.monotonic()
         if changes is None:
@@ -132,12 +132,9 @@ class Engines:
         """That transaction has failed."""
         self._copies.clear()
 
-    def _is_in_process(self, view: View, changed_rows: int) -> bool:
-        return bool(view.plan.duckdb_only) or self._duckdb_takes(changed_rows)
-
     @contextmanager
     def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
-        if self._is_in_process(view, changed_rows):
+        if self._duckdb_takes(changed_rows):
             yield self._duckdb
             return
         catalog, id_ = self._store.catalog, view.relation.id

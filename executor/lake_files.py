@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.lake import METADATA, Cursor, inlined_deletes, inlined_tables, locate
-from catalog.model import ROW_ID, Column, Relation
+from catalog.model import Column, Relation
 from catalog.names import literal, quote
 from catalog.places import Place
 from catalog.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
@@ -27,7 +27,7 @@ from catalog.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
 class DataFile:
     """`row_id_start` is None when the file has a column of row ids. `row_count` is rows, deleted ones included.
 
-    `missing` are the columns, as the lake calls them, that were added with a value after the file was written.
+    `missing` are the columns, as the lake calls them, that were added after the file was written.
     """
 
     path: str
@@ -47,8 +47,8 @@ class DataFile:
 class TableFiles:
     """A table at a snapshot.
 
-    `deletes` is a Parquet file of (file_name, pos), `inlined` one of the table's columns and `_row_id`. `defaults` are
-    the values, as SQL, that rows have which lack a column.
+    `deletes` is a Parquet file of (file_name, pos), `inlined` one of the table's columns and row ids. `defaults` are
+    the values, as SQL, that rows have which lack a column, for all that were added.
     """
 
     snapshot: int
@@ -83,14 +83,19 @@ def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Plac
 
 
 def _added(cursor: Cursor, relation: Relation, table_id: int, live: str) -> dict[int, tuple[str, str]]:
-    """The columns that were added with a value for the rows that were there: by id the name, and the value as SQL."""
+    """The columns that were added to the table: by id the name, and as SQL the value of the rows that were there."""
     types = {column.lake_name: column.type.in_lake() for column in relation.stored}
+    made = f"(SELECT min(begin_snapshot) FROM {METADATA}.ducklake_table WHERE table_id = ?)"
     rows = cursor.execute(
         f"SELECT column_id, column_name, initial_default FROM {METADATA}.ducklake_column "
-        f"WHERE table_id = ? AND parent_column IS NULL AND initial_default IS NOT NULL AND {live}",
-        [table_id],
+        f"WHERE table_id = ? AND parent_column IS NULL AND begin_snapshot > {made} AND {live}",
+        [table_id, table_id],
     ).fetchall()
-    return {id_: (n, f"CAST({literal(value)} AS {types[n]})") for id_, n, value in rows if n in types}
+    return {
+        id_: (n, f"CAST({'NULL' if value is None else literal(value)} AS {types[n]})")
+        for id_, n, value in rows
+        if n in types
+    }
 
 
 def _special_columns(cursor: Cursor, paths: list[str], added: Mapping[int, str]) -> dict[str, set[str]]:
@@ -140,7 +145,7 @@ def _inlined(
         table = f"{METADATA}.{quote(name)}"
         present = {column for column, *_ in cursor.execute(f"SELECT * FROM {table} LIMIT 0").description or ()}
         columns = ", ".join(_inlined_column(column, present, defaults) for column in relation.stored)
-        parts.append(f"SELECT {columns}, row_id AS {quote(ROW_ID)} FROM {table} WHERE {live}")
+        parts.append(f"SELECT {columns}, row_id AS {ROW_ID_COLUMN} FROM {table} WHERE {live}")
     return _write(cursor, parts, target)
 
 

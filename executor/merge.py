@@ -22,7 +22,6 @@ from catalog.row_ids import ALL, NONE
 from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
 from executor.slicing import row_count, row_ids
-from executor.spark_engine import Exchange
 from executor.throttle import Throttle
 from executor.versions import Version
 from executor.work import ControlsChanged, Work
@@ -144,7 +143,7 @@ def _added(
     plan, epoch = work.view.plan, work.job.epoch
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
-    with work.engine("step", cursor, _exchange(work), _directory(work, step)) as engine:
+    with work.engine("step", cursor, _directory(work, step)) as engine:
         if not step:
             whole = {name: version.new_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, epoch.snapshot, whole, first_rows(plan), epoch.time_us)
@@ -157,15 +156,6 @@ def _added(
 def _directory(work: Work, step: int) -> Place:
     """Where Spark writes the rows of the step after the first `step` ones."""
     return work.data / f"step_{step}"
-
-
-def _exchange(work: Work) -> Exchange | None:
-    """How Spark spreads the rows it reads: where the upstream has them, or by the job's own distribution."""
-    if work.in_process or work.job.strategy == SNAPSHOT:
-        return None
-    # Where an operator exchanges the rows by its keys, they need not move before.
-    by_key = work.job.strategy == ARRANGEMENT and exchange_reason(work.view.plan.root) is None
-    return Exchange(work.actors, by_key)
 
 
 def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:

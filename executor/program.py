@@ -1,4 +1,4 @@
-"""Delta programs, and the queries that compute a view in full, as the SQL of an engine.
+"""Delta programs, and the queries that compute a view in full, as SQL.
 
 Trees are large, so that only the text is kept, and as long as the plan that it was made from.
 """
@@ -19,7 +19,7 @@ from planner.delta.checks import Check as PlannedCheck
 from planner.delta.checks import fill_checks
 from planner.delta.compiler import compile_delta
 from planner.delta.nullability import never_null
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 from planner.functions.raising import raised, unguarded
 from planner.nodes import WEIGHT
 from planner.stream import StreamPlan
@@ -95,14 +95,14 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
 
 
 @_kept
-def program(plan: StreamPlan, changed: frozenset[str], retracts: bool, engine: str) -> Program:
+def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Program:
     """The delta program for the inputs that changed."""
-    compiled = compile_delta(plan, changed, retracts, has_checks=engine == DUCKDB)
-    steps = tuple(Step(step.name, to_sql(step.query, engine), step.is_lookup) for step in compiled.steps)
+    compiled = compile_delta(plan, changed, retracts, has_checks=True)
+    steps = tuple(Step(step.name, to_sql(step.query), step.is_lookup) for step in compiled.steps)
     applies = tuple(
         Apply(
             item.state, item.key, item.present, tuple(select.alias_or_name for select in item.added.selects),
-            to_sql(item.removed, engine), to_sql(item.added, engine),
+            to_sql(item.removed), to_sql(item.added),
         )
         for item in compiled.applies
     )  # fmt: skip
@@ -118,7 +118,7 @@ def program(plan: StreamPlan, changed: frozenset[str], retracts: bool, engine: s
 def _check(check: PlannedCheck, has_weight: bool) -> Check:
     """Of changes the rows count that arrive: more often than they go, where something below replaces equal ones."""
     conditions = [condition for part in check.parts if (condition := raised(part)) is not None]
-    rows = f"({to_sql(check.rows, DUCKDB)}) AS s WHERE ({' OR '.join(conditions)})"
+    rows = f"({to_sql(check.rows)}) AS s WHERE ({' OR '.join(conditions)})"
     raising = ", ".join(f"count({unguarded(part)})" for part in check.parts)
     if not has_weight:
         first = f"SELECT * FROM {rows} LIMIT 1"
@@ -137,12 +137,12 @@ def new_checks(plan: StreamPlan) -> tuple[Check, ...]:
 
 
 @_kept
-def whole(plan: StreamPlan, engine: str) -> tuple[Whole, ...]:
+def whole(plan: StreamPlan) -> tuple[Whole, ...]:
     """The queries of a view's states and then of the view, over its inputs as they are."""
     nodes = {state.name: state.node for state in plan.states}
     found = []
     for item in first_rows(plan):
         node = nodes.get(item.target or "")
         key, present = (node.key, never_null(node)) if node is not None else (plan.key, plan.present)
-        found.append(Whole(item.target, tuple(dict.fromkeys(key)), present, item.columns, to_sql(item.query, engine)))
+        found.append(Whole(item.target, tuple(dict.fromkeys(key)), present, item.columns, to_sql(item.query)))
     return tuple(found)

@@ -11,20 +11,22 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
+from catalog.compute_errors import ComputeErrors, add_errors
 from catalog.job_store import Slice, check_step, finish_step, load_slices, start_job
 from catalog.lake import Cursor, register_files, registered_files
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
-from catalog.places import Place, bytes_in, delete_unused, keep_list, listed
+from catalog.places import Place, delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
+from catalog.types import Type
+from executor.lake_rows import as_stored
+from executor.program import Check, new_checks
 from executor.slicing import plan_slices
-from executor.spark_engine import Exchange, SparkEngine, file_rows
+from executor.spark_engine import SparkEngine, filled_files
 from executor.work import Work, step_directory
 from planner.backfill import PARTIALS, Fragment, fragments, merge_query, slice_query, whole_query
-from planner.functions.emit import SPARK, to_sql
-
-# Slices in flight at once: two keep all cores busy while one of them is in its last task or commits.
-CONCURRENT_SLICES = 2
+from planner.functions.emit import to_sql
+from planner.nodes import Aggregate
 
 
 def run(work: Work) -> None:
@@ -54,10 +56,13 @@ def _run_slices(
     work: Work, fragment: Fragment, slices: Sequence[Slice], finished: set[tuple[int, int]], is_only: bool
 ) -> None:
     todo = [s for s in slices if (s.fragment_id, s.id) not in finished]
-    with ThreadPoolExecutor(CONCURRENT_SLICES, thread_name_prefix=f"job-{work.id}-slice") as pool:
+    if not todo:
+        return
+    slots = work.slots
+    with ThreadPoolExecutor(slots, thread_name_prefix=f"job-{work.id}-slice") as pool:
         futures: set[Future[None]] = set()
         for slice_ in todo:
-            if len(futures) >= CONCURRENT_SLICES:
+            if len(futures) >= slots:
                 futures = _rest(futures)
             controls = _hold_back(work, slice_)
             run_slice = partial(_run_slice, work, fragment, slice_, is_only)
@@ -104,41 +109,64 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
     cursor = _begin(work, slice_)
     plan, epoch = work.view.plan, work.job.epoch
     if is_only:
-        query = to_sql(whole_query(plan, fragment), SPARK)
+        query = to_sql(whole_query(plan, fragment))
     else:
         assert slice_.input is not None
-        query = to_sql(slice_query(plan, fragment, slice_.input), SPARK)
-    # Partial aggregates are as many as there are tasks: no more of these than may run at once.
-    with work.spark("slice", Exchange(work.actors, by_key=False)) as engine:
+        query = to_sql(slice_query(plan, fragment, slice_.input))
+    is_partial = fragment.end is not None and not is_only
+    target = _directory(work, fragment, slice_, is_partial)
+    with work.spark("slice") as engine:
         for scan in (scan for scan in plan.scans if f"{scan.input}_new" in query):
             work.check_step()
             whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
             rows = ALL if whole else RowIds(((slice_.row_id_from or 0, slice_.row_id_to),))
             engine.bind_slice(cursor, scan, epoch.snapshot, rows)
         _bind_states(work, engine, cursor, query)
-        if plan.reads_now:
-            engine.set_times((epoch.time_us, epoch.time_us))
-        is_partial = fragment.end is not None and not is_only
-        target = _directory(work, fragment, slice_, is_partial)
-        files = engine.run_to_parquet(query, target, work.view.texts)
-    BACKFILL_BYTES.add(work.id, bytes_in(target, files), fragment.id)
+        engine.times = epoch.time_us, epoch.time_us
+        name, checks = _checks(work, fragment, is_only)
+        files, failed = engine.run_to_parquet(
+            as_stored(query, _types(work, fragment, is_partial)), target, name, checks
+        )
+    BACKFILL_BYTES.add(work.id, sum(file.size for file in files), fragment.id)
     work.check()
     if is_partial:
-        keep_list(target, files)
-    _commit_slice(work, cursor, fragment, slice_, None if is_partial else target, files)
+        keep_list(target, filled_files(files) or [files[0].path])
+    _commit_slice(work, cursor, fragment, slice_, None if is_partial else target, filled_files(files), failed)
+
+
+def _checks(work: Work, fragment: Fragment, is_only: bool) -> tuple[str, tuple[Check, ...]]:
+    """What finds the rows for which an expression failed, and the name by which it reads what a slice writes.
+
+    Of several slices nobody would know which rows of the other inputs have been counted.
+    """
+    view = work.view
+    states = view.states_of(fragment.target)
+    name = f"{states[0].name}_state" if states else "rows"
+    is_whole = is_only and len(fragments(view.plan, {scan.input: 0 for scan in view.plan.scans})) == 1
+    return name, new_checks(view.plan) if is_whole else ()
+
+
+def _types(work: Work, fragment: Fragment, is_partial: bool) -> dict[str, Type]:
+    """The columns that a slice writes: those of its target, or of partial results."""
+    end = fragment.end
+    if not is_partial or end is None:
+        return work.view.types_of(fragment.target)
+    fields = end.fields if isinstance(end, Aggregate) else end.input.fields
+    return {field.name: field.type for field in fields}
 
 
 def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
     """The last slice of a fragment with several that ends in an aggregate: their partial results become one."""
     cursor = _begin(work, slice_)
+    target = _directory(work, fragment, slice_, is_partial=False)
     with work.spark("merge") as engine:
-        engine.bind_files(PARTIALS, listed(work.staging, f"f{fragment.id}_s*"))
-        query = to_sql(merge_query(work.view.plan, fragment), SPARK)
-        target = _directory(work, fragment, slice_, is_partial=False)
-        files = engine.run_to_parquet(query, target, work.view.texts)
-    BACKFILL_BYTES.add(work.id, bytes_in(target, files), fragment.id)
+        partials = listed(work.staging, f"f{fragment.id}_s*")
+        engine.bind_files(PARTIALS, partials, _types(work, fragment, is_partial=True))
+        query = to_sql(merge_query(work.view.plan, fragment))
+        files, _ = engine.run_to_parquet(as_stored(query, _types(work, fragment, is_partial=False)), target)
+    BACKFILL_BYTES.add(work.id, sum(file.size for file in files), fragment.id)
     work.check()
-    _commit_slice(work, cursor, fragment, slice_, target, files)
+    _commit_slice(work, cursor, fragment, slice_, target, filled_files(files))
 
 
 def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) -> None:
@@ -149,16 +177,18 @@ def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) ->
 
 
 def _commit_slice(
-    work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, directory: Place | None, files: list[str]
-) -> None:
+    work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, directory: Place | None, files: Sequence[str],
+    failed: ComputeErrors | None = None,
+) -> None:  # fmt: skip
     """Rows and cursor together: register the files of a directory and note the slice, or neither.
 
     Partial results have no such directory: nothing of them is registered.
     """
-    filled = [file for file in files if file_rows(cursor, file)] if directory is not None else []
+    filled = files if directory is not None else ()
     with work.lake.transaction(cursor):
         register_files(cursor, work.view.table_of(fragment.target), filled)
         finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
+        add_errors(cursor, work.id, failed)
     if directory is not None:
         delete_unused(directory, filled, 1)
 

@@ -18,7 +18,6 @@ from executor.advance import View, set_times
 from executor.plans import Plans
 from executor.program import whole
 from executor.versions import rows_at
-from planner.functions.emit import DUCKDB
 
 # Sums of floating-point numbers depend on the order of the rows, so they may differ by so large a part.
 _CLOSE = 1e-9
@@ -49,7 +48,7 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     floats = {c.lake_name for c in relation.stored if c.type.is_float}
     floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.is_float}
     findings = []
-    for number, item in enumerate(whole(view.plan, DUCKDB)):
+    for number, item in enumerate(whole(view.plan)):
         rows = f"check_{number}"
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {rows} AS {item.query}")
         if item.state:

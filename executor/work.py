@@ -15,7 +15,7 @@ from catalog.lake import Cursor, Lake
 from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock
 from catalog.metrics import STEP_RETRIES
-from catalog.model import CREATING, Epoch, Job, Relation
+from catalog.model import CREATING, DEFAULT_GROUP, Epoch, Job, Relation
 from catalog.places import Place
 from catalog.store import Store
 from catalog.translation import DuckDBError
@@ -26,7 +26,7 @@ from executor.faults import message_of
 from executor.groups import Group, Groups, Order
 from executor.parallelism import actors_of
 from executor.slicing import row_count
-from executor.spark_engine import Exchange, SparkEngine, SparkError, spark_engine
+from executor.spark_engine import SparkEngine, SparkError, spark_engine
 from executor.versions import Version
 from planner.strategy import SNAPSHOT
 
@@ -250,12 +250,15 @@ class Work:
 
     @lazy
     def in_process(self) -> bool:
-        """Whether DuckDB reads the upstreams: because Spark may not, or little data where that is allowed."""
-        if self.view.plan.duckdb_only:
-            return True
-        limit = self.settings.in_process_rows()
-        # A job that is resumed stays with the engine it began with.
-        if limit < 0 or self.is_serverless or (self.is_planned and not self.reads_on):
+        """Whether the server itself reads the upstreams: little data, where that is allowed."""
+        limit, job = self.settings.in_process_rows(), self.job
+        # A group that is named is to do the work. A job that is resumed stays with the engine it began with.
+        if (
+            limit < 0
+            or self.is_serverless
+            or job.resource_group != DEFAULT_GROUP
+            or (self.is_planned and not self.reads_on)
+        ):
             return False
         return self.upstream_rows() <= limit
 
@@ -295,6 +298,12 @@ class Work:
         return group
 
     @property
+    def slots(self) -> int:
+        """Steps that the job's group runs at a time."""
+        size = self.group().size
+        return size.slots * size.replicas
+
+    @property
     def actors(self) -> int:
         """Into how many parts the job's work is cut."""
         return 1 if self.in_process else actors_of(self.job, self.group().size.all_cores)
@@ -310,8 +319,8 @@ class Work:
         self._group = None
 
     @contextmanager
-    def spark(self, purpose: str, exchange: Exchange | None = None, data: Place | None = None) -> Iterator[SparkEngine]:
-        """An engine of the job's group, which a cancel reaches. `exchange` and `data` are as in SparkEngine."""
+    def spark(self, purpose: str, data: Place | None = None) -> Iterator[SparkEngine]:
+        """An engine of the job's group, which a cancel reaches. `data` is as in SparkEngine."""
         self.check()
         name = f"{purpose}_{self.id}"
         group = self.group()
@@ -319,7 +328,7 @@ class Work:
             self._groups.calls.watched(
                 self.id, purpose, self.wait_because, self._waits_no_longer, lambda: group.silent_since
             ),
-            spark_engine(group, self.lake, name, data, exchange, self.check_step) as engine,
+            spark_engine(group, self.lake, name, data, self.check_step) as engine,
             self._interruptible(engine.interrupt),
         ):
             self._runs_again()
@@ -334,9 +343,9 @@ class Work:
             yield DuckDBEngine()
 
     @contextmanager
-    def engine(self, purpose: str, cursor: Cursor, exchange: Exchange | None, data: Place) -> Iterator[Engine]:
+    def engine(self, purpose: str, cursor: Cursor, data: Place) -> Iterator[Engine]:
         """The engine that reads the upstreams."""
-        with self.duckdb(cursor) if self.in_process else self.spark(purpose, exchange, data) as engine:
+        with self.duckdb(cursor) if self.in_process else self.spark(purpose, data) as engine:
             yield engine
 
     def advance(

@@ -10,7 +10,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.wording import in_postgres_words
 from planner.functions.aggregates import canonical
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 from planner.functions.operators import as_call
 from planner.nodes import Field, OverWindow, expressions, walk
 from planner.parse.trees import position_of
@@ -31,7 +31,7 @@ def refusal(plan: StreamPlan, asked: Asked) -> Error:
         fields = tuple(dict.fromkeys(field for below in node.inputs for field in below.fields))
 
         def fault(part: exp.Expr, fields: tuple[Field, ...] = fields) -> str | None:
-            return asked(fields, to_sql(exp.select(part.copy()).from_(REFUSED), DUCKDB))
+            return asked(fields, to_sql(exp.select(part.copy()).from_(REFUSED)))
 
         for expression in expressions(node):
             is_window = isinstance(node, OverWindow)

@@ -22,7 +22,6 @@ from planner.escapes import SINCE as ESCAPED_SINCE
 from planner.escapes import escape_outputs, escape_query, unescape_outputs
 from planner.functions.aggregates import is_aggregate
 from planner.functions.duckdb_spelling import for_duckdb
-from planner.functions.engines import duckdb_only
 from planner.functions.unstable import unstable_call
 from planner.nodes import (
     TEMPORAL,
@@ -82,7 +81,6 @@ class StreamPlan:
     states: tuple[State, ...]
     strategy: str
     reason: str
-    duckdb_only: str | None  # why Spark may not run it; None when both engines are proven equal
     notices: tuple[str, ...] = ()  # what the choice of the strategy has to tell the user
     order: tuple[tuple[int, int], ...] = ()  # ids of upstreams: the first is read to its end before the second starts
     clustering: tuple[Order, ...] = ()  # the order of rows that are written together
@@ -174,7 +172,6 @@ def _planned(
     _check_time(planned)
     _check_temporal_joins(planned, True)
     chosen = choose(planned, options.applied(settings), options.strategy)
-    only = duckdb_only(planned)
     order = backfill_order(planned, options.order, catalog, scope)
     return StreamPlan(
         planned,
@@ -182,7 +179,6 @@ def _planned(
         _states(planned, streaming.is_stored),
         chosen.strategy,
         chosen.reason,
-        only and readable(only),
         chosen.notices + order.notices,
         order.pairs,
         _clustering(streaming, version),

@@ -193,7 +193,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     )
 
     def in_process_rows() -> int:
-        return int(parameter("streaming_duckdb_max_rows")) if parameter("backfill_engine") == "auto" else -1
+        return int(parameter("backfill_in_process_rows")) if parameter("backfill_engine") == "auto" else -1
 
     settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows, duckdb_takes)
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731

@@ -139,7 +139,7 @@ def _streamed(
     """The rows in files, in the query's order and its types."""
     fields = query.plan.root.fields
     values = ", ".join(
-        f"{quote(field.name)}::{column.type.duckdb()} AS {quote(f'_{number}')}"
+        f"{column.type.from_lake(quote(field.name))}::{column.type.duckdb()} AS {quote(f'_{number}')}"
         for number, (field, column) in enumerate(zip(fields, columns, strict=False))
     )
     listed = ", ".join(map(literal, files))

@@ -11,7 +11,7 @@ from pathlib import Path
 from catalog import errors
 from catalog.compute_errors import ComputeErrors, compute_errors
 from catalog.errors import Error
-from catalog.kinds import KAFKA, SINK, UPSERT, Details, Sink, with_article
+from catalog.kinds import KAFKA, SINK, UPSERT, Details, Sink
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.secrets import sealed
@@ -31,7 +31,7 @@ from planner.rules import PLANNER
 from planner.sinks import check_no_circle, check_target, target_of
 from planner.statements import CreateIndex, CreateSink, CreateStreaming
 from planner.stream import StreamPlan, plan_view
-from planner.streaming import KINDS, Streaming, streaming_of
+from planner.streaming import KINDS, streaming_of
 from server.placing import existing_notice, refuse_temporary, target_schema
 from server.result import Notice, Result
 from server.secrets import named_secrets
@@ -98,7 +98,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         0,
         INITIAL,
         is_background,
-        is_serverless and not plan.duckdb_only,
+        is_serverless,
         group or session.context.store.catalog.databases[session.database],
         plan.strategy,
         rate_limit=settings.rate_limit,
@@ -114,7 +114,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     except Error:
         session.context.jobs.cancel((backfill.id,))
         raise
-    told = [Notice(text) for text in _notices(streaming, plan, kind, is_serverless)]
+    told = [Notice(text) for text in notices(streaming.query, plan, kind)]
     if not is_background:
         told += _failed_rows(session, backfill.id if replaces is None else replaces.id)
     return Result(what.replace(" ", "_"), notices=told)
@@ -231,13 +231,6 @@ def _check_directory(session: Session, path: Path, position: int) -> None:
     except OSError as error:
         message = f'could not create directory "{path}": {error.strerror}'
         raise Error(message, errors.IO_ERROR, position=position) from error
-
-
-def _notices(streaming: Streaming, plan: StreamPlan, kind: str, is_serverless: bool) -> list[str]:
-    texts = notices(streaming.query, plan, kind)
-    if is_serverless and plan.duckdb_only:
-        texts = [*texts, f"Serverless backfill has no effect on {with_article(kind)} that is filled in the server."]
-    return texts
 
 
 def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | None]:

@@ -42,9 +42,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def stuck_server(tmp_path: Path) -> Iterator[Server]:
     """A server whose Spark never gets ready: whatever needs it stays INITIAL."""
-    started = Server(tmp_path / "data", without_spark(tmp_path))
-    with started.connect() as own:
-        own.execute("ALTER SYSTEM SET backfill_engine = spark")
+    started = Server(tmp_path / "data", without_spark(tmp_path), fills_on_spark=True)
     yield started
     started.kill()
 
@@ -68,7 +66,7 @@ def in_process_server(module_server: Server) -> Server:
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server for all tests, with Spark warm; each test uses names of its own or drops what it makes."""
-    started = Server(tmp_path_factory.mktemp("shared") / "data", spark_start="eager")
+    started = Server(tmp_path_factory.mktemp("shared") / "data", fills_on_spark=True, spark_start="eager")
     yield started
     started.kill()
 

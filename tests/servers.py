@@ -32,9 +32,14 @@ CATALOGS: Callable[[Path], dict[str, str]] = in_files
 
 
 class Server:
-    """One `sparkwave serve` process. `options` are its command line options, with underscores."""
+    """One `sparkwave serve` process. `options` are its command line options, with underscores.
 
-    def __init__(self, data: Path, environment: Mapping[str, str] | None = None, **options: object) -> None:
+    With `fills_on_spark` every view is filled there, however little it reads.
+    """
+
+    def __init__(
+        self, data: Path, environment: Mapping[str, str] | None = None, fills_on_spark: bool = False, **options: object
+    ) -> None:
         self.data = data
         self.log_file = data.with_name(f"{data.name}.log")
         given = {
@@ -48,6 +53,9 @@ class Server:
         self.port = int(self.address.rpartition(":")[2])
         self.process = launch(self.log_file, environment, **given)
         self._wait_until_ready()
+        if fills_on_spark:
+            with self.connect() as own:
+                own.execute("ALTER SYSTEM SET backfill_engine = spark")
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS

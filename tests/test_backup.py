@@ -464,7 +464,7 @@ def test_during_a_backfill(tmp_path: Path, strategy: str, view: str, has_bucket:
             stack.callback(bucket.stop)
             environment = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": bucket.url}
             options = {"catalog": postgres.conninfo(), "shared": "s3://data/lake"}
-        server = Server(tmp_path / "data", environment, spark_start="eager", **options)
+        server = Server(tmp_path / "data", environment, fills_on_spark=True, spark_start="eager", **options)
         check_backfill(tmp_path, server, strategy, view)
 
 

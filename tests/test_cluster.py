@@ -39,7 +39,8 @@ def test_kubernetes() -> None:
     assert {
         "spark.executor.instances": "3",
         "spark.executor.cores": "2",
-        "spark.executor.memory": "4096m",
+        "spark.executor.memory": "1024m",
+        "spark.executor.memoryOverhead": "3072m",
         "spark.app.name": "risingwave-backfill-3",
         "spark.kubernetes.executor.label.sparkwave.io/resource-group": "risingwave-backfill-3",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -49,9 +50,9 @@ def test_kubernetes() -> None:
 @pytest.mark.parametrize(
     ("master", "size", "expected"),
     [
-        (None, Size(2, 2048), ("local[2]", 2048)),
+        (None, Size(2, 2048), ("local[2]", 512)),
         (None, Size(2, 2048, 3), ("local-cluster[3,2,2048]", 1024)),
-        ("local[4]", Size(2, 2048), ("local[4]", 2048)),
+        ("local[4]", Size(2, 2048), ("local[4]", 512)),
         ("spark://m:7077", Size(2, 2048, 3), ("spark://m:7077", 1024)),
     ],
 )
@@ -98,7 +99,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.long
 def test_a_standalone_cluster(cluster: str, tmp_path: Path) -> None:
     """The default group and a serverless one have cores of their own; a group that does not fit says so in time."""
-    server = Server(tmp_path / "data", spark_master=cluster, spark_cores=1, spark_memory_mib=1024)
+    server = Server(tmp_path / "data", fills_on_spark=True, spark_master=cluster, spark_cores=1, spark_memory_mib=1024)
     try:
         with server.connect() as session:
             fill(session, 50_000)
@@ -151,7 +152,7 @@ def test_pods(kubernetes: Cluster, tmp_path: Path) -> None:
     spark = "[spark]" + (MANIFESTS / "sparkwave.toml").read_text().partition("[spark]")[2]
     config.write_text(spark.replace("/etc/sparkwave/config", str(MANIFESTS)))
     options = {"config": config, "spark_master": kubernetes.master, "spark_cores": 1, "spark_memory_mib": 1024}
-    server = Server(tmp_path / "data", SCHEDULED, **options)
+    server = Server(tmp_path / "data", SCHEDULED, fills_on_spark=True, **options)
     try:
         with server.connect() as session:
             session.execute("ALTER SYSTEM SET serverless_backfill_provision_timeout = 400")

@@ -14,7 +14,7 @@ from test_explain import planned, tables
 
 from planner.delta import sql
 from planner.explain.incremental import operator_delta
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 from planner.nodes import (
     Aggregate,
     Filter,
@@ -116,7 +116,7 @@ def keep_state(connection: duckdb.DuckDBPyConnection, plan: StreamPlan, node: No
 
 
 def make(connection: duckdb.DuckDBPyConnection, name: str, query: exp.Expr) -> None:
-    connection.execute(f"CREATE OR REPLACE TABLE {name} AS {to_sql(query, DUCKDB)}")
+    connection.execute(f"CREATE OR REPLACE TABLE {name} AS {to_sql(query)}")
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -144,4 +144,4 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
             parts = [exp.select(*names, exp.alias_(weight, "w")).from_(f"{label}_{end}") for end, weight in terms]
             wrong = exp.select(*names, "sum(w)").from_(sql.union(parts).subquery("u")).having("sum(w) <> 0")
             wrong = wrong.group_by(*names) if names else wrong
-            assert connection.execute(to_sql(wrong, DUCKDB)).fetchall() == [], (label, view)
+            assert connection.execute(to_sql(wrong)).fetchall() == [], (label, view)

@@ -193,7 +193,7 @@ DISKS = [("snapshot", "spark"), ("arrangement", "auto"), ("arrangement", "spark"
 @pytest.mark.parametrize(("strategy", "engine"), DISKS)
 def test_full_disk(small_disk: Path, strategy: str, engine: str) -> None:
     """The job says why it failed and gives back all that it took; others go on; with room enough it succeeds."""
-    server = Server(small_disk / "data")
+    server = Server(small_disk / "data", fills_on_spark=True)
     try:
         with server.connect() as own:
             own.execute("CREATE TABLE t (k int PRIMARY KEY, g int)")
@@ -402,7 +402,7 @@ def test_a_full_disk_fails_no_view(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.long
 def test_a_disk_that_fills_up(small_disk: Path) -> None:
     """Writes and FLUSH say so in time; with room again everything goes on, and no view has failed."""
-    server = Server(small_disk / "data")
+    server = Server(small_disk / "data", fills_on_spark=True)
     ballast = small_disk / "ballast"
     try:
         with server.connect() as own:

@@ -20,7 +20,7 @@ from catalog.types import VARCHAR, Type, parse_type
 from catalog.users import User
 from planner.batch.query import Environment, plan_query
 from planner.bind import Scope, bind, type_of
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 from planner.functions.typed import sql_type
 from planner.parse.trees import parse_tree
 from server.text_format import text_array
@@ -112,7 +112,7 @@ def in_view(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Typ
     tree = parse_tree(f"SELECT {expression} AS x FROM h WHERE true ORDER BY n")
     bound = bind(tree, Catalog((H,)), Scope("dev"))
     type_ = type_of(bound.tree.selects[0])
-    sql = to_sql(bound.tree, DUCKDB)
+    sql = to_sql(bound.tree)
     return ask(connection, sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), type_)
 
 

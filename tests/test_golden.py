@@ -20,7 +20,7 @@ from planner.backfill import fragments, merge_query, slice_query, whole_query
 from planner.bind import Scope
 from planner.delta.compiler import compile_delta
 from planner.explain.explain import explain, explain_view
-from planner.functions.emit import DUCKDB, SPARK, to_sql
+from planner.functions.emit import to_sql
 from planner.parse.statement import parse_statement
 from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions, Query
 from planner.stream import StreamPlan, plan_view
@@ -93,26 +93,26 @@ def show_delta(sql: str) -> str:
     """The program when the first input has changes, for DuckDB."""
     made = plan(sql)
     program = compile_delta(made, {made.scans[0].input})
-    lines = [f"{step.name} := {to_sql(step.query, DUCKDB)}" for step in program.steps]
+    lines = [f"{step.name} := {to_sql(step.query)}" for step in program.steps]
     for apply in program.applies:
         target = apply.state or "view"
-        lines += [f"{target} -= {to_sql(apply.removed, DUCKDB)}", f"{target} += {to_sql(apply.added, DUCKDB)}"]
+        lines += [f"{target} -= {to_sql(apply.removed)}", f"{target} += {to_sql(apply.added)}"]
     return "\n".join(lines)
 
 
 def show_backfill(sql: str) -> str:
-    """Each fragment whole, a slice of each driver, and the merge, for Spark."""
+    """Each fragment whole, a slice of each driver, and the merge."""
     made = plan(sql)
     lines = []
     for fragment in fragments(made, {"i0": 100, "i1": 10, "i2": 1}):
         lines.append(
             f"fragment {fragment.id} fills {fragment.target or 'view'}, driven by {', '.join(fragment.drivers)}"
         )
-        lines.append(f"  whole: {to_sql(whole_query(made, fragment), SPARK)}")
+        lines.append(f"  whole: {to_sql(whole_query(made, fragment))}")
         for driver in fragment.drivers:
-            lines.append(f"  slice of {driver}: {to_sql(slice_query(made, fragment, driver), SPARK)}")
+            lines.append(f"  slice of {driver}: {to_sql(slice_query(made, fragment, driver))}")
         if fragment.end is not None:
-            lines.append(f"  merge: {to_sql(merge_query(made, fragment), SPARK)}")
+            lines.append(f"  merge: {to_sql(merge_query(made, fragment))}")
     return "\n".join(lines)
 
 

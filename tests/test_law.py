@@ -27,6 +27,8 @@ from server.text_format import text_array
 def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client]]:
     config = Config(data=directory, spark_start="on_demand", spark_cores=2, spark_memory_mib=1024)
     given = {"barrier_interval_ms": "3600000", "refresh_mode": "incremental", **parameters}
+    if parameters.get("streaming_engine") == "spark":
+        given = {"backfill_engine": "spark", **given}
     context = open_context(config, given)
     try:
         yield context, Client(context, {"user": "root"})

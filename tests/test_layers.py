@@ -15,13 +15,13 @@ LAYERS = ("catalog", "planner", "executor", "server")  # each may import itself 
 # Library to the modules that may import it: a folder, or a file without its suffix.
 PLACES = {
     "buenavista": {"server/wire"},
-    "duckdb": {"catalog/lake", "catalog/translation", "catalog/vacuum"},
+    "duckdb": {"catalog/lake", "catalog/translation", "catalog/vacuum", "executor/kernel", "executor/kernel_daemon"},
     "cryptography": {"catalog/secrets"},
     "confluent_kafka": {"executor/kafka_client"},
     "prometheus_client": {"catalog/metrics", "server/metrics", "server/metrics_server"},
     "pyspark": {
         f"executor/{name}"
-        for name in ("applications", "class_archive", "endpoint", "groups", "spark_engine", "spark_files")
+        for name in ("applications", "class_archive", "endpoint", "groups", "kernel_daemon", "spark_engine")
     },
     "grpc": {"executor/endpoint", "executor/spark_engine"},
     "sqlglot": {"planner"},

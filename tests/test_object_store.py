@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import logging
-import pickle
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from buckets import SECRET, Bucket
-from pyspark import cloudpickle
 
 from catalog import change_feed, compaction
 from catalog.change_feed import table_changes
@@ -24,10 +19,8 @@ from catalog.names import LakeTable
 from catalog.places import S3, BucketPath, check_url, keep_list, listed, remove_tree
 from catalog.storage import Storage
 from catalog.translation import DuckDBError, translate
-from executor import object_tasks
 from executor.compaction import compact_once
 from executor.orphans import Orphans, Pace
-from executor.spark_files import BucketFiles
 from server.config import load_config
 
 TABLE = LakeTable("s", "t of ours")
@@ -152,56 +145,6 @@ def test_places(bucket: Bucket) -> None:
     with pytest.raises(Error, match='bucket "nowhere" does not exist'):
         BucketPath(top.s3, "nowhere/lake").check()
     assert SECRET not in repr(top) and SECRET not in str(top)
-
-
-def test_tasks_are_sent_whole(bucket: Bucket, tmp_path: Path) -> None:
-    """A Python with pyarrow and nothing of ours writes rows and reads them, those of each part once."""
-    top = place(bucket, "tasks")
-    schema = pa.schema([("r.k", pa.int64()), ("at", pa.time64("ns")), ("v", pa.string())])
-    stored = object_tasks.stored_schema(schema)
-    write = object_tasks.writer(top.s3.filesystem, top.key, stored, object_tasks.writer_options(stored, ["v"]))
-    program = """if True:
-        import pickle, sys
-        import pyarrow as pa
-        assert "executor" not in sys.modules
-        write, read_all, batch = pickle.load(sys.stdin.buffer)
-        [written] = write(iter([batch] * 3))
-        [file] = written.column(0).to_pylist()
-        assert sys.argv[1] not in file
-        read = read_all("s3://" + file)
-        parts = [list(read(iter([pa.RecordBatch.from_pydict({"id": [n]})]))) for n in range(2)]
-        table = pa.Table.from_batches([batch for part in parts for batch in part])
-        assert [sum(map(len, part)) for part in parts] == [122880, 177120], [len(p) for p in parts]
-        assert table["_pos"].to_pylist() == list(range(300000))
-        assert table["r.k"].to_pylist() == list(range(100000)) * 3
-        assert set(table["_file"].to_pylist()) == {file.rpartition("/")[2]}
-        assert table["more"].null_count == 300000
-        assert "executor" not in sys.modules
-    """
-    wanted = pa.schema([("r.k", pa.int64()), ("more", pa.int32()), ("_file", pa.string()), ("_pos", pa.int64())])
-    filesystem = top.s3.filesystem
-    read_all = lambda file: object_tasks.reader(filesystem, [[(file, 0, 2)], [(file, 1, 2)]], wanted)  # noqa: E731
-    batch = pa.RecordBatch.from_pydict(
-        {"r.k": range(100_000), "at": pa.array([5_000] * 100_000, pa.time64("ns")), "v": ["x"] * 100_000}, schema
-    )
-    assert BucketFiles  # whose module has the tasks sent by value
-    sent = cloudpickle.dumps((write, read_all, batch), pickle.DEFAULT_PROTOCOL)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program, SECRET], input=sent, cwd=tmp_path, capture_output=True, check=False,
-        env={"PYTHONPATH": ""},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-
-
-def test_parts() -> None:
-    """Large files in parts, small ones together, each part once."""
-    assert object_tasks.cut([("a", 10), ("b", 10), ("c", 250), ("d", 5)], 100) == [
-        [("a", 0, 1), ("b", 0, 1)],
-        [("c", 0, 3)],
-        [("c", 1, 3)],
-        [("c", 2, 3), ("d", 0, 1)],
-    ]
-    assert object_tasks.cut([], 100) == []
 
 
 def test_configuration(tmp_path: Path) -> None:

@@ -172,21 +172,6 @@ def test_rows_on_duckdb(tmp_path: Path, mode: str) -> None:
     maintain(tmp_path / "lake", (*STRUCT_TABLES, *STRUCT_FIRST), STRUCTS, STRUCT_EPOCHS, **parameters)
 
 
-@pytest.mark.parametrize("name", STRUCTS)
-def test_rows_stay_on_duckdb(name: str) -> None:
-    from test_golden import plan_over
-
-    assert plan_over(STRUCT_TABLES, STRUCTS[name]).duckdb_only is not None
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_spark_may_run_it(name: str) -> None:
-    """None of these is left to DuckDB because of an expression."""
-    from test_golden import plan_over
-
-    assert plan_over(TABLES, OPERATORS[name]).duckdb_only is None
-
-
 SAMPLE = ("full", "top_n")
 
 

@@ -61,7 +61,7 @@ def configured(tmp_path: Path) -> Iterator[Server]:
     """A server with a resource group and a SKU of its configuration, whose Spark never gets ready."""
     config = tmp_path / "sparkwave.toml"
     config.write_text(CONFIG)
-    started = Server(tmp_path / "data", without_spark(tmp_path), config=config)
+    started = Server(tmp_path / "data", without_spark(tmp_path), fills_on_spark=True, config=config)
     with started.connect() as session:
         fill(session)
     yield started
@@ -269,7 +269,7 @@ def test_cancel_while_it_is_provisioned(configured: Server, how: str) -> None:
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[Server]:
     """A server with a table whose backfill takes several steps."""
-    started = Server(tmp_path / "data", spark_memory_mib=1024)
+    started = Server(tmp_path / "data", fills_on_spark=True, spark_memory_mib=1024)
     with started.connect() as session:
         fill(session, 100_000)
         session.execute("ALTER SYSTEM SET backfill_slice_rows = 10000")
@@ -413,7 +413,7 @@ def test_views_in_a_resource_group(tmp_path: Path) -> None:
     """A view is filled in its group, and moves by ALTER; a database's views are in the database's."""
     config = tmp_path / "sparkwave.toml"
     config.write_text(CONFIG)
-    server = Server(tmp_path / "data", config=config, spark_memory_mib=1024)
+    server = Server(tmp_path / "data", fills_on_spark=True, config=config, spark_memory_mib=1024)
     job = "SELECT resource_group FROM rw_catalog.rw_streaming_jobs"
     try:
         with server.connect() as session:

@@ -108,7 +108,7 @@ def test_no_limit(store: Store) -> None:
 @pytest.mark.long
 def test_a_spark_that_hangs(tmp_path: Path) -> None:
     """A backfill whose Spark is stopped says so where one looks, and nothing of it when it has gone on."""
-    server = Server(tmp_path / "data", spark_start="eager")
+    server = Server(tmp_path / "data", fills_on_spark=True, spark_start="eager")
     status = "SELECT state, reason FROM rw_catalog.rw_backfill_status"
     try:
         with server.connect() as session:
@@ -143,7 +143,7 @@ def test_a_spark_that_hangs(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_nobody_waits_for_a_spark_that_hangs(tmp_path: Path) -> None:
     """CANCEL ends a Spark that does not answer, and so does SIGTERM; after the first one the next view gets another."""
-    server = Server(tmp_path / "data", spark_start="eager")
+    server = Server(tmp_path / "data", fills_on_spark=True, spark_start="eager")
     done = "SELECT rows_done > 0 FROM rw_catalog.rw_backfill_status"
     view = "CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b"
     try:

@@ -6,20 +6,13 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from marking import long_but
-from pyspark.sql import functions as F
-from test_golden import plan_over
 from test_law import check, opened, run
 from test_operators import FIRST, OPERATORS, TABLES
 
-from catalog.row_ids import RowIds
-from executor.spark_engine import Exchange, spark_engine
-from planner.backfill import more_rows
-from planner.functions.emit import SPARK, to_sql
 from server.context import Context
 from server.dispatch import Client
 
@@ -233,28 +226,3 @@ def test_more_on_spark(on_spark: tuple[Context, Client], strategy: str) -> None:
     for seed, name in enumerate(SAMPLE[strategy]):
         refilled(on_spark[1])
         hold(*on_spark, name, strategy, seed)
-
-
-@pytest.mark.long
-@pytest.mark.spark
-@pytest.mark.timeout(300)
-def test_exchanges(on_spark: tuple[Context, Client]) -> None:
-    """NoShuffle moves no row between tasks, one an actor; Arrangement moves all of them to its own tasks."""
-    context, client = on_spark
-    run(client, "CREATE TABLE big (k bigint PRIMARY KEY, v int)")
-    run(client, "INSERT INTO big SELECT i, i % 10 FROM range(300000) AS r(i)")
-    plan = plan_over(("CREATE TABLE big (k bigint PRIMARY KEY, v int)",), "SELECT k, v + 1 AS w FROM big WHERE v > 2")
-    [query] = more_rows(plan, [plan.scans[0].input])
-    [scan] = (replace(scan, relation=context.store.catalog.find("dev", "public", "big")) for scan in plan.scans)
-    cursor = context.lake.cursor()
-    physical = {}
-    for by_key in (False, True):
-        exchange = Exchange(3, by_key)
-        with spark_engine(context.groups.get(), context.lake, "test", None, exchange) as engine:
-            engine.bind_slice(cursor, scan, context.lake.snapshot(cursor), RowIds(((0, 200_000),)))
-            frame = engine.query(to_sql(query.query, SPARK))
-            physical[by_key] = frame._explain_string().split("== Physical Plan ==")[1]
-            assert frame.select(F.spark_partition_id()).distinct().count() <= 3
-            assert frame.count() == 140_000
-    assert "Exchange" not in physical[False] and "Coalesce 3" in physical[False]
-    assert "Exchange hashpartitioning(k" in physical[True]

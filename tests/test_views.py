@@ -413,7 +413,6 @@ def test_cancel_of_a_serverless_job_ends_its_node(session: Connection, shared_se
 def test_names_that_need_quotes(shared_server: Server) -> None:
     """The stored definition can be planned again, as a restart does."""
     with shared_server.connect() as session:
-        session.execute("ALTER SYSTEM SET backfill_engine = auto")
         session.execute('CREATE TABLE "Odd table" ("A b" int PRIMARY KEY, "select" int)')
         session.execute('INSERT INTO "Odd table" VALUES (1, 2)')
         session.execute('CREATE MATERIALIZED VIEW "Odd ""view" ("X y", z) AS SELECT "A b", "select" FROM "Odd table"')
@@ -421,4 +420,3 @@ def test_names_that_need_quotes(shared_server: Server) -> None:
         session.execute("FLUSH")
         assert session.execute('SELECT "X y", z FROM "Odd ""view" ORDER BY 1').fetchall() == [(1, 2), (3, 4)]
         session.execute('DROP TABLE "Odd table" CASCADE')
-        session.execute("ALTER SYSTEM SET backfill_engine = DEFAULT")

@@ -1,4 +1,4 @@
-"""Queries for Spark: planned as a view's would be, and refused where Spark is not proven to answer as DuckDB does.
+"""Queries for Spark, planned as a view's would be.
 
 What a view makes NULL, an error of one row, is an error here, as it is in a query on DuckDB.
 """
@@ -13,9 +13,6 @@ from catalog import errors
 from catalog.errors import Error
 from planner.batch.query import Environment, find_relation
 from planner.build.subqueries import order_of
-from planner.functions.functions import FUNCTIONS
-from planner.functions.operators import as_call
-from planner.nodes import expressions, walk
 from planner.output_names import name_outputs
 from planner.parse.trees import is_cte, name_of, query_of
 from planner.sql_functions import with_functions
@@ -58,13 +55,6 @@ def plan_distributed(tree: exp.Expr, environment: Environment, width: int) -> Di
         plan = plan_view(view, catalog, scope)
     except Error as error:
         raise _refused(error.message.replace(" in a materialized view", ""), error.position) from error
-    if plan.duckdb_only is not None:
-        raise _refused(f"{plan.duckdb_only} is not proven to be the same there")
-    for node in walk(plan.root):
-        for part in (part for expression in expressions(node) for part in expression.walk()):
-            call = as_call(part)
-            if call is not None and call[0] in FUNCTIONS and FUNCTIONS[call[0]].raises:
-                raise _refused(f"{call[0]} would give NULL there where it is an error")
     return Distributed(plan, _order(query))
 
 

@@ -182,10 +182,4 @@ def notices(query: exp.Query, plan: StreamPlan, kind: str) -> list[str]:
         found.append(
             f"The ORDER BY clause in the CREATE {kind.upper()} statement does not guarantee the order of a SELECT."
         )
-    if plan.duckdb_only is not None:
-        what = kind.removeprefix("materialized ")
-        found.append(
-            f"This {what} is filled and kept on DuckDB in the server, not on Spark: {plan.duckdb_only} is not proven "
-            "to give the same result on both."
-        )
     return found

@@ -19,7 +19,7 @@ from planner.delta.program import Apply
 from planner.explain.nodes import Printer
 from planner.explain.operators import STREAM
 from planner.explain.sql import pretty, read_directly
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 from planner.nodes import (
     ANTI,
     DYNAMIC,
@@ -214,13 +214,10 @@ def _view(plan: StreamPlan) -> Iterator[str]:
 
 
 def decisions(plan: StreamPlan) -> list[str]:
-    """How a view is filled and which engines may run it, with the reasons."""
-    only = plan.duckdb_only
+    """How a view is filled and where, with the reasons."""
     return [
         f"strategy: {plan.strategy} ({plan.reason})",
-        f"engine: DuckDB only, because Spark is not proven to give the same result for {only}"
-        if only
-        else "engine: DuckDB or Spark, whichever suits the size: both are proven to give the same result",
+        "engine: DuckDB, in the server or in tasks of Spark, whichever suits the size",
     ]
 
 
@@ -239,5 +236,5 @@ def _program(plan: StreamPlan) -> Iterator[str]:
 
 
 def _apply(target: str, key: tuple[str, ...], removed: exp.Select, added: exp.Select) -> Iterator[str]:
-    yield f"{target}: delete by ({', '.join(key)}) in {to_sql(removed, DUCKDB)}"
-    yield f"{target}: insert {to_sql(added, DUCKDB)}"
+    yield f"{target}: delete by ({', '.join(key)}) in {to_sql(removed)}"
+    yield f"{target}: insert {to_sql(added)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import sqlglot
 from sqlglot import exp
 
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 
 _CLAUSES = ("SELECT", "SELECT DISTINCT", "WHERE", "GROUP BY", "HAVING")
 _WIDTH = 110
@@ -15,7 +15,7 @@ _WIDTH = 110
 
 def pretty(query: exp.Expr) -> Iterator[str]:
     """DuckDB's text of a step on several lines, indented; a clause that has room is one line."""
-    printed = sqlglot.parse_one(to_sql(query, DUCKDB), dialect=DUCKDB).sql(DUCKDB, pretty=True)
+    printed = sqlglot.parse_one(to_sql(query), dialect="duckdb").sql("duckdb", pretty=True)
     lines = printed.splitlines()
     place = 0
     while place < len(lines):

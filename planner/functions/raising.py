@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.names import quote
 from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
-from planner.functions.emit import DUCKDB, to_sql
+from planner.functions.emit import to_sql
 from planner.functions.safe import is_safe_cast, may_raise
 
 # NULL where one of their parts is: only rows for which they are NULL need a second look.
@@ -33,8 +33,8 @@ def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or) and levels:
         return _raised_in_turn(tree, levels)
-    lenient, bare = to_sql(tree, DUCKDB), _bare(tree)
-    if lenient == bare.sql(dialect=DUCKDB, identify=True):
+    lenient, bare = to_sql(tree), _bare(tree)
+    if lenient == bare.sql(dialect="duckdb", identify=True):
         return None
     found = f"TRY(row({_complete(bare)})) IS NULL"
     if not all(isinstance(node, _STRICT) for node in tree.walk()):
@@ -65,7 +65,7 @@ def _raised_in_turn(tree: exp.And | exp.Or, levels: int) -> str | None:
         if found is not None:
             branches.append(f"WHEN {found} THEN TRUE")
             needed = len(branches)
-        branches.append(f"WHEN ({to_sql(part, DUCKDB)}) IS {settled} THEN FALSE")
+        branches.append(f"WHEN ({to_sql(part)}) IS {settled} THEN FALSE")
     return f"CASE {' '.join(branches[:needed])} ELSE FALSE END" if needed else None
 
 
@@ -76,7 +76,7 @@ def unguarded(tree: exp.Expr) -> str:
 
 def _complete(bare: exp.Expr) -> str:
     """The text of an expression of which DuckDB computes every part."""
-    return rewrite_leaves_first(bare, _without_shortcut).sql(dialect=DUCKDB, identify=True)
+    return rewrite_leaves_first(bare, _without_shortcut).sql(dialect="duckdb", identify=True)
 
 
 def _without_shortcut(node: exp.Expr) -> exp.Expr | None:

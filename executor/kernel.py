@@ -1,0 +1,221 @@
+"""What a task of Spark does: DuckDB runs SQL over Parquet files there and writes Parquet files.
+
+Sent to executors as a whole, so it imports nothing of ours: they need duckdb, of the server's version, and pyarrow. A
+worker process keeps its database from one task to the next, since the macros alone take longer than most tasks.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import types
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+Batches = Iterator[pa.RecordBatch]
+
+# How a table is written: statistics of row groups find rows to update or delete; numbers and times as differences
+# (version 2 of Parquet's data pages) take half the room of dictionaries.
+OPTIONS = (
+    "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION V2, FILE_SIZE_BYTES '64MB', FILENAME_PATTERN '{uuid}', APPEND, "
+    "RETURN_STATS true"
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A worker's database: DuckDB's version, what it may use, and what makes it the server's equal.
+
+    `extensions` are names, `script` is SQL, compressed; `secrets` is SQL that nobody is to see.
+    """
+
+    version: str
+    threads: int
+    memory_mib: int
+    extensions: tuple[str, ...]
+    script: bytes
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Setup({self.threads} threads, {self.memory_mib} MiB)"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A query whose rows later steps of its task read by `name`: a temporary table, or with a `target` files there."""
+
+    name: str
+    query: str
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """Steps that one worker runs, one after the other. `times` are what `now()` is: before and after, microseconds.
+
+    `checks` are queries that count rows for which an expression failed, each with one that such a row makes fail.
+    """
+
+    steps: tuple[Step, ...]
+    times: tuple[int, int] | None = None
+    checks: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class File:
+    """A Parquet file that a step has written; rows and bytes."""
+
+    step: str
+    path: str
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What tasks have done: the files that they have written, and for how many rows an expression failed.
+
+    `reason` is why, for one of these rows: the name of DuckDB's class of errors, and the text.
+    """
+
+    files: list[File]
+    failed: int = 0
+    reason: tuple[str, str] | None = None
+
+
+class TaskError(Exception):
+    """What DuckDB said in a task: the name of its class of errors, and the text."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def function(setup: Setup, tasks: Sequence[Task]) -> Callable[[Batches], Batches]:
+    """A function from the numbers of tasks to JSON: the files that each has written, or what DuckDB said.
+
+    An error of the data is an answer: another attempt would meet it again.
+    """
+
+    def run(numbers: Batches) -> Batches:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                found = [json.dumps(item) for item in _answers(setup, tasks[number])]
+                yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], names=["answer"])
+
+    return run
+
+
+def read_answers(answers: Sequence[str]) -> Done:
+    """What tasks have answered. Raises TaskError."""
+    items = [json.loads(answer) for answer in answers]
+    for item in items:
+        if "error" in item:
+            raise TaskError(*item["error"])
+    failed = [item for item in items if "failed" in item]
+    reason = failed[-1]["reason"] if failed else None
+    files = [File(**item) for item in items if "failed" not in item]
+    return Done(files, sum(item["failed"] for item in failed), reason and tuple(reason))
+
+
+def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
+    import duckdb
+
+    if duckdb.__version__ != setup.version:
+        raise RuntimeError(f"this node has duckdb {duckdb.__version__}, and the server has {setup.version}")
+    cursor = _database(setup).cursor()
+    written: list[File] = []
+    try:
+        for version, time_us in zip(("old", "new"), task.times or (), strict=False):
+            cursor.execute(f"SET VARIABLE now_{version} = make_timestamptz({time_us})")
+        for step in task.steps:
+            if step.target is None:
+                cursor.execute(f'CREATE TEMPORARY TABLE "{step.name}" AS {step.query}')
+                continue
+            files = write(cursor, step)
+            written += files
+            read = ", ".join(_literal(file.path) for file in files)
+            cursor.execute(f'CREATE TEMPORARY VIEW "{step.name}" AS FROM read_parquet([{read}])')
+        return [*(asdict(file) for file in written), *_failed(cursor, task.checks)]
+    except duckdb.Error as error:
+        return [{"error": _named(error)}]
+    finally:
+        cursor.close()
+
+
+def _failed(cursor: Any, checks: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """For how many rows an expression failed, if for any. Not to know it is no reason to fail."""
+    import duckdb
+
+    found, reason = 0, None
+    for count, failing in checks:
+        try:
+            rows = int(cursor.execute(count).fetchone()[0])
+        except duckdb.Error:
+            continue
+        if rows:
+            found += rows
+            try:
+                cursor.execute(failing).fetchall()
+            except duckdb.Error as error:
+                reason = _named(error)
+    return [{"failed": found, "reason": reason}] if found else []
+
+
+def _named(error: Exception) -> list[str]:
+    return [type(error).__name__, str(error)]
+
+
+def write(cursor: Any, step: Step) -> list[File]:
+    """Write the rows of a step's query into new files of its target, one or more: of no rows one without any."""
+    assert step.target is not None
+    if "://" not in step.target:
+        os.makedirs(step.target, exist_ok=True)
+    cursor.execute(f"COPY ({step.query}) TO {_literal(step.target)} ({OPTIONS})")
+    columns = [column[0] for column in cursor.description]
+    rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    return [File(step.name, row["filename"], row["count"], row["file_size_bytes"]) for row in rows]
+
+
+def _database(setup: Setup) -> Any:
+    """This process's database, made anew for another set-up."""
+    import duckdb
+
+    kept: Any = sys.modules.setdefault("_sparkwave_kernel", types.ModuleType("_sparkwave_kernel"))
+    if getattr(kept, "setup", None) != setup:
+        directory = os.environ.get("SPARK_LOCAL_DIRS", "/tmp").split(",")[0]
+        database = duckdb.connect(
+            config={
+                "threads": setup.threads,
+                "memory_limit": f"{setup.memory_mib}MiB",
+                "temp_directory": f"{directory}/duckdb_{os.getpid()}",
+                "autoinstall_known_extensions": "false",
+                "preserve_insertion_order": "false",
+            }
+        )
+        for name in setup.extensions:
+            database.execute(f"LOAD {_literal(str(_extension(name)))}")
+        for sql in (zlib.decompress(setup.script).decode(), *setup.secrets):
+            database.execute(sql)
+        kept.database, kept.setup = database, setup
+    return kept.database
+
+
+def _extension(name: str) -> Path:
+    import duckdb
+
+    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
+    if spec is None or spec.origin is None:
+        raise RuntimeError(f"this node has no duckdb-extension-{name}")
+    return Path(spec.origin).parent / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

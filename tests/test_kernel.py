@@ -1,0 +1,172 @@
+"""DuckDB in a task gives what it gives in the server: the lake's rows over its files, and every function."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark import cloudpickle
+from test_functions import GOLDEN, create_table_h, in_view
+
+from catalog.lake import ENGINE_VERSION, Cursor, Lake
+from catalog.model import ROW_ID, Column, Relation, row_id_column
+from catalog.row_ids import ALL, RowIds
+from catalog.storage import Storage
+from catalog.types import INTEGER, VARCHAR
+from executor import kernel
+from executor.kernel import Setup, Step, Task
+from executor.lake_files import table_files
+from executor.lake_rows import table_rows
+from executor.spark_engine import task_script
+
+A, S, B = Column("a", INTEGER), Column("s", VARCHAR), Column("b", INTEGER)
+T = Relation(1, "dev", "public", "t", "table", (A, S, row_id_column()), (ROW_ID,), "", True)
+SETUP = Setup(ENGINE_VERSION, 1, 256, (), task_script())
+
+
+@pytest.fixture
+def cursor(tmp_path: Path) -> Iterator[Cursor]:
+    lake = Lake(Storage(tmp_path / "lake"))
+    yield lake.cursor()
+    lake.close()
+
+
+def snapshot_of(cursor: Cursor) -> int:
+    row = cursor.execute("FROM ducklake_current_snapshot('lake')").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_rows_over_files(cursor: Cursor, tmp_path: Path) -> None:
+    """Inlined rows, delete files, inlined deletes, updates, flushed and merged files; at every snapshot."""
+    cursor.execute('CREATE TABLE lake."dev.public".t (a INTEGER, s VARCHAR)')
+    snapshots = []
+    for statement in (
+        "INSERT INTO {t} SELECT i, 'x' || i FROM range(3000) r(i)",
+        "INSERT INTO {t} VALUES (-1, NULL), (NULL, '')",
+        "INSERT INTO {t} SELECT i, 'y' FROM range(5000, 6000) r(i)",
+        "UPDATE {t} SET s = 'updated' WHERE a IN (5, 5005, -1)",
+        "DELETE FROM {t} WHERE a IN (6, 5006)",
+        "DELETE FROM {t} WHERE a BETWEEN 100 AND 900",
+        "UPDATE {t} SET a = a + 10000 WHERE a BETWEEN 1000 AND 2000",
+        "CALL ducklake_flush_inlined_data('lake')",
+        "DELETE FROM {t} WHERE s = 'updated'",
+        "INSERT INTO {t} VALUES (7, 'late')",
+        "CALL ducklake_merge_adjacent_files('lake')",
+        "DELETE FROM {t} WHERE a > 11900",
+    ):
+        cursor.execute(statement.format(t='lake."dev.public".t'))
+        snapshots.append(snapshot_of(cursor))
+    for number, snapshot in enumerate(snapshots):
+        table = table_files(cursor, T, snapshot, tmp_path / str(number))
+        for rows in (ALL, RowIds(((0, 3001),)), RowIds(((3001, None),)), RowIds(((10, 20), (4000, 5003)))):
+            where = f" WHERE {rows.condition('rowid')}"
+            expected = cursor.execute(
+                f'SELECT a, s, rowid FROM lake."dev.public".t AT (VERSION => {snapshot}){where}'
+            ).fetchall()
+            with duckdb.connect() as other:
+                found = other.execute(table_rows(table, T, ("a", "s", ROW_ID), rows)).fetchall()
+                assert Counter(found) == Counter(expected), (snapshot, rows)
+                swapped = other.execute(table_rows(table, T, ("s", "a"), rows)).fetchall()
+                assert Counter(swapped) == Counter((s, a) for a, s, _ in expected)
+                counted = other.execute(f"SELECT count(*) FROM ({table_rows(table, T, (), rows)})").fetchone()
+                assert counted == (len(expected),)
+
+
+def test_columns_that_came_later(cursor: Cursor, tmp_path: Path) -> None:
+    """Files from before a column, with a value for them and without, and from before it was wider; inlined rows too."""
+    later = Relation(
+        1, "dev", "public", "t", "table", (A, S, B, Column("c", INTEGER), row_id_column()), (ROW_ID,), "", True
+    )
+    for statement in (
+        "CREATE TABLE {t} (a SMALLINT, s VARCHAR)",
+        "INSERT INTO {t} SELECT i, 'x' FROM range(300) r(i)",
+        "INSERT INTO {t} VALUES (-1, 'inlined')",
+        "ALTER TABLE {t} ADD COLUMN b INTEGER DEFAULT 7",
+        "ALTER TABLE {t} ADD COLUMN c INTEGER",
+        "ALTER TABLE {t} ALTER a TYPE INTEGER",
+        "INSERT INTO {t} SELECT i, 'y', i, i FROM range(100000, 100300) r(i)",
+        "INSERT INTO {t} VALUES (-2, 'inlined', 1, 2)",
+        "DELETE FROM {t} WHERE a IN (3, 100003)",
+    ):
+        cursor.execute(statement.format(t='lake."dev.public".t'))
+    table = table_files(cursor, later, snapshot_of(cursor), tmp_path / "scratch")
+    columns = ("c", "b", "s", "a")
+    expected = cursor.execute('SELECT c, b, s, a FROM lake."dev.public".t').fetchall()
+    with duckdb.connect() as other:
+        found = other.execute(table_rows(table, later, columns))
+        assert [str(column[1]) for column in found.description] == ["INTEGER", "INTEGER", "VARCHAR", "INTEGER"]
+        assert Counter(found.fetchall()) == Counter(expected)
+    assert (None, 7, "x", 5) in expected and len(expected) == 600
+
+
+def test_functions() -> None:
+    """Expressions of `golden/functions.txt` have the types and values that they have in the server."""
+    database = kernel._database(SETUP).cursor()
+    database.execute("DROP VIEW IF EXISTS r1; DROP TABLE IF EXISTS h")
+    create_table_h(database)
+    database.execute("CREATE VIEW r1 AS FROM h")
+    server = duckdb.connect()
+    server.execute(zlib.decompress(SETUP.script).decode())
+    create_table_h(server)
+    server.execute("CREATE VIEW r1 AS FROM h")
+    expressions = [expression for expression, (kind, _) in GOLDEN.items() if kind != "?"][::6]
+    for expression in expressions:
+        assert in_view(database, expression) == in_view(server, expression), expression
+    assert len(expressions) > 100
+
+
+def test_tasks_are_sent_whole(tmp_path: Path) -> None:
+    """A Python with duckdb and pyarrow and nothing of ours runs tables, files that later steps read, and `now`."""
+    steps = (
+        Step("shared", "SELECT i, 7 / 2 AS half, getvariable('now_new') AS now FROM range(1000) r(i)"),
+        Step("state", 'SELECT * FROM "shared" WHERE i < 10', f"{tmp_path}/state"),
+        Step("none", 'SELECT * FROM "state" WHERE i < 0', f"{tmp_path}/none"),
+        Step(
+            "view", """SELECT count(*) AS n, max(memory.pg.upper('ß' || now)) AS s FROM "state" """, f"{tmp_path}/view"
+        ),
+    )
+    bad = Task((Step("x", "SELECT CAST('a' AS INTEGER) AS x", f"{tmp_path}/x"),))
+    program = """if True:
+        import pickle, sys
+        import pyarrow as pa
+        assert "executor" not in sys.modules
+        run = pickle.load(sys.stdin.buffer)
+        for batch in run(iter([pa.RecordBatch.from_pydict({"id": [n]}) for n in (0, 1)])):
+            print(*batch.column(0).to_pylist(), sep="\\n")
+        assert "executor" not in sys.modules and "catalog" not in sys.modules
+    """
+    sent = cloudpickle.dumps(kernel.function(SETUP, [Task(steps, (0, 5_000_000)), bad]), pickle.DEFAULT_PROTOCOL)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], input=sent, cwd=tmp_path, capture_output=True, check=False,
+        env={"PYTHONPATH": "", "SPARK_LOCAL_DIRS": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    *answers, failed = done.stdout.decode().splitlines()
+    files = kernel.read_answers(answers).files
+    assert [(file.step, file.rows) for file in files] == [("state", 10), ("none", 0), ("view", 1)]
+    assert all(os.path.getsize(file.path) == file.size for file in files)
+    [row] = duckdb.sql(f"FROM '{files[-1].path}'").fetchall()
+    assert row == (10, "ß1970-01-01 00:00:05+00")
+    assert duckdb.sql(f"SELECT DISTINCT half FROM '{files[0].path}'").fetchall() == [(3,)]
+    with pytest.raises(kernel.TaskError, match="Could not convert string 'a'") as raised:
+        kernel.read_answers([*answers, failed])
+    assert raised.value.kind == "ConversionException"
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    setup = Setup("1.0.0", 1, 256, (), task_script())
+    with pytest.raises(RuntimeError, match=r"this node has duckdb .*, and the server has 1\.0\.0"):
+        kernel._answers(setup, Task((Step("x", "SELECT 1 AS x", f"{tmp_path}/x"),)))
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "hidden" not in repr(Setup("1", 1, 1, (), b"", ("hidden",)))
