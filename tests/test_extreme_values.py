@@ -170,7 +170,7 @@ def _values(binder: duckdb.DuckDBPyConnection, call: str) -> tuple[Type, list[st
     """The type and the values that a view has of a call, as a client reads them; None if it may have no such call."""
     try:
         plan = plan_over((f"CREATE TABLE t {extremes.TABLE}",), f"SELECT n, {call} AS x FROM t")
-        query = whole(plan, "duckdb")[-1].query
+        query = whole(plan)[-1].query
         binder.execute(f"EXPLAIN {query}")
     except (Error, duckdb.BinderException, duckdb.ParserException, duckdb.InvalidInputException):
         return None
@@ -193,7 +193,7 @@ def _is_accepted(binder: duckdb.DuckDBPyConnection, kind: Kind, call: str) -> bo
     """Whether a view may have a call, by the planner and by DuckDB's binder."""
     try:
         plan = plan_over((f"CREATE TABLE t {extremes.TABLE}",), kind.query.format(f"{call} AS x", "t"))
-        for item in whole(plan, "duckdb"):
+        for item in whole(plan):
             binder.execute(f"EXPLAIN {item.query}")
             if item.state:
                 binder.execute(f"CREATE OR REPLACE TEMP TABLE {item.state}_state AS {item.query}")
