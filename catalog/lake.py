@@ -13,7 +13,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -595,11 +595,12 @@ def at_version(lake_name: str, snapshot: int) -> str:
     return f"{lake_name} AT (VERSION => {snapshot})"
 
 
-def register_files(cursor: Cursor, table: LakeTable, files: Iterable[str]) -> None:
-    """Make Parquet files part of a table, inside the cursor's transaction."""
-    for file in files:
+def register_files(cursor: Cursor, table: LakeTable, files: Sequence[str]) -> None:
+    """Make Parquet files part of a table by one statement, inside the cursor's transaction."""
+    if files:
+        listed = ", ".join(map(literal, files))
         cursor.execute(
-            f"CALL ducklake_add_data_files('lake', {literal(table.name)}, {literal(file)}, "
+            f"CALL ducklake_add_data_files('lake', {literal(table.name)}, [{listed}], "
             f"schema => {literal(table.schema)})"
         )
 

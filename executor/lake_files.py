@@ -21,6 +21,7 @@ from catalog.model import Column, Relation
 from catalog.names import literal, quote
 from catalog.places import Place
 from catalog.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
+from executor.footers import FOOTERS
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,12 @@ def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Plac
         [directory, table_id],
     ).fetchall()
     added = _added(cursor, relation, table_id, live)
-    special = _special_columns(cursor, [path for path, _, _ in rows], {id_: name for id_, (name, _) in added.items()})
+    columns = FOOTERS.columns(cursor, [path for path, _, _ in rows])
     defaults = dict(added.values())
     files = []
     for path, start, count in rows:
-        found = special.get(path, set())
-        missing = frozenset(defaults.keys() - found)
+        found = columns[path]
+        missing = frozenset(name for id_, (name, _) in added.items() if id_ not in found)
         files.append(DataFile(path, start, count, ROW_ID_COLUMN in found, SNAPSHOT_COLUMN in found, missing))
     deletes = _deletes(cursor, table_id, directory, live, snapshot, scratch / "deletes.parquet")
     inlined = _inlined(cursor, relation, table_id, live, defaults, scratch / "inlined.parquet")
@@ -98,21 +99,6 @@ def _added(cursor: Cursor, relation: Relation, table_id: int, live: str) -> dict
     }
 
 
-def _special_columns(cursor: Cursor, paths: list[str], added: Mapping[int, str]) -> dict[str, set[str]]:
-    """Which files have which of the columns that are not in all of them; `added` by field id."""
-    if not paths:
-        return {}
-    listed = ", ".join(map(literal, paths))
-    internal = f"name IN ({literal(ROW_ID_COLUMN)}, {literal(SNAPSHOT_COLUMN)})"
-    ids = f" OR field_id IN ({', '.join(map(str, added))})" if added else ""
-    found: dict[str, set[str]] = {}
-    for path, name, field_id in cursor.execute(
-        f"SELECT file_name, name, field_id FROM parquet_schema([{listed}]) WHERE {internal}{ids}"
-    ).fetchall():
-        found.setdefault(path, set()).add(added.get(field_id, name))
-    return found
-
-
 def _deletes(cursor: Cursor, table_id: int, directory: str, live: str, snapshot: int, target: Place) -> Place | None:
     listed = cursor.execute(
         f"SELECT if(path_is_relative, ? || path, path) FROM {METADATA}.ducklake_delete_file "
@@ -120,10 +106,10 @@ def _deletes(cursor: Cursor, table_id: int, directory: str, live: str, snapshot:
         [directory, table_id],
     ).fetchall()
     paths = [path for (path,) in listed]
-    special = _special_columns(cursor, paths, {})
+    columns = FOOTERS.columns(cursor, paths)
     parts = []
     for condition in ("", f"WHERE {SNAPSHOT_COLUMN} <= {snapshot}"):
-        files = [path for path in paths if (SNAPSHOT_COLUMN in special.get(path, ())) == bool(condition)]
+        files = [path for path in paths if (SNAPSHOT_COLUMN in columns[path]) == bool(condition)]
         if files:
             read = f"read_parquet([{', '.join(map(literal, files))}])"
             parts.append(f"SELECT parse_filename(file_path) AS file_name, pos FROM {read} {condition}")
