@@ -10,8 +10,6 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
-DEFAULT_GROUP_PORT = "SELECT port FROM rw_catalog.rw_worker_nodes WHERE resource_group = 'default'"
-
 _POSTGRES_ONLY = re.compile("regexp_match", re.IGNORECASE)
 
 

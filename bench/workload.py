@@ -46,7 +46,7 @@ VIEWS = (
         "filtered projection",
         """SELECT id, customer_id, quantity * price AS amount, note, ordered_at FROM orders WHERE price < 50""",
         "SELECT count(*) FROM projection WHERE id = {id}",
-        {"snapshot": 1.1, "no_shuffle": 1.5, "arrangement": 1.5},
+        {"snapshot": 0.5, "no_shuffle": 0.5, "arrangement": 0.5},
     ),
     View(
         "by_region",
@@ -54,7 +54,7 @@ VIEWS = (
         """SELECT c.region, o.quantity, count(*) AS orders, sum(o.price) AS revenue, max(o.price) AS top
 FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.region, o.quantity""",
         "SELECT orders FROM by_region WHERE region = 'region 1' AND quantity = 1",
-        {"snapshot": 1.5, "arrangement": 1.5},
+        {"snapshot": 0.55, "arrangement": 0.55},
     ),
     View(
         "by_product",
@@ -63,7 +63,7 @@ FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.region, o.quan
        max(price) AS top, min(ordered_at) AS first_at, max(ordered_at) AS last_at
 FROM orders GROUP BY product""",
         "SELECT orders FROM by_product WHERE product = 1",
-        {"snapshot": 1.1, "arrangement": 1.5},
+        {"snapshot": 0.35, "arrangement": 0.35},
     ),
 )
 WARM_UP = "SELECT region, count(*) AS n FROM customers GROUP BY region"
