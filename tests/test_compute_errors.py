@@ -231,3 +231,27 @@ def test_many_counts_are_added_up(tmp_path: Path) -> None:
             assert compute_errors(lake.cursor())[1][0].rows == before[1][0].rows
     finally:
         lake.close()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_what_spark_computes_counts_too(tmp_path: Path) -> None:
+    queries = list(COUNTED)[:2] + list(COUNTED)[7:9] + list(COUNTED)[11:12]
+    with opened(tmp_path / "lake", streaming_engine="spark") as (context, client):
+        for statement in (
+            f"CREATE TABLE t {TABLE}",
+            f"INSERT INTO t VALUES {ROWS}",
+            "CREATE TABLE u (n int PRIMARY KEY)",
+            "INSERT INTO u VALUES (1), (2), (7)",
+            *(f"CREATE MATERIALIZED VIEW v{number} AS {query}" for number, query in enumerate(queries)),
+        ):
+            run(client, statement)
+        once = {f"v{number}": COUNTED[query] for number, query in enumerate(queries)}
+        for times in (1, 2):
+            with context.lake.cursor() as cursor:
+                found = compute_errors(cursor)
+            names = {relation.id: relation.name for relation in context.store.catalog.relations}
+            counted = {names[id_]: (errors.rows, errors.message) for id_, (errors, _) in found.items()}
+            assert agree(counted, once, times)
+            run(client, f"INSERT INTO t VALUES {MORE}")
+            context.coordinator.flush(lambda: False)
