@@ -44,7 +44,10 @@ def mark_merges(tree: exp.Expr) -> None:
 
 
 def compare_merged(tree: exp.Expr) -> None:
-    """Let joins behind a RIGHT or FULL JOIN compare with what is merged so far, in a qualified tree."""
+    """Let joins behind a RIGHT or FULL JOIN compare with what is merged so far, in a qualified tree.
+
+    HAVING gets the merged columns, too: sqlglot (30.30) leaves them there as they are.
+    """
     for select in tree.find_all(exp.Select):
         merged: dict[str, list[str]] = {}
         keeps_right = False
@@ -52,11 +55,19 @@ def compare_merged(tree: exp.Expr) -> None:
             for part in conjuncts(join.args["on"]) if join.meta.get(_MERGES) and join.args.get("on") else ():
                 name, tables = part.expression.name, merged.setdefault(part.expression.name, [])
                 if tables and keeps_right:
-                    part.this.replace(exp.func("coalesce", *(exp.column(name, table, quoted=True) for table in tables)))
+                    part.this.replace(_merged(name, tables))
                 elif not tables:
                     tables.append(part.this.table)
                 tables.append(part.expression.table)
             keeps_right = keeps_right or join.side.upper() in ("RIGHT", "FULL")
+        having = select.args.get("having") if merged else None
+        for column in list(having.find_all(exp.Column)) if having is not None else ():
+            if not column.table and column.name in merged and column.find_ancestor(exp.Query) is select:
+                column.replace(_merged(column.name, merged[column.name]))
+
+
+def _merged(name: str, tables: list[str]) -> exp.Expr:
+    return exp.func("coalesce", *(exp.column(name, table, quoted=True) for table in tables))
 
 
 def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:

@@ -1,0 +1,15 @@
+ALTER SYSTEM SET backfill_engine = auto;
+ALTER SYSTEM SET streaming_engine = duckdb;
+CREATE TABLE s1.a (k int, x int);
+CREATE TABLE s1.b (k int, y int);
+CREATE TABLE s1.c (k int, z int);
+INSERT INTO s1.a VALUES (1, 1), (2, 2), (NULL, 3);
+INSERT INTO s1.b VALUES (1, 1), (3, 2), (3, 3);
+INSERT INTO s1.c VALUES (3, 1), (1, 2), (4, 5);
+CREATE MATERIALIZED VIEW s1.v0 AS SELECT count(*) AS n FROM s1.a LEFT JOIN s1.b USING (k) HAVING sum(k) FILTER (WHERE k > 1) > 1;
+CREATE MATERIALIZED VIEW s1.v1 AS SELECT k, count(*) AS n FROM s1.a FULL JOIN s1.b USING (k) FULL JOIN s1.c USING (k) GROUP BY k HAVING k > 1 AND max(k) < 5;
+CREATE MATERIALIZED VIEW s1.v2 AS SELECT min(x) AS n FROM s1.a NATURAL JOIN s1.b HAVING max(k) > 0;
+FLUSH;
+DELETE FROM s1.a WHERE k = 2;
+INSERT INTO s1.b VALUES (4, 1), (5, 1), (1, 7);
+FLUSH;
