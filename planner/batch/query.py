@@ -29,6 +29,7 @@ from planner.batch.origins import Origin, origins
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number, typed
 from planner.batch.pg_names import system_schema
 from planner.batch.row_functions import expand_calls, expand_unnests, is_single_value
+from planner.batch.row_in_query import expand_row_in_query
 from planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
@@ -266,7 +267,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
     """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
     tree = _with_runs(tree, parameters)
-    tree = expand_grouping(expand_unnests(expand_ties(expand_named_windows(tree))))
+    tree = expand_row_in_query(expand_grouping(expand_unnests(expand_ties(expand_named_windows(tree)))))
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
 
     def spelled(node: exp.Expr) -> exp.Expr:

@@ -1,0 +1,45 @@
+"""`(a, b) IN (SELECT …)` with PostgreSQL's NULLs: two rows differ where any field does, whatever the others are.
+
+DuckDB (1.5.5) takes the answer for unknown as soon as any field is NULL, so that NOT IN loses rows.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+def expand_row_in_query(tree: exp.Expr) -> exp.Expr:
+    """The tree, changed in place, with EXISTS where it matters whether the answer is false or unknown."""
+    for node in reversed(list(tree.find_all(exp.In))):  # from within: what is replaced is copied
+        query, left = node.args.get("query"), node.this
+        if not isinstance(query, exp.Subquery) or not isinstance(left, exp.Tuple) or _is_filter(node):
+            continue
+        outer = node.parent
+        if isinstance(outer, exp.Not) and _is_filter(outer):
+            outer.set("this", _exists(query, left.expressions, may_be=True))
+            continue
+        found = exp.Case().when(_exists(query, left.expressions, may_be=False), exp.true())
+        node.replace(found.when(_exists(query, left.expressions, may_be=True), exp.null()).else_(exp.false()))
+    return tree
+
+
+def _is_filter(node: exp.Expr) -> bool:
+    """Whether a condition keeps rows for which it is true, so that false and unknown are the same."""
+    parent = node.parent
+    while isinstance(parent, exp.And | exp.Paren):
+        parent = parent.parent
+    return isinstance(parent, exp.Where | exp.Having)
+
+
+def _exists(query: exp.Subquery, fields: list[exp.Expr], may_be: bool) -> exp.Expr:
+    """Whether the query has a row that is equal, or one of which it is not known that it differs."""
+    names = [exp.to_identifier(f"_field_{number}", quoted=True) for number in range(len(fields))]
+    alias = exp.TableAlias(this=exp.to_identifier("_rows", quoted=True), columns=names)
+    rows = exp.Subquery(this=query.this.copy(), alias=alias)
+    equal: list[exp.Expr] = [
+        exp.EQ(this=exp.paren(field.copy()), expression=exp.column(name.copy(), "_rows", quoted=True))
+        for field, name in zip(fields, names, strict=True)
+    ]
+    if may_be:
+        equal = [exp.not_(exp.Is(this=exp.paren(part), expression=exp.false())) for part in equal]
+    return exp.Exists(this=exp.select("1").from_(rows).where(*equal, copy=False))

@@ -1,0 +1,11 @@
+CREATE TABLE s1.p (id int PRIMARY KEY, a int, b int);
+CREATE TABLE s1.q (id int PRIMARY KEY, x int, y int);
+INSERT INTO s1.p VALUES (1, 1, 1), (2, 1, NULL), (3, NULL, 2), (4, NULL, NULL), (5, 2, 2);
+INSERT INTO s1.q VALUES (1, 1, 1), (2, 3, NULL);
+SELECT id FROM s1.p WHERE (a, b) NOT IN (SELECT x, y FROM s1.q);
+SELECT id FROM s1.p WHERE (a, b) IN (SELECT x, y FROM s1.q);
+SELECT id, (a, b) IN (SELECT x, y FROM s1.q) AS i, (a, b) NOT IN (SELECT x, y FROM s1.q WHERE y IS NOT NULL) AS n FROM s1.p;
+SELECT id FROM s1.p WHERE NOT ((a, b) IN (SELECT x, y FROM s1.q WHERE s1.q.id = s1.p.id)) OR id = 1;
+SELECT id FROM s1.p WHERE (a, b) NOT IN (SELECT x, y FROM s1.q WHERE (x, id) NOT IN (SELECT a, b FROM s1.p));
+SELECT id FROM s1.p WHERE (a, b) NOT IN (SELECT x, y FROM s1.q WHERE false);
+SELECT count(*) AS n FROM s1.p GROUP BY a HAVING (a, max(b)) NOT IN (SELECT x, y FROM s1.q);
