@@ -16,6 +16,7 @@ from planner.delta.compiler import Compiler, compile_delta
 from planner.delta.full import Keys, restricted
 from planner.delta.now import NOW, reads_now
 from planner.delta.program import Apply
+from planner.explain.filling import filling
 from planner.explain.nodes import Printer
 from planner.explain.operators import STREAM
 from planner.explain.sql import pretty, read_directly
@@ -218,6 +219,7 @@ def decisions(plan: StreamPlan) -> list[str]:
     return [
         f"strategy: {plan.strategy} ({plan.reason})",
         "engine: DuckDB, in the server or in tasks of Spark, whichever suits the size",
+        *filling(plan),
     ]
 
 

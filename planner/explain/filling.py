@@ -1,0 +1,132 @@
+"""How EXPLAIN says that a view is filled: into which tasks each fragment is cut, and why (`planner.backfill`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.backfill import Fragment, fragments
+from planner.explain.expressions import show
+from planner.nodes import (
+    FULL,
+    INNER,
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    Values,
+    keeps_state,
+)
+from planner.strategy import ARRANGEMENT, SNAPSHOT
+from planner.stream import StreamPlan
+
+
+def filling(plan: StreamPlan) -> list[str]:
+    """A line on each fragment of a Snapshot backfill, or on the steps of another."""
+    if plan.strategy != SNAPSHOT:
+        read = "256 ranges of row ids of each input" if plan.strategy == ARRANGEMENT else "each input by its row ids"
+        return [f"filled: step by step through {read}, one task a step, while changes are taken up"]
+    found = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
+    return [f"fragment {f.id}, {_target(plan, f)}: {_cut(plan, f)}" for f in found]
+
+
+def _target(plan: StreamPlan, fragment: Fragment) -> str:
+    return "the view" if fragment.target is None else f"state {fragment.target}"
+
+
+def _cut(plan: StreamPlan, fragment: Fragment) -> str:
+    end, below = fragment.end, fragment.node if fragment.end is None else fragment.end.input
+    if isinstance(end, Aggregate) and not end.is_mergeable:
+        call = next(call.expression for call in end.calls if call.expression is not None)
+        return f"one task, because {show(call, {})} cannot be put together from partial results"
+    if not fragment.drivers:
+        return f"one task, because {_undivided(below)}"
+    alternatives = _driving(below)
+    tasks = f"a task for each range of rows of {_one_of(alternatives)}"
+    cuttable = set(_cuttable(below))
+    others = [name for name in dict.fromkeys(_read(plan, below)) if name not in cuttable]
+    if len(alternatives) > 1:
+        others = ["the other" if len(alternatives) == 2 else "the others", *others]
+    whole = f", with all rows of {_listed(others)}" if others else ""
+    return f"{tasks}{whole}" + ("; one task more merges their partial results" if end is not None else "")
+
+
+def _linear(node: Node) -> tuple[Node, ...]:
+    """The inputs whose rows may come in parts, as `planner.backfill` has it."""
+    match node:
+        case Join(kind=kind):
+            return node.inputs if kind == INNER else () if kind == FULL else (node.left,)
+        case UnionAll():
+            return node.inputs
+        case Filter() | Project() | Unnest():
+            return (node.input,)
+    return ()
+
+
+def _driving(node: Node) -> tuple[str, ...]:
+    """What may drive the slices, of which the largest does: as `Fragment.drivers`."""
+    if isinstance(node, Scan):
+        return (_name(node),)
+    inputs = [_driving(below) for below in _linear(node)]
+    if isinstance(node, UnionAll):  # each branch is cut
+        return (_listed([_one_of(branch) for branch in inputs]),) if all(inputs) else ()
+    return tuple(dict.fromkeys(name for names in inputs for name in names))
+
+
+def _cuttable(node: Node) -> Iterator[str]:
+    if isinstance(node, Scan):
+        yield _name(node)
+    for below in _linear(node):
+        yield from _cuttable(below)
+
+
+def _undivided(node: Node) -> str:
+    """Why no input's rows can be cut into ranges."""
+    match node:
+        case Filter() | Project() | Unnest():
+            return _undivided(node.input)
+        case Join(kind=kind) if kind == FULL:
+            return "a full join needs all rows of both sides"
+        case Join():
+            return _undivided(node.left)
+        case UnionAll():
+            return _undivided(next(branch for branch in node.branches if not _driving(branch)))
+        case Values():
+            return "it reads no table"
+        case OverWindow():
+            return "window functions need all rows of their partitions"
+        case TopN(limit=None):
+            return "an order of all rows needs all of them"
+    return "what it reads is the rows of a state, which are there already"
+
+
+def _read(plan: StreamPlan, node: Node) -> Iterator[str]:
+    """What a fragment reads: tables, and the states of fragments before it."""
+    if isinstance(node, Scan):
+        yield _name(node)
+    elif keeps_state(node):
+        yield f"state {plan.state_of(node).name}"
+    else:
+        for child in node.inputs:
+            yield from _read(plan, child)
+
+
+def _name(scan: Scan) -> str:
+    return scan.relation.name if scan.alias == scan.relation.name else f"{scan.relation.name} {scan.alias}"
+
+
+def _one_of(names: tuple[str, ...]) -> str:
+    if len(names) == 1:
+        return names[0]
+    apart = [f"({name})" if " and " in name else name for name in names]
+    return f"the {'larger' if len(names) == 2 else 'largest'} of {_listed(apart)}"
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
