@@ -64,11 +64,12 @@ class Jobs:
     def recover(self) -> None:
         """Resume the jobs that were being created; drop those that never started; remove what is temporary.
 
+        One in the background was acknowledged before it started, so it starts now.
         What is stored for another plan than there is now is not used: see `make_anew`.
         """
         for job in self._store.catalog.jobs:
             relation = self._store.catalog.by_id[job.id]
-            if job.status == INITIAL:
+            if job.status == INITIAL and not job.is_background:
                 with self._store.change() as cursor:
                     self._store.drop_relation(cursor, relation)
                     info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
@@ -78,7 +79,8 @@ class Jobs:
         self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
         self._unfit = find_unfit(self._store, self._plans)
         unfit = {each.relation.id for each in self._unfit}
-        resumed = [job for job in self._store.catalog.jobs if job.status == CREATING and job.id not in unfit]
+        creating = (job for job in self._store.catalog.jobs if job.status in (INITIAL, CREATING))
+        resumed = [job for job in creating if job.id not in unfit]
         delete_own_temporary(self._lake, {job.id for job in resumed})
         for job in resumed:
             self._resume(job)
@@ -244,10 +246,10 @@ class Jobs:
         return admit
 
     def _resume(self, job: Job) -> None:
-        """Take a CREATING job up at its cursor. It has its permit, and what held it up before does no longer."""
+        """Take a job up at its cursor. What held it up does no longer; one that is CREATING has its permit."""
         if job.waiting is not None:
             self._set_waiting(job.id, None)
-        self._start(replace(job, waiting=None))
+        self._start(replace(job, waiting=None), self._admission(job) if job.status == INITIAL else None)
 
     def _set_waiting(self, job_id: int, reason: str | None) -> None:
         with self._store.change() as cursor:
@@ -278,15 +280,14 @@ class Jobs:
             job.wait_until_stopped(60)
         return [job.id for job in found if job.error is not None]
 
-    def wait_for(self, job: BackfillJob, check: Callable[[], None], is_background: bool = False) -> None:
-        """Wait until a job has finished, or one in the background is CREATING; RECOVER may replace it meanwhile.
+    def wait_for(self, job: BackfillJob, check: Callable[[], None]) -> None:
+        """Wait until a job has finished; RECOVER may replace it meanwhile.
 
         `check` raises to give up. Raises what made the job fail.
         """
         check_free()
         while True:
-            event = job.started if is_background else job.finished
-            while not event.wait(0.05):
+            while not job.finished.wait(0.05):
                 check()
             with self._lock:
                 successor = self._running.get(job.id, job)

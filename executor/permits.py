@@ -1,7 +1,7 @@
 """How many CREATEs may work at once: RisingWave's semaphore of `max_concurrent_creating_streaming_jobs`.
 
-As in RisingWave a permit is held until the create call returns: by a foreground job until it has finished, by a
-background job until it is CREATING. So it serialises foreground CREATEs, and background jobs run beside each other.
+As in RisingWave a permit is held by a foreground job until it has finished, by a background job until it is CREATING.
+So it serialises foreground CREATEs, and background jobs run beside each other.
 (RisingWave: src/meta/src/stream/stream_manager.rs and the reference's §3.7.)
 """
 

@@ -58,7 +58,7 @@ def find_unfit(store: Store, plans: Plans) -> list[Unfit]:
     """
     catalog, cursor = store.catalog, store.lake.cursor()
     found, known = [], []
-    for relation in catalog.in_dependency_order(job.id for job in catalog.jobs if job.status != INITIAL):
+    for relation in catalog.in_dependency_order(job.id for job in catalog.jobs):
         try:
             view = plans.view(relation, catalog)
         except Exception as error:  # whatever it is, the others can go on

@@ -79,7 +79,7 @@ class Work:
         self.view = view
         self.id = job.id
         self.is_serverless = job.is_serverless
-        self.started = threading.Event()  # the job is CREATING: a background statement returns now
+        self.started = threading.Event()  # the job is CREATING: one in the background needs its permit no longer
         self.is_cancelled = threading.Event()
         self.is_shut_down = threading.Event()
         # Grows whenever the controls change or the job is stopped.

@@ -15,6 +15,7 @@ from catalog.kinds import KAFKA, SINK, UPSERT, Details, Sink
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.secrets import sealed
+from executor.backfill import BackfillJob
 from executor.jobs import refuse_altering
 from executor.outbox import receiver
 from executor.replacement import replacement
@@ -108,16 +109,20 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         specific_group=group,
     )
     backfill = session.context.jobs.create(relation, plan, job, catalog)
-    check = session.check_cancelled if is_background else watch(session, what)
-    try:
-        session.context.jobs.wait_for(backfill, check, is_background)
-    except Error:
-        session.context.jobs.cancel((backfill.id,))
-        raise
     told = [Notice(text) for text in notices(streaming.query, plan, kind)]
     if not is_background:
+        _wait_for(session, backfill, what)
         told += _failed_rows(session, backfill.id if replaces is None else replaces.id)
     return Result(what.replace(" ", "_"), notices=told)
+
+
+def _wait_for(session: Session, job: BackfillJob, what: str) -> None:
+    """Wait for a job of the session's, which ends with the statement."""
+    try:
+        session.context.jobs.wait_for(job, watch(session, what))
+    except Error:
+        session.context.jobs.cancel((job.id,))
+        raise
 
 
 def _failed_rows(session: Session, id_: int) -> list[Notice]:

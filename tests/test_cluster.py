@@ -107,12 +107,13 @@ def test_a_standalone_cluster(cluster: str, tmp_path: Path) -> None:
             session.execute("ALTER SYSTEM SET serverless_backfill_replicas = 2")
             session.execute("SET background_ddl = true")
             session.execute(view(ON))
-            nodes = session.execute("SELECT parallelism, state FROM rw_catalog.rw_worker_nodes").fetchall()
-            assert nodes == [(1, "RUNNING")] * 3
+            nodes = "SELECT parallelism, state FROM rw_catalog.rw_worker_nodes"
+            assert wait_until(lambda: session.execute(nodes).fetchall() == [(1, "RUNNING")] * 3, 120)
             session.execute("WAIT")
             assert is_right(session) and is_right(session, "plain")
             session.execute("ALTER SYSTEM SET serverless_backfill_replicas = 9")
             session.execute("ALTER SYSTEM SET serverless_backfill_provision_timeout = 20")
+            session.execute("SET background_ddl = false")
             error = refused(session, view(ON, "too_large"))
             assert isinstance(error, psycopg.errors.InsufficientResources)
             assert "was not ready within 20 s: not all of its nodes have come" in str(error)

@@ -128,6 +128,32 @@ def test_cancelling_a_job_that_has_not_started(stuck_server: Server, own: Connec
     assert wait_until(lambda: which in jobs(own), 10), again.error
 
 
+@pytest.mark.parametrize("is_background", [True, False])
+def test_a_crash_before_a_job_has_started(stuck_server: Server, own: Connection, is_background: bool) -> None:
+    """One in the background was acknowledged, so it starts after the crash; of the other nothing is left."""
+    own.execute("INSERT INTO t VALUES (1, 2)")
+    if is_background:
+        own.execute("SET background_ddl = true")
+        own.execute(create("late"))
+        assert own.execute("SELECT status FROM rw_catalog.rw_streaming_jobs").fetchall() == [("INITIAL",)]
+    else:
+        Statement(stuck_server, create("late"))
+    assert wait_until(lambda: "late" in jobs(own), 10)
+    own.execute("ALTER SYSTEM SET backfill_engine = auto")  # the next server fills it itself
+    stuck_server.kill()
+    again = Server(stuck_server.data)
+    try:
+        with again.connect() as session:
+            session.execute("WAIT")
+            assert session.execute("SHOW MATERIALIZED VIEWS").fetchall() == (
+                [("public.late",)] if is_background else []
+            )
+            if is_background:
+                assert session.execute("SELECT * FROM late").fetchall() == [(1, 2)]
+    finally:
+        again.kill()
+
+
 # What a creating view refuses.
 
 

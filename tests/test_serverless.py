@@ -93,16 +93,6 @@ def test_who_is_serverless(configured: Server, variable: str, options: str, is_s
         assert [state for state, _ in other.execute(APPLICATIONS)] == (["DESTROYED"] if is_serverless else [])
 
 
-def test_what_the_server_fills_itself(configured: Server) -> None:
-    """That was no serverless backfill, whatever was asked for, and nobody is told so."""
-    with configured.connect() as own:
-        own.execute("SET enable_serverless_backfill = true")
-        own.execute("CREATE MATERIALIZED VIEW v AS SELECT k, ROW(k, v) AS r FROM t")
-        status = "SELECT state, is_serverless_backfill, resource_group FROM rw_catalog.rw_job_status"
-        assert own.execute(status).fetchall() == [("FOLLOWING", False, "default")]
-        assert own.execute(APPLICATIONS).fetchall() == []
-
-
 def test_refusals(configured: Server) -> None:
     """None provisions anything."""
     with configured.connect() as session:
@@ -248,7 +238,6 @@ def test_a_group_that_ends_while_it_starts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", long_but(["the client"], ["CANCEL JOBS", "DROP", "the client"]))
 def test_cancel_while_it_is_provisioned(configured: Server, how: str) -> None:
     with configured.connect() as session, configured.connect() as own:
-        own.execute("SET background_ddl = true")
         with creating(configured, view(ON)) if how != "the client" else nullcontext([]) as failures:
             if how == "the client":
                 own.execute("SET statement_timeout = '1500ms'")
@@ -261,6 +250,20 @@ def test_cancel_while_it_is_provisioned(configured: Server, how: str) -> None:
         assert session.execute(APPLICATIONS).fetchall() == [("DESTROYED", "cancelled")]
         assert session.execute("SHOW JOBS").fetchall() == []
     assert wait_until(lambda: descendants(configured.process.pid) == [], 10)
+
+
+def test_a_statement_in_the_background_does_not_wait_for_a_group(configured: Server) -> None:
+    """Its job is there before it has a group, and one that cannot be had is the job's failure."""
+    with configured.connect() as session:
+        session.execute("ALTER SYSTEM SET serverless_backfill_provision_timeout = 3")
+        session.execute("SET background_ddl = true")
+        session.execute(view(ON))
+        assert session.execute("SELECT status FROM rw_catalog.rw_streaming_jobs").fetchall() == [("INITIAL",)]
+        assert wait_until(lambda: (status(session) or ("",))[0] == "PROVISIONING", 3)
+        assert wait_until(lambda: session.execute("SHOW JOBS").fetchall() == [], 20)
+        failed = "SELECT info->>'error' FROM rw_catalog.rw_event_logs WHERE event_type = 'CREATE_STREAM_JOB_FAIL'"
+        [(reason,)] = session.execute(failed)
+        assert "was not ready within 3 s: Spark Connect did not answer" in reason
 
 
 # Groups that are had.
@@ -293,6 +296,7 @@ def test_the_life_of_a_group(filled: Server) -> None:
         session.execute("SET background_ddl = true")
         session.execute(view(ON))
         session.execute("INSERT INTO t VALUES (-2, 5)")
+        assert wait_until(lambda: (status(session) or ("",))[0] == "RUNNING", 60)
         [application] = filled.java_processes()
         assert os.getpriority(os.PRIO_PROCESS, application) == 10
         [(host, state, group)] = session.execute("SELECT host, state, resource_group FROM rw_catalog.rw_worker_nodes")
@@ -322,7 +326,7 @@ def test_a_warm_group_is_shared(filled: Server) -> None:
         session.execute("WAIT")
         assert wait_until(lambda: [row[0] for row in session.execute(APPLICATIONS)] == ["DRAINING"], 5)
         session.execute(view(ON, "c"))
-        assert [row[0] for row in session.execute(APPLICATIONS)] == ["READY"]
+        assert wait_until(lambda: [row[0] for row in session.execute(APPLICATIONS)] == ["READY"], 3)
         session.execute("WAIT")
         assert wait_until(lambda: [row[0] for row in session.execute(APPLICATIONS)] == ["DRAINING"], 5)
         for pid in filled.java_processes():
@@ -354,6 +358,7 @@ def test_nothing_outlives_a_crash(filled: Server) -> None:
     with filled.connect() as session:
         session.execute("SET background_ddl = true")
         session.execute(view(f"{ON}, backfill_rate_limit = 20000"))
+        assert wait_until(lambda: (status(session) or ("",))[0] == "RUNNING", 60)
         [application] = filled.java_processes()
     keepers = [pid for pid in descendants(filled.process.pid) if any(b"keeper" in p for p in command_line(pid))]
     for pid in (*keepers, filled.process.pid):
@@ -392,6 +397,7 @@ def test_a_group_of_two_nodes(filled: Server) -> None:
         session.execute("ALTER SYSTEM SET serverless_backfill_replicas = 2")
         session.execute("SET background_ddl = true")
         session.execute(view(ON))
+        assert wait_until(lambda: (status(session) or ("",))[0] == "RUNNING", 60)
         nodes = session.execute("SELECT host, state, parallelism FROM rw_catalog.rw_worker_nodes").fetchall()
         assert [(host[-2:], state, cores) for host, state, cores in nodes] == [
             ("-0", "RUNNING", 1),

@@ -403,7 +403,7 @@ def test_cancel_of_a_serverless_job_ends_its_node(session: Connection, shared_se
     session.execute("SET enable_serverless_backfill = true")
     before = shared_server.java_processes()
     session.execute("CREATE MATERIALIZED VIEW stopped AS SELECT k, v FROM big")
-    assert len(shared_server.java_processes()) == len(before) + 1
+    assert wait_until(lambda: len(shared_server.java_processes()) == len(before) + 1, 15)
     session.execute(f"CANCEL JOBS {job_of(session, 'stopped')}")
     assert session.execute("SHOW JOBS").fetchall() == []
     assert session.execute("SELECT count(*) FROM rw_catalog.rw_worker_nodes").fetchone() == (1,)
