@@ -31,6 +31,7 @@ from planner.nodes import (
     Scan,
     UnionAll,
     Unnest,
+    conjuncts,
     keeps_state,
     walk,
 )
@@ -132,11 +133,24 @@ def _read_of(part: exp.Expr, left: set[str]) -> frozenset[bool]:
 
 
 def pairs_of(node: Join) -> Join:
-    """An inner join whose rows are those for which the conjuncts over both sides that may raise are computed."""
+    """An inner join whose rows are those for which the conjuncts over both sides that may raise are computed.
+
+    What all branches of an OR have in common is computed before it, as in PostgreSQL: else all pairs would be met.
+    """
     both = raising_sides(node).both
-    others = [part.copy() for part in node.conjuncts if part not in both]
+    others = [part for part in node.conjuncts if part not in both]
+    others += [part for condition in both for part in _common(condition)]
+    others = [part.copy() for part in dict.fromkeys(others)]
     kind = TEMPORAL if node.kind in (TEMPORAL, TEMPORAL_LEFT) else INNER
     return replace(node, condition=exp.and_(*others, copy=False) if others else None, kind=kind)
+
+
+def _common(condition: exp.Expr) -> list[exp.Expr]:
+    """The conjuncts that may not raise and that all branches of an OR have."""
+    if not isinstance(condition, exp.Or):
+        return []
+    first, *branches = (conjuncts(branch) for branch in condition.flatten())
+    return [part for part in first if all(part in branch for branch in branches) and raised(part) is None]
 
 
 def fill_checks(plan: StreamPlan) -> tuple[Check, ...]:
