@@ -42,6 +42,10 @@ _COMPARISONS = (
 )  # fmt: skip
 
 
+# What is around the arguments of an aggregate.
+_NO_VALUES = (exp.Distinct, exp.Order, exp.Ordered)
+
+
 @dataclass(frozen=True)
 class Check:
     """Rows, changes with their weight or all of them new, and the expressions over them that may raise.
@@ -101,8 +105,8 @@ def _of_rows(node: Node) -> Iterator[exp.Expr]:
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The largest parts of an expression with aggregates that have none in them."""
-    if not any(is_call(part) for part in node.walk()):
+    """The largest parts of an expression with aggregates that are values and have none in them."""
+    if not isinstance(node, _NO_VALUES) and not any(is_call(part) for part in node.walk()):
         yield node
         return
     for part in node.iter_expressions():
