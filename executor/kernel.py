@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 import types
 import zlib
@@ -190,22 +191,35 @@ def _database(setup: Setup) -> Any:
 
     kept: Any = sys.modules.setdefault("_sparkwave_kernel", types.ModuleType("_sparkwave_kernel"))
     if getattr(kept, "setup", None) != setup:
-        directory = os.environ.get("SPARK_LOCAL_DIRS", "/tmp").split(",")[0]
+        spilled = f"{os.environ.get('SPARK_LOCAL_DIRS', '/tmp').split(',')[0]}/duckdb_{os.getpid()}"
+        if not hasattr(kept, "guard"):
+            kept.guard = _removed_at_end(spilled)
         database = duckdb.connect(
             config={
                 "threads": setup.threads,
                 "memory_limit": f"{setup.memory_mib}MiB",
-                "temp_directory": f"{directory}/duckdb_{os.getpid()}",
+                "temp_directory": spilled,
                 "autoinstall_known_extensions": "false",
                 "preserve_insertion_order": "false",
             }
         )
         for name in setup.extensions:
             database.execute(f"LOAD {_literal(str(_extension(name)))}")
-        for sql in (zlib.decompress(setup.script).decode(), *setup.secrets):
-            database.execute(sql)
+        database.execute(zlib.decompress(setup.script).decode())
+        for sql in setup.secrets:
+            try:
+                database.execute(sql)
+            except duckdb.Error as error:  # whose text has a part of the SQL
+                raise RuntimeError(f"the keys of the files cannot be used: {type(error).__name__}") from None
         kept.database, kept.setup = database, setup
     return kept.database
+
+
+def _removed_at_end(directory: str) -> subprocess.Popen[bytes]:
+    """Have a directory go with this process, however that ends: a cancelled task's is killed."""
+    command = ["sh", "-c", 'read -r _; rm -rf -- "$0"', directory]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
 def _extension(name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -317,14 +318,31 @@ def spark_error(error: BaseException) -> Error:
     if isinstance(error, PythonException):  # what a task has raised is behind where
         last = [line for line in text.splitlines() if line.strip() and "SQLSTATE: " not in line][-1]
         return Error(last.partition(": ")[2] or last, errors.IO_ERROR)
-    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    first = _without_java(text.strip().splitlines()[0]) if text.strip() else type(error).__name__
     if _is_gone(error):
-        return Error(f"Spark has gone: {first}", errors.INSUFFICIENT_RESOURCES)
+        said = re.search(r'details = "([^"]*)"', text)
+        return Error(f"Spark has gone: {said[1] if said else first}", errors.INSUFFICIENT_RESOURCES)
     if any(word in text for word in _NO_MEMORY):
         return Error(first, errors.OUT_OF_MEMORY)
+    for word, message in _LOST.items():
+        if word in text:
+            return Error(message, errors.INSUFFICIENT_RESOURCES, hint=_LOST_HINT)
     return Error(first)
 
 
+def _without_java(line: str) -> str:
+    """What a task has failed with, without which task of which stage it was and Java's classes."""
+    line = re.sub(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ", "", line)
+    return re.sub(r"^(?:[a-z]\w*\.)+[A-Z]\w*: ", "", line)
+
+
+# What Spark says of processes that have ended, and what users read.
+_LOST = {
+    "Python worker exited unexpectedly": "a worker process of Spark has ended unexpectedly",
+    "Python worker process terminated": "a worker process of Spark has ended unexpectedly",
+    "ExecutorLostFailure": "a node of Spark was lost",
+}
+_LOST_HINT = "The system may have ended it for want of memory: see the logs of the resource group and of its nodes."
 # Java's words.
 _NO_MEMORY = ("java.lang.OutOfMemoryError", "Java heap space")
 

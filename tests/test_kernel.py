@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import traceback
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -170,3 +171,7 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_secrets_are_not_shown() -> None:
     assert "hidden" not in repr(Setup("1", 1, 1, (), b"", ("hidden",)))
+    bad = Setup(ENGINE_VERSION, 1, 256, (), task_script(), ("CREATE SECRET s (TYPE s3, SECRET 'hidden' and more)",))
+    with pytest.raises(RuntimeError, match="the keys of the files cannot be used") as raised:
+        kernel._database(bad)
+    assert "hidden" not in "".join(traceback.format_exception(raised.value))
