@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,7 +137,7 @@ def test_cancel_ends_the_worker(server: Server, own: Connection) -> None:
     own.execute(f"CANCEL JOBS {job}")
     assert wait_until(lambda: not busy & set(workers(server)), 5), "the query goes on"
     assert written(server) <= before
-    assert not [path for path in (server.data / "data").glob(f"job_{job}*")]
+    assert not list((server.data / "data").glob(f"job_{job}*"))
 
 
 def cpu_s(pid: int) -> float:
@@ -148,6 +147,17 @@ def cpu_s(pid: int) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_what_a_job_fails_with(own: Connection) -> None:
+    """DuckDB's error in PostgreSQL's words, for who creates and for who looks later."""
+    own.execute("CREATE TABLE IF NOT EXISTS wide (k int PRIMARY KEY, n numeric(38, 0))")
+    own.execute(f"INSERT INTO wide SELECT i, {'9' * 38} FROM range(3) AS x (i)")
+    own.execute("SET background_ddl = false")
+    error = refused(own, "CREATE MATERIALIZED VIEW made AS SELECT sum(n) AS s FROM wide")
+    assert (error.sqlstate, error.diag.message_primary) == ("22003", "value overflows numeric format")
+    events = "SELECT info->>'error' FROM rw_catalog.rw_event_logs WHERE event_type = 'CREATE_STREAM_JOB_FAIL'"
+    assert rows(own, events) == [("value overflows numeric format",)]
 
 
 # Memory.

@@ -4,20 +4,42 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.functions.duckdb_spelling import for_duckdb
+from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 
 
 def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
     """The text of a planner-made tree; `lenient` is for views, where a row's error is NULL."""
-    return for_duckdb(tree.transform(_divided, lenient), lenient).sql(dialect="duckdb", identify=True)
+    divided = tree.transform(_divided) if lenient else rewrite_leaves_first(tree.copy(), checked_division)
+    return for_duckdb(divided, lenient).sql(dialect="duckdb", identify=True)
 
 
-def _divided(node: exp.Expr, lenient: bool) -> exp.Expr:
+def _divided(node: exp.Expr) -> exp.Expr:
     """A division by zero in a view gives NULL, as in RisingWave's streams, instead of stopping the job."""
-    if lenient and isinstance(node, exp.Div) and not isinstance(node.expression, exp.Nullif | exp.Literal):
+    if isinstance(node, exp.Div) and not isinstance(node.expression, exp.Nullif | exp.Literal):
         divisor = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))
         divisor.type = node.expression.type
         safe = exp.Div(this=node.this, expression=divisor, typed=node.args.get("typed"), safe=node.args.get("safe"))
         safe.type = node.type
         return safe
     return node
+
+
+def checked_division(node: exp.Expr) -> exp.Expr | None:
+    """Have the divisor of a division, changed in place, raise where it is zero: DuckDB makes NULL or infinity of that.
+
+    None, as it is a rule of `rewrite_leaves_first`.
+    """
+    if not isinstance(node, exp.Div | exp.Mod) or node.type is None:  # without a type it is the planner's own
+        return None
+    divisor = node.expression
+    if isinstance(divisor, exp.Literal) and divisor.name.strip("0."):
+        return None
+    zero: exp.Expr = exp.cast(exp.Literal.string("!22012 division by zero"), "int")
+    if divisor.type is not None:
+        zero = exp.cast(zero, divisor.type.copy())
+    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
+    has_value = exp.Not(this=exp.paren(exp.Is(this=node.this.copy(), expression=exp.null())))
+    checked = exp.Case().when(exp.and_(is_zero, has_value), zero).else_(divisor.copy())
+    checked.type = divisor.type
+    node.set("expression", checked)
+    return None

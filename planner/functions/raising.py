@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.names import quote
 from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
-from planner.functions.emit import to_sql
+from planner.functions.emit import checked_division, to_sql
 from planner.functions.safe import is_safe_cast, may_raise
 
 # NULL where one of their parts is: only rows for which they are NULL need a second look.
@@ -94,23 +94,10 @@ def _bare(tree: exp.Expr) -> exp.Expr:
 
 
 def _divided(node: exp.Expr) -> exp.Expr | None:
-    """A division whose divisor raises where it is zero, of which DuckDB makes NULL or infinity."""
-    if not isinstance(node, exp.Div | exp.Mod) or node.type is None:  # without a type it is the planner's own
-        return None
-    divisor = node.expression
-    if isinstance(divisor, exp.Literal) and divisor.name.strip("0."):
-        return None
+    """As `checked_division`, but for one that is so large that its copies would be a burden."""
     if len(list(islice(node.walk(), _LARGEST_DIVISION))) == _LARGEST_DIVISION:
         return None
-    zero: exp.Expr = exp.cast(exp.Literal.string("!22012 division by zero"), "int")
-    if divisor.type is not None:
-        zero = exp.cast(zero, divisor.type.copy())
-    is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
-    has_value = exp.Not(this=exp.paren(exp.Is(this=node.this.copy(), expression=exp.null())))
-    checked = exp.Case().when(exp.and_(is_zero, has_value), zero).else_(divisor.copy())
-    checked.type = divisor.type
-    node.set("expression", checked)
-    return None
+    return checked_division(node)
 
 
 def _without_try(node: exp.Expr) -> exp.Expr | None:
