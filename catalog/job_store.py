@@ -270,3 +270,12 @@ def load_slices(cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int
         f"SELECT fragment_id, slice_id FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
     ).fetchall()
     return [Slice(*row) for row in rows], set(done)
+
+
+def finished_rows(cursor: Cursor, job_id: int) -> dict[int, int]:
+    """The rows of a job's finished steps by fragment."""
+    finished = system_table("finished_slices")
+    rows = cursor.execute(
+        f"SELECT fragment_id, sum(row_count)::BIGINT FROM {finished} WHERE job_id = ? GROUP BY 1", [job_id]
+    ).fetchall()
+    return dict(rows)

@@ -82,6 +82,10 @@ class BackfillJob:
             self._work.interrupt()
         return self.finished.is_set()
 
+    def rows_read(self) -> dict[int, int]:
+        """How many rows it has read of each fragment, those of running steps among them."""
+        return self._work.progress.rows()
+
     def controls_changed(self) -> None:
         """The job's rate limit or parallelism is another now."""
         self._work.controls_changed()
@@ -133,6 +137,7 @@ class BackfillJob:
         work = self._work
         if work.job.rate_limit is not None and not load_slices(work.lake.cursor(), self.id)[1]:
             merge.plan(work)
+            work.progress.start_again()
             remove_tree(work.data)
 
     def _catch_up(self) -> None:
@@ -212,6 +217,7 @@ class BackfillJob:
 
     def _remove_files(self) -> None:
         """The partial results, and of a job that was given up also what Spark has written for the view."""
+        self._work.progress.end()
         remove_tree(self._work.staging)
         if self.error is not None and not self._work.is_created:
             if not self._work.lake.keeps_files:  # else they go as those of any dropped table do

@@ -187,6 +187,12 @@ class Jobs:
         with self._lake.transaction(self._lake.cursor()) as cursor:
             self._store.add_event(cursor, event_type, None, info)
 
+    def rows_read(self) -> dict[int, dict[int, int]]:
+        """How many rows the jobs have read, by job and fragment, those of running steps among them."""
+        with self._lock:
+            running = list(self._running.values())
+        return {job.id: job.rows_read() for job in running if not job.finished.is_set()}
+
     def controls_changed(self, job_id: int) -> None:
         """The rate limit or a parallelism of a job has been altered: tell it, if it is being created."""
         job = self._running.get(job_id)

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import types
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,10 @@ OPTIONS = (
     "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION V2, FILE_SIZE_BYTES '64MB', FILENAME_PATTERN '{uuid}', APPEND, "
     "RETURN_STATS true"
 )
+
+# DuckDB counts what part of a query is done, and prints nothing; a task says it so often.
+COUNTS = "SET enable_progress_bar_print = false; SET enable_progress_bar = true; SET progress_bar_time = 0"
+SAY_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -62,11 +67,13 @@ class Task:
     """Steps that one worker runs, one after the other. `times` are what `now()` is: before and after, microseconds.
 
     `checks` are queries that count rows for which an expression failed, each with one that such a row makes fail.
+    `says` is a file in which it says, again and again, what part of the steps is done, from 0 to 1.
     """
 
     steps: tuple[Step, ...]
     times: tuple[int, int] | None = None
     checks: tuple[tuple[str, str], ...] = ()
+    says: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,22 +140,55 @@ def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
         raise RuntimeError(f"this node has duckdb {duckdb.__version__}, and the server has {setup.version}")
     cursor = _database(setup).cursor()
     written: list[File] = []
+    saying = _Saying(cursor, task)
     try:
         for version, time_us in zip(("old", "new"), task.times or (), strict=False):
             cursor.execute(f"SET VARIABLE now_{version} = make_timestamptz({time_us})")
         for step in task.steps:
             if step.target is None:
                 cursor.execute(f'CREATE TEMPORARY TABLE "{step.name}" AS {step.query}')
-                continue
-            files = write(cursor, step)
-            written += files
-            read = ", ".join(_literal(file.path) for file in files)
-            cursor.execute(f'CREATE TEMPORARY VIEW "{step.name}" AS FROM read_parquet([{read}])')
+            else:
+                files = write(cursor, step)
+                written += files
+                read = ", ".join(_literal(file.path) for file in files)
+                cursor.execute(f'CREATE TEMPORARY VIEW "{step.name}" AS FROM read_parquet([{read}])')
+            saying.steps_done += 1
+        saying.stop()
         return [*(asdict(file) for file in written), *_failed(cursor, task.checks)]
     except duckdb.Error as error:
         return [{"error": _named(error)}]
     finally:
+        saying.stop()
         cursor.close()
+
+
+class _Saying:
+    """Says on a thread of its own what part of a task is done."""
+
+    def __init__(self, cursor: Any, task: Task) -> None:
+        self.steps_done = 0
+        self._cursor, self._steps, self._path = cursor, len(task.steps), task.says
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._say, daemon=True)
+        if task.says is not None:
+            cursor.execute(COUNTS)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _say(self) -> None:
+        part, new = 0.0, f"{self._path}.{os.getpid()}"
+        while not self._over.wait(SAY_SECONDS):
+            done = self.steps_done  # read before: a step that ends now is not counted twice
+            part = max(part, (done + self._cursor.query_progress() / 100) / self._steps)
+            try:
+                Path(new).write_text(str(part))
+                os.replace(new, str(self._path))
+            except OSError:  # whoever wanted to know may have gone; not to be able to say is no reason to fail
+                continue
 
 
 def _failed(cursor: Any, checks: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -12,6 +12,10 @@ from catalog.row_ids import ALL, ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
 from catalog.types import Type
 from executor.lake_files import DataFile, TableFiles
 
+# Of so many files a list says where their row ids start. With a join DuckDB would not know how much of a query is done;
+# but it has the whole list at hand for each 2,048 rows.
+MOST_LISTED = 1000
+
 
 def read_files(files: Iterable[str]) -> str:
     """The rows of files that have the same columns."""
@@ -88,9 +92,13 @@ def _of_files(shape: _Shape, files: Sequence[DataFile], rows: RowIds) -> str:
     conditions = [] if shape.is_whole else [rows.condition(f"f.{ROW_ID_COLUMN}")]
     source, row_id = _read([file.path for file in files]) + " AS f", f"f.{ROW_ID_COLUMN}"
     if ROW_ID in shape.columns and not shape.has_row_ids:
-        starts = ", ".join(f"({literal(file.path.rpartition('/')[2])}, {file.row_id_start})" for file in files)
-        source += f" JOIN (VALUES {starts}) AS s(file, start) ON s.file = parse_filename(f.filename)"
-        row_id = "s.start + f.file_row_number"
+        if len(files) <= MOST_LISTED and all(column.lake_name != "file_index" for column in shape.relation.columns):
+            starts = ", ".join(str(file.row_id_start) for file in files)
+            row_id = f"list_extract([{starts}], CAST(f.file_index AS BIGINT) + 1) + f.file_row_number"
+        else:
+            starts = ", ".join(f"({literal(file.path.rpartition('/')[2])}, {file.row_id_start})" for file in files)
+            source += f" JOIN (VALUES {starts}) AS s(file, start) ON s.file = parse_filename(f.filename)"
+            row_id = "s.start + f.file_row_number"
     return _select(shape, source, row_id, conditions)
 
 

@@ -12,7 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from catalog.job_store import add_positions, check_step, finish_step, load_positions, move_positions, start_job
+from catalog.job_store import (
+    add_positions,
+    check_step,
+    finish_step,
+    finished_rows,
+    load_positions,
+    move_positions,
+    start_job,
+)
 from catalog.lake import Cursor, at_one_moment
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
@@ -21,6 +29,7 @@ from catalog.positions import Positions, cut
 from catalog.row_ids import ALL, NONE
 from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
+from executor.progress import Rows
 from executor.slicing import row_count, row_ids
 from executor.throttle import Throttle
 from executor.versions import Version
@@ -38,6 +47,7 @@ def run(work: Work) -> None:
     work.started.set()
     throttle = Throttle()
     step, positions = load_positions(work.lake.cursor(), work.id)
+    work.progress.resume(finished_rows(work.lake.cursor(), work.id))
     while not _is_finished(step, positions):
         work.check()
         controls = work.controls
@@ -118,7 +128,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     rows = read or {1: 0}
     cursor = work.lake.cursor()
     check_step(cursor, work.id, step + 1, rows)
-    result = _added(work, cursor, old, new, step, sum(rows.values()))
+    result = _added(work, cursor, old, new, step, rows)
     if isinstance(result, Fill):
         # What several fragments made is nobody's own.
         BACKFILL_BYTES.add(
@@ -129,11 +139,12 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
         result.apply(cursor)
         move_positions(cursor, work.id, old, new)
         finish_step(cursor, work.id, step + 1, rows)
+    work.progress.finish(rows)
     result.clean_up()
 
 
 def _added(
-    work: Work, cursor: Cursor, old: Sequence[Positions], new: Sequence[Positions], step: int, rows: int
+    work: Work, cursor: Cursor, old: Sequence[Positions], new: Sequence[Positions], step: int, rows: Rows
 ) -> Fill | Advance:
     """What the rows that are read on do to the view.
 
@@ -143,14 +154,15 @@ def _added(
     plan, epoch = work.view.plan, work.job.epoch
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
-    with work.engine("step", cursor, _directory(work, step)) as engine:
+    with work.engine("step", cursor, _directory(work, step), rows) as engine:
         if not step:
             whole = {name: version.new_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, epoch.snapshot, whole, first_rows(plan), epoch.time_us)
         if exchange_reason(plan.root) is None:
             added = {name: version.added_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, epoch.snapshot, added, more_rows(plan, sorted(moved)), epoch.time_us)
-        return engine.advance(cursor, work.view, versions, Changes(moved, rows, False, (epoch.time_us, epoch.time_us)))
+        times = (epoch.time_us, epoch.time_us)
+        return engine.advance(cursor, work.view, versions, Changes(moved, sum(rows.values()), False, times))
 
 
 def _directory(work: Work, step: int) -> Place:

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from catalog.compute_errors import ComputeErrors, add_errors
-from catalog.job_store import Slice, check_step, finish_step, load_slices, start_job
+from catalog.job_store import Slice, check_step, finish_step, finished_rows, load_slices, start_job
 from catalog.lake import Cursor, register_files, registered_files
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
@@ -35,6 +35,7 @@ def run(work: Work) -> None:
     work.planning(lambda: _plan(work, cursor))
     work.started.set()
     slices, finished = load_slices(cursor, work.id)
+    work.progress.resume(finished_rows(cursor, work.id))
     # The slices are already cut, so what drives them no longer matters here.
     for fragment in fragments(work.view.plan, {scan.input: 0 for scan in work.view.plan.scans}):
         own = [s for s in slices if s.fragment_id == fragment.id]
@@ -115,7 +116,7 @@ def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> 
         query = to_sql(slice_query(plan, fragment, slice_.input))
     is_partial = fragment.end is not None and not is_only
     target = _directory(work, fragment, slice_, is_partial)
-    with work.spark("slice") as engine:
+    with work.spark("slice", reads={fragment.id: slice_.row_count}) as engine:
         for scan in (scan for scan in plan.scans if f"{scan.input}_new" in query):
             work.check_step()
             whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
@@ -189,6 +190,7 @@ def _commit_slice(
         register_files(cursor, work.view.table_of(fragment.target), filled)
         finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
         add_errors(cursor, work.id, failed)
+    work.progress.finish({slice_.fragment_id: slice_.row_count})
     if directory is not None:
         delete_unused(directory, filled, 1)
 

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 
 import grpc
 from pyspark import cloudpickle
@@ -87,6 +88,11 @@ class SparkEngine:
     @property
     def name(self) -> EngineName:
         return "spark"
+
+    @property
+    def says(self) -> Path | None:
+        """The file in which a task says what part of it is done; none in a bucket, where that would be requests."""
+        return self.scratch / "progress" if isinstance(self.scratch, Path) else None
 
     def run_to_parquet(
         self, query: str, target: Place, name: str = "rows", checks: Sequence[Check] = ()
@@ -228,7 +234,8 @@ class SparkEngine:
     def _run(self, steps: Sequence[Step], checks: Sequence[Check] = ()) -> tuple[list[File], ComputeErrors | None]:
         """Run steps and checks as one task. What could not be written takes no room: another try may need it."""
         self.check()
-        task = Task(tuple(steps), self.times, tuple((check.count, check.failing) for check in checks))
+        found = tuple((check.count, check.failing) for check in checks)
+        task = Task(tuple(steps), self.times, found, str(self.says) if self.says is not None else None)
         try:
             done = run_tasks(self.session, self.setup, [task])
         except BaseException:

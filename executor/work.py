@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from catalog.errors import canceled
 from catalog.job_store import AlreadyDone, load_slices, move_job_epoch, set_job_group, set_job_waiting
@@ -25,6 +26,7 @@ from executor.duckdb_engine import DuckDBEngine
 from executor.faults import message_of
 from executor.groups import Group, Groups, Order
 from executor.parallelism import actors_of
+from executor.progress import NO_ROWS, Progress, Rows
 from executor.slicing import row_count
 from executor.spark_engine import SparkEngine, SparkError, spark_engine
 from executor.versions import Version
@@ -92,6 +94,7 @@ class Work:
         self._group_lock = RankedLock(Rank.JOB_GROUP)
         self._interrupts: set[Callable[[], None]] = set()
         self._waiting: str | None = job.waiting
+        self.progress = Progress(self.staging / "progress.json" if isinstance(self.staging, Path) else None)
 
     @property
     def relation(self) -> Relation:
@@ -319,8 +322,11 @@ class Work:
         self._group = None
 
     @contextmanager
-    def spark(self, purpose: str, data: Place | None = None) -> Iterator[SparkEngine]:
-        """An engine of the job's group, which a cancel reaches. `data` is as in SparkEngine."""
+    def spark(self, purpose: str, data: Place | None = None, reads: Rows = NO_ROWS) -> Iterator[SparkEngine]:
+        """An engine of the job's group, which a cancel reaches, for a step that reads rows of some fragments.
+
+        `data` is as in SparkEngine.
+        """
         self.check()
         name = f"{purpose}_{self.id}"
         group = self.group()
@@ -330,6 +336,7 @@ class Work:
             ),
             spark_engine(group, self.lake, name, data, self.check_step) as engine,
             self._interruptible(engine.interrupt),
+            self.progress.running(reads, engine.says),
         ):
             self._runs_again()
             yield engine
@@ -343,9 +350,9 @@ class Work:
             yield DuckDBEngine()
 
     @contextmanager
-    def engine(self, purpose: str, cursor: Cursor, data: Place) -> Iterator[Engine]:
-        """The engine that reads the upstreams."""
-        with self.duckdb(cursor) if self.in_process else self.spark(purpose, data) as engine:
+    def engine(self, purpose: str, cursor: Cursor, data: Place, reads: Rows) -> Iterator[Engine]:
+        """The engine that reads rows of the upstreams."""
+        with self.duckdb(cursor) if self.in_process else self.spark(purpose, data, reads) as engine:
             yield engine
 
     def advance(

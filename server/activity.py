@@ -26,6 +26,7 @@ from server.result import Result
 from server.variables import SESSION, SYSTEM
 
 if TYPE_CHECKING:
+    from server.context import Context
     from server.portal import Statement
     from server.session import Session
 
@@ -139,6 +140,8 @@ def variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
     for name, value in _VARIABLES.items():
         if name in sql:
             yield name, value(session)
+    if any(name in sql for name in _SHOW_PROGRESS):
+        yield "backfill_rows", backfill_rows(session.context)
 
 
 def _as_json(rows: list[dict[str, Any]]) -> str:
@@ -326,6 +329,17 @@ def _compute_errors(session: Session) -> str:
     )
 
 
+def backfill_rows(context: Context) -> str:
+    """What the creating jobs have read by now, which the lake knows when a step has ended."""
+    return _as_json(
+        [
+            {"job_id": job_id, "fragment_id": fragment_id, "rows": rows}
+            for job_id, fragments in context.jobs.rows_read().items()
+            for fragment_id, rows in fragments.items()
+        ]
+    )
+
+
 def _process_id(session: Session) -> str:
     return str(session.backend.process_id) if session.backend else "0"
 
@@ -341,3 +355,6 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "rw_job_status": _job_status,
     "rw_compute_errors": _compute_errors,
 }
+
+# The relations of `catalog/system/rw_catalog.sql` that show how far jobs are.
+_SHOW_PROGRESS = ("rw_ddl_progress", "_show_jobs", "rw_fragment_backfill_progress", "rw_backfill_status")

@@ -23,9 +23,10 @@ from catalog.lake import METADATA, ROW_CHANGES, Cursor, changes_made
 from catalog.locks import RankedLock
 from catalog.metrics import BACKFILL_BYTES, REGISTRY, VIEW_ROWS
 from catalog.model import CREATED, FAILED, Catalog, Relation
-from catalog.names import system_table
+from catalog.names import literal, system_table
 from catalog.redaction import redact
 from catalog.sizes import relation_sizes
+from server.activity import backfill_rows
 from server.context import Context
 
 logger = logging.getLogger(__name__)
@@ -196,6 +197,7 @@ def _serving(context: Context) -> Iterator[Metric]:
 def _from_lake(context: Context) -> Iterator[Metric]:
     context.system_views.refresh()
     with closing(context.lake.cursor()) as cursor:
+        cursor.execute(f"SET VARIABLE backfill_rows = {literal(backfill_rows(context))}")
         yield from _backfills(cursor)
         yield from _lag(context, cursor)
         yield from _stored(context.store.catalog, cursor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -196,6 +197,37 @@ def test_rate_limits(cursor: Cursor) -> None:
     cursor.execute("UPDATE lake.sparkwave.jobs SET rate_limit = 500")
     limit = (1, ["MVIEW", "STREAM_SCAN"], "STREAM_SCAN", 20, 500)
     assert cursor.execute("FROM memory.rwc.rw_rate_limit").fetchall() == [limit]
+
+
+@pytest.mark.parametrize(
+    ("finished", "told", "shown"),
+    [
+        ([], 0, 0),
+        ([], 37, 37),
+        ([100], 137, 137),
+        ([100], 60, 100),  # told by a server before, or of a snapshot that is older
+        ([100], 300, 299),  # all is read when the last step has ended
+        ([100], 500, 299),
+        ([100, 100, 100], 250, 300),
+    ],
+)
+@pytest.mark.parametrize("strategy", [SNAPSHOT, ARRANGEMENT])
+def test_rows_of_running_steps(cursor: Cursor, strategy: str, finished: list[int], told: int, shown: int) -> None:
+    add_job(cursor, strategy)
+    if strategy == SNAPSHOT:
+        add_slices(cursor, 100, 100, 100)
+    else:
+        add_positions(cursor, 300, is_finished=len(finished) == 3)
+    add_steps(cursor, *((rows, 1) for rows in finished))
+    said = json.dumps([{"job_id": id_, "fragment_id": 1, "rows": rows} for id_, rows in ((20, told), (21, 1000))])
+    cursor.execute(f"SET VARIABLE backfill_rows = '{said}'")
+    try:
+        assert one(cursor, "rows_done, rows_total", "rw_backfill_status") == (shown, 300)
+        assert f"({shown}/300)" in one(cursor, "progress", "rw_fragment_backfill_progress")[0]
+        if shown < 300:
+            assert f"{shown / 3:.2f}% ({shown}/300)" in progress(cursor)
+    finally:
+        cursor.execute("RESET VARIABLE backfill_rows")
 
 
 # rw_backfill_status: the state.

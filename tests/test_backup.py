@@ -474,7 +474,7 @@ def check_backfill(tmp_path: Path, server: Server, strategy: str, view: str) -> 
         with server.connect() as own:
             create_tables(own, slice_rows=4000)
             create_in_background(own, view, strategy)
-            read = wait_for_progress(own, 0.3)
+            wait_for_progress(own, 0.3)
             writers = start_writers(server, seed=1)
             own.execute(f"BACKUP TO '{tmp_path / 'b'}'")
             own.execute("WAIT")  # which deletes partial results
@@ -483,7 +483,6 @@ def check_backfill(tmp_path: Path, server: Server, strategy: str, view: str) -> 
         server.kill()
         known = standing(tmp_path / "b")
         assert known.creating
-        assert known.rows >= read
         restore(tmp_path / "b", Storage(tmp_path / "restored"))
         shutil.rmtree(tmp_path / "b")
         shutil.rmtree(tmp_path / "data")

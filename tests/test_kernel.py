@@ -22,7 +22,7 @@ from catalog.model import ROW_ID, Column, Relation, row_id_column
 from catalog.row_ids import ALL, RowIds
 from catalog.storage import Storage
 from catalog.types import INTEGER, VARCHAR
-from executor import kernel
+from executor import kernel, lake_rows
 from executor.kernel import Setup, Step, Task
 from executor.lake_files import table_files
 from executor.lake_rows import table_rows
@@ -46,8 +46,10 @@ def snapshot_of(cursor: Cursor) -> int:
     return int(row[0])
 
 
-def test_rows_over_files(cursor: Cursor, tmp_path: Path) -> None:
+@pytest.mark.parametrize("most_listed", [1000, 0])
+def test_rows_over_files(cursor: Cursor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_listed: int) -> None:
     """Inlined rows, delete files, inlined deletes, updates, flushed and merged files; at every snapshot."""
+    monkeypatch.setattr(lake_rows, "MOST_LISTED", most_listed)
     cursor.execute('CREATE TABLE lake."dev.public".t (a INTEGER, s VARCHAR)')
     snapshots = []
     for statement in (
@@ -80,6 +82,22 @@ def test_rows_over_files(cursor: Cursor, tmp_path: Path) -> None:
                 assert Counter(swapped) == Counter((s, a) for a, s, _ in expected)
                 counted = other.execute(f"SELECT count(*) FROM ({table_rows(table, T, (), rows)})").fetchone()
                 assert counted == (len(expected),)
+
+
+def test_row_ids_of_a_table_with_a_column_file_index(cursor: Cursor, tmp_path: Path) -> None:
+    """What DuckDB calls a file's place among others may be the name of a column."""
+    relation = Relation(
+        1, "dev", "public", "t", "table", (Column("file_index", INTEGER), row_id_column()), (ROW_ID,), "", True
+    )
+    cursor.execute('CREATE TABLE lake."dev.public".t (file_index INTEGER)')
+    for start in (7, 5000):
+        cursor.execute(f'INSERT INTO lake."dev.public".t SELECT i FROM range({start}, {start + 100}) r(i)')
+    table = table_files(cursor, relation, snapshot_of(cursor), tmp_path / "scratch")
+    assert len(table.files) == 2
+    expected = cursor.execute('SELECT file_index, rowid FROM lake."dev.public".t').fetchall()
+    with duckdb.connect() as other:
+        found = other.execute(table_rows(table, relation, ("file_index", ROW_ID))).fetchall()
+    assert Counter(found) == Counter(expected)
 
 
 def test_columns_that_came_later(cursor: Cursor, tmp_path: Path) -> None:

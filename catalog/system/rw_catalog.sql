@@ -3,23 +3,32 @@
 
 -- What each fragment of a creating job has read, of how much. One cut into slices counts the rows of finished ones; one
 -- that reads on (`is_open`: its upstream grows under it) counts the rows its steps have read, of those that were there
--- when it started. Totals never change and finished steps are never taken back, so no progress goes backwards.
+-- when it started. What is read of steps that run, the server knows (executor/progress.py) and tells by the variable
+-- backfill_rows; all is read when the last step is finished, and not before. Totals never change and neither finished
+-- steps nor what the server has told is taken back, so no progress goes backwards.
 CREATE OR REPLACE VIEW rwc._steps AS
 SELECT job_id, fragment_id, slice_id, max(row_count) AS row_count, max(finished_at) AS finished_at
 FROM lake.sparkwave.finished_slices GROUP BY job_id, fragment_id, slice_id;
 
-CREATE OR REPLACE VIEW rwc._fragment_progress AS
+CREATE OR REPLACE VIEW rwc._finished_progress AS
 SELECT s.job_id, s.fragment_id, any_value(s.upstream_id) AS upstream_id, false AS is_open,
        count(*) = count(f.slice_id) AS is_read, sum(s.row_count)::BIGINT AS total,
-       coalesce(sum(s.row_count) FILTER (f.slice_id IS NOT NULL), 0)::BIGINT AS consumed
+       coalesce(sum(s.row_count) FILTER (f.slice_id IS NOT NULL), 0)::BIGINT AS finished
 FROM lake.sparkwave.slices s LEFT JOIN rwc._steps f USING (job_id, fragment_id, slice_id)
 GROUP BY s.job_id, s.fragment_id
 UNION ALL
-SELECT p.job_id, p.fragment_id, p.upstream_id, true, p.is_read, p.total, coalesce(f.consumed, 0)
+SELECT p.job_id, p.fragment_id, p.upstream_id, true, p.is_read, p.total, coalesce(f.finished, 0)
 FROM (SELECT job_id, fragment_id, any_value(upstream_id) AS upstream_id, sum(row_total)::BIGINT AS total,
              bool_and(coalesce(position >= row_id_to, false)) AS is_read
       FROM lake.sparkwave.positions GROUP BY job_id, fragment_id) p
-LEFT JOIN (SELECT job_id, fragment_id, sum(row_count)::BIGINT AS consumed FROM rwc._steps GROUP BY job_id, fragment_id) f
+LEFT JOIN (SELECT job_id, fragment_id, sum(row_count)::BIGINT AS finished FROM rwc._steps GROUP BY job_id, fragment_id) f
+    USING (job_id, fragment_id);
+
+CREATE OR REPLACE VIEW rwc._fragment_progress AS
+SELECT f.*, greatest(f.finished, if(f.is_read, 0, least(coalesce(r.rows, 0), f.total - 1))) AS consumed
+FROM rwc._finished_progress f
+LEFT JOIN (SELECT unnest(from_json(coalesce(getvariable('backfill_rows')::VARCHAR, '[]'), '[{
+               "job_id": "BIGINT", "fragment_id": "BIGINT", "rows": "BIGINT"}]'), recursive := true)) r
     USING (job_id, fragment_id);
 
 -- RisingWave's text (src/meta/src/barrier/progress.rs): pinned below 100 % when more was read than there was. Where
@@ -128,7 +137,7 @@ GROUP BY e.job_id, e.edge[2];
 
 CREATE OR REPLACE VIEW rwc._fragment_status AS
 SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.schema || '.' || u.name AS upstream_name,
-       j.strategy, j.resource_group, p.consumed AS rows_done, p.total AS rows_total, j.rate_limit, j.initialized_at,
+       j.strategy, j.resource_group, p.consumed AS rows_done, p.finished, p.total AS rows_total, j.rate_limit, j.initialized_at,
        coalesce(j.waiting, 'waiting for ' || h.names || ' (backfill_order)') AS waiting, j.waiting_since,
        CASE WHEN j.waiting LIKE 'waiting for a permit%' THEN 'WAITING'
             WHEN j.is_finishing THEN 'FINISHING'
@@ -150,9 +159,9 @@ CREATE OR REPLACE VIEW rwc.rw_backfill_status AS
 SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, s.strategy, s.resource_group, s.state,
        s.rows_done, s.rows_total, CASE WHEN s.state = 'RUNNING' THEN round(r.average, 1) END AS rows_per_second,
        CASE WHEN s.state = 'RUNNING' AND r.fastest IS NOT NULL
-            THEN round(greatest((s.rows_total - s.rows_done) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0), 1)
+            THEN round(greatest((s.rows_total - s.finished) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0), 1)
        END AS seconds_left_low,
-       CASE WHEN s.state = 'RUNNING' THEN round(greatest(s.rows_total - s.rows_done, 0) / r.slowest, 1)
+       CASE WHEN s.state = 'RUNNING' THEN round(greatest(s.rows_total - s.finished, 0) / r.slowest, 1)
        END AS seconds_left_high,
        s.rate_limit, if(s.state = 'FINISHED', NULL, s.waiting) AS reason,
        if(s.state = 'FINISHED', NULL, s.waiting_since) AS reason_since,
