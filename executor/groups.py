@@ -1,7 +1,7 @@
 """Resource groups: each is a Spark application of its own.
 
 `default` is started with the server or on first use, a group of the configuration on first use, and both again when
-they have died. A serverless group is provisioned for a job and destroyed after it.
+they have died. A serverless group is provisioned for a job, or before it comes (`warm_groups`), and destroyed after it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class GroupSettings:
 
 @dataclass(frozen=True)
 class Order:
-    """A group to be had: a steady one by its name, or for None a serverless one for a job.
+    """A group to be had: a steady one by its name, or for None a serverless one, for a job or the next that comes.
 
     `is_short` tells that the job is; `say` is told why it takes time.
     """
@@ -89,8 +89,8 @@ class Group:
     size: Size
     endpoint: Endpoint
     state: str = PROVISIONING
-    jobs: int = 1
-    uses: int = 1
+    jobs: int = 0
+    uses: int = 0
     silent_since: datetime | None = None
 
     @property
@@ -100,6 +100,11 @@ class Group:
     @property
     def is_alive(self) -> bool:
         return self.endpoint.is_alive
+
+    @property
+    def is_idle(self) -> bool:
+        """It is kept ready for a job, and has never had one."""
+        return self.row.is_serverless and self.state == READY and not self.uses
 
     def session(self) -> contextlib.AbstractContextManager[SparkSession]:
         """A Spark session of its own for the caller."""
@@ -246,20 +251,42 @@ class Groups:
         return self._provision(Order(self._settings.sizes[name], name), self._closing.is_set)
 
     def borrow(self, order: Order, is_cancelled: Callable[[], bool]) -> Group:
-        """A serverless group for a job: where groups linger one of its size, else a new one.
+        """A serverless group for a job: one of its size that is kept ready or lingers, else a new one.
 
         Raises Error 57014 when cancelled, 53000 if the group cannot be had in time.
         """
         with self._lock:
-            warm = (group for group in self._groups.values() if group.row.is_serverless and group.size == order.size)
-            found = next((group for group in warm if group.state in (READY, DRAINING) and group.is_alive), None)
-            if found is not None and self._settings.linger_s() > 0:
+            found = self._usable(order.size)
+            if found is not None:
                 found.jobs += 1
                 found.uses += 1
                 if found.state == DRAINING:
                     self._set_state(found, READY, order.job_id)
                 return found
         return self._provision(order, is_cancelled)
+
+    def _usable(self, size: Size) -> Group | None:
+        """A group that is there for one job more: an idle one first."""
+        serverless = [group for group in self._groups.values() if group.row.is_serverless and group.size == size]
+        there = [group for group in serverless if group.state in (READY, DRAINING) and group.is_alive]
+        usable = [group for group in there if group.is_idle or self._settings.linger_s() > 0]
+        return min(usable, key=lambda group: (group.jobs, group.uses), default=None)
+
+    def prepare(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:
+        """A serverless group that waits for a job. Raises as `borrow` does."""
+        return self._provision(Order(size, is_short=True), lambda: self._closing.is_set() or is_cancelled())
+
+    def end_idle(self, size: Size, most: int) -> int:
+        """End the idle groups that have died, are of another size, or more than so many. Returns how many are left."""
+        with self._lock:
+            idle = [group for group in self._groups.values() if group.is_idle]
+            kept = [group for group in idle if group.size == size and group.is_alive][:most]
+            gone = [group for group in idle if group not in kept]
+            for group in gone:
+                group.state = DESTROYED  # from here on nobody takes it
+        for group in gone:
+            self.destroy(group, "none so is kept ready any more" if group.is_alive else None)
+        return len(kept)
 
     def give_back(self, group: Group, job_id: int) -> None:
         """A job needs its serverless group no longer; without another the group drains, then is destroyed."""
@@ -354,7 +381,8 @@ class Groups:
         spark = {**settings.spark, **(settings.serverless_spark if row.is_serverless else {})}
         application = Application(name, size, port, self._scratch / name, settings.master, spark, order.is_short)
         log_file = self._lake.directory / "logs" / f"{name}.log"
-        group = Group(row, size, Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file))
+        endpoint = Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file)
+        group = Group(row, size, endpoint, jobs=(jobs := int(order.job_id is not None)), uses=jobs)
         with self._lock:
             self._groups[row.id] = group
         return group

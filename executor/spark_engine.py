@@ -59,6 +59,8 @@ SparkError = (PySparkException, grpc.RpcError)
 
 # Below this many rows an input is handed over as one Parquet file that the server writes: cheaper than listing files.
 SMALL_INPUT_ROWS = 200_000
+# A group that is kept ready has so many sessions at most.
+WARM_SESSIONS = 4
 _NONE: Mapping[str, Type] = {}
 # The step that writes the change of a view's rows.
 _LEFT = "left"
@@ -267,6 +269,17 @@ def spark_engine(
             yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check)
     finally:
         remove_tree(scratch)
+
+
+def warm_up(group: Group, lake: Lake) -> None:
+    """Have sessions of a group, and their workers with a database each: the first steps then begin at once.
+
+    Raises DuckDBError and SparkError.
+    """
+    setup, slots = setup_of(lake, group.size), group.size.slots * group.size.replicas
+    with contextlib.ExitStack() as stack:
+        for session in [stack.enter_context(group.session()) for _ in range(min(slots, WARM_SESSIONS))]:
+            run_tasks(session, setup, [Task(())] * slots)
 
 
 def setup_of(lake: Lake, size: Size) -> Setup:

@@ -33,6 +33,7 @@ from executor.serving import Serving
 from executor.sinks import Sinks
 from executor.sources.reader import Sources
 from executor.usage import Usage
+from executor.warm_groups import WarmGroups
 from executor.work import Settings
 from server.activity import Activity
 from server.config import Config
@@ -53,6 +54,7 @@ class Context:
     store: Store
     plans: Plans
     groups: Groups
+    warm_groups: WarmGroups
     coordinator: Coordinator
     jobs: Jobs
     background: tuple[Periodic, ...]
@@ -87,6 +89,7 @@ class Context:
         self.sources.stop()
         self.outbox.stop()
         self.serving.stop()
+        self.warm_groups.stop()
         self.jobs.close()
         self.groups.end_silent(0)  # else a barrier waits for them, and who stops it
         self.coordinator.stop()
@@ -176,6 +179,10 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     )
     groups = Groups(store, group_settings)
 
+    def warm_groups() -> tuple[Size, int]:
+        is_enabled = parameter("serverless_backfill_enabled") == "true"
+        return serverless_size(), int(parameter("serverless_backfill_warm_groups")) if is_enabled else 0
+
     def duckdb_takes(rows: int) -> bool:
         engine = parameter("streaming_engine")
         return engine == "duckdb" or (engine == "auto" and rows <= int(parameter("streaming_duckdb_max_rows")))
@@ -219,8 +226,8 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     delivery = Delivery(lambda: store.catalog)
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
-        config, lake, store, plans, groups, coordinator, jobs, background, sources, Outbox(store), serving, views,
-        PlanCache(), GroupCommit(), activity, Usage(groups.trees),
+        config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, jobs, background,
+        sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), activity, Usage(groups.trees),
     )  # fmt: skip
 
 
@@ -236,6 +243,7 @@ def _start(context: Context) -> None:
         work.start()
     if context.config.spark_start == "eager":
         threading.Thread(target=_warm_up, args=(context.groups,), name="warm-up", daemon=True).start()
+    context.warm_groups.start()
     context.sources.start()
     context.outbox.start()
 

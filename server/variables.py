@@ -191,6 +191,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("serverless_backfill_sku", "2c4g", text, "Cores and GiB of a serverless node, one of the SKUs"),
         Variable("serverless_backfill_replicas", "1", integer(1, 1000), "Nodes of a serverless resource group"),
         Variable("serverless_backfill_provision_timeout", "120", integer(1, 86400), "Seconds for a group to come"),
+        Variable("serverless_backfill_warm_groups", "0", integer(0, 100), "Serverless groups kept ready for jobs"),
         Variable("serverless_backfill_linger", "0", integer(0, 86400), "Seconds a group stays without a job"),
         Variable("streaming_engine", "auto", one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
         Variable("streaming_duckdb_max_rows", "2000000", integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),

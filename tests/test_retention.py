@@ -150,6 +150,7 @@ def test_a_creating_job_keeps_its_snapshot_and_change_log(tmp_path: Path) -> Non
         make_history(client)
         run(client, "SET background_ddl = true")
         run(client, f"CREATE MATERIALIZED VIEW paused WITH (backfill_rate_limit = 0) AS {SUMS}")
+        assert wait_until(lambda: any(job.snapshot is not None for job in context.store.catalog.jobs), 20)
         pinned = min(job.snapshot for job in context.store.catalog.jobs if job.snapshot is not None)
         for number in range(5):
             run(client, f"UPDATE t SET v = 7 WHERE k = {number}", f"DELETE FROM t WHERE k = {200 + number}", "FLUSH")

@@ -149,6 +149,7 @@ def test_parameters(configured: Server) -> None:
         "serverless_backfill_sku": "tiny",
         "serverless_backfill_replicas": "1",
         "serverless_backfill_provision_timeout": "120",
+        "serverless_backfill_warm_groups": "0",
         "serverless_backfill_linger": "0",
     }
 
@@ -337,6 +338,42 @@ def test_a_warm_group_is_shared(filled: Server) -> None:
         assert all(is_right(session, name) for name in "abcd")
         assert len(session.execute(APPLICATIONS).fetchall()) == 2
         assert wait_until(lambda: {row[0] for row in session.execute(APPLICATIONS)} == {"DESTROYED"}, 15)
+
+
+IDLE = "SELECT id, cores FROM rw_catalog.rw_spark_applications WHERE is_serverless AND state = 'READY' ORDER BY id"
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_groups_that_are_kept_ready(filled: Server) -> None:
+    """A job takes one, another takes its place; what nobody wants any more ends, and all end with the server."""
+    with filled.connect() as session:
+
+        def idle(number: int, cores: int) -> bool:
+            there = session.execute(IDLE).fetchall()
+            return len(there) == number and all(row[1] == cores for row in there)
+
+        session.execute("ALTER SYSTEM SET serverless_backfill_warm_groups = 1")
+        assert wait_until(lambda: idle(1, 1), 60)
+        [(first, _)] = session.execute(IDLE)
+        assert session.execute("SELECT count(*) FROM rw_catalog.rw_worker_nodes").fetchone() == (1,)
+        session.execute(view(ON))
+        assert is_right(session)
+        states = "SELECT id, state, reason FROM rw_catalog.rw_spark_applications WHERE is_serverless"
+        assert wait_until(lambda: (first, "DESTROYED", None) in session.execute(states).fetchall(), 20)
+        assert wait_until(lambda: idle(1, 1), 60)
+        assert len(session.execute(states).fetchall()) == 2
+        session.execute("ALTER SYSTEM SET serverless_backfill_sku = '2c4g'")
+        assert wait_until(lambda: idle(1, 2), 60)
+        [(last, _)] = session.execute(IDLE)
+        os.kill(next(pid for pid in filled.java_processes() if is_of(pid, last)), signal.SIGKILL)
+        assert wait_until(lambda: idle(1, 2) and session.execute(IDLE).fetchall()[0][0] > last, 60)
+        session.execute("ALTER SYSTEM SET serverless_backfill_enabled = false")
+        assert wait_until(lambda: filled.java_processes() == [], 20)
+
+
+def is_of(pid: int, application: int) -> bool:
+    return any(f"risingwave-backfill-{application}".encode() in part for part in command_line(pid))
 
 
 @pytest.mark.spark

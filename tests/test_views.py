@@ -331,6 +331,8 @@ def test_background_creation_and_its_progress(session: Connection, shared_server
     seen: list[int] = []
     number = BIG_ROWS
     states: list[str] = []
+    kind_of_job = "SELECT backfill_type FROM rw_catalog.rw_ddl_progress"
+    assert wait_until(lambda: session.execute(kind_of_job).fetchone() == ("SNAPSHOT_BACKFILL",), 60)
     while found := session.execute("SELECT * FROM rw_catalog.rw_ddl_progress").fetchone():
         states += [state for (state,) in session.execute("SELECT state FROM rw_catalog.rw_backfill_status").fetchall()]
         assert (found[0], found[2], found[5], found[6]) == (job, "BACKGROUND", False, "SNAPSHOT_BACKFILL")

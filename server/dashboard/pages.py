@@ -32,6 +32,7 @@ BACKFILLING = (
     "serverless_backfill_replicas",
     "serverless_backfill_provision_timeout",
     "serverless_backfill_linger",
+    "serverless_backfill_warm_groups",
 )
 FRESH_SECONDS = 0.7
 MOST_ANSWERS = 256

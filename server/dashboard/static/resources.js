@@ -9,6 +9,7 @@ const NUMBERS = [
   ["serverless_backfill_replicas", "Nodes of a group", "1", "1000", "Each backfill gets a group of so many nodes."],
   ["serverless_backfill_provision_timeout", "Seconds for a group to come", "1", "86400", "After them the job fails, and says why."],
   ["serverless_backfill_linger", "Seconds a group stays after its last job", "0", "86400", "For the next backfill of its size, which then starts at once."],
+  ["serverless_backfill_warm_groups", "Groups kept ready", "0", "100", "A backfill takes one and starts at once; another is started."],
 ];
 
 export function resourcesPage(data, app) {
