@@ -40,6 +40,10 @@ AROUND_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, e
 # What has many rows in it, or more or fewer than one: DuckDB has no TRY of those.
 _ROWS = (exp.Query, exp.Subquery, exp.Window, exp.Explode, exp.Unnest)
 
+# DuckDB makes no sum of numerics of up to so many digits longer than that.
+_ADDED_DIGITS = 18
+# Digits before the point that fit whatever they are.
+_ROOM = {"smallint": 4, "integer": 9, "bigint": 18, "numeric": DEFAULT_NUMERIC[0] - DEFAULT_NUMERIC[1]}
 _NUMBERS = ("smallint", "integer", "bigint", "real", "double precision")
 _DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 # Constants that DuckDB reads as PostgreSQL does, if they are values at all.
@@ -85,7 +89,7 @@ def may_raise(node: exp.Expr) -> bool:
         return False
     if isinstance(node, _ARITHMETIC) and node.type is None:
         return False  # the planner's own, of states and weights, which must not be lost
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul) and _is_float(node):
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul) and (_is_float(node) or _fits(node)):
         return False
     if isinstance(node, _MEETING):
         return not _meet(list(node.iter_expressions()))
@@ -107,6 +111,41 @@ def _is_float(node: exp.Expr) -> bool:
     return types[0] is not None and types[0].is_float and all(t is not None and t.is_numeric for t in types)
 
 
+def _fits(node: exp.Expr) -> bool:
+    """Whether an operator's values fit its type, because of the digits that its parts have at most."""
+    type_, digits = type_of_part(node), _most_digits(node)
+    if type_ is None or digits is None or type_.dimensions or type_.name not in _ROOM:
+        return False
+    if type_.name == "numeric" and isinstance(node, exp.Add | exp.Sub) and sum(digits) > _ADDED_DIGITS:
+        return False
+    return digits[0] <= _ROOM[type_.name] and digits[1] <= DEFAULT_NUMERIC[1]
+
+
+def _most_digits(node: exp.Expr) -> tuple[int, int] | None:
+    """As `_digits`, of what an expression computes."""
+    node = node.unnest()
+    if isinstance(node, exp.Neg):
+        return _most_digits(node.this)
+    if isinstance(node, exp.Literal):
+        whole, _, fraction = node.name.partition(".")
+        return (len(whole), len(fraction)) if not node.is_string and (whole + fraction).isdigit() else None
+    if isinstance(node, exp.Cast):
+        room, inner = sql_type(node.args["to"]), _most_digits(node.this)
+        room_digits = _digits(room) if room is not None and not room.dimensions else None
+        if inner is None or room_digits is None:
+            return room_digits
+        return min(inner[0], room_digits[0]), min(inner[1], room_digits[1])
+    if not isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        type_ = type_of_part(node) if isinstance(node, exp.Column | exp.Cast) else None
+        return _digits(type_) if type_ is not None and not type_.dimensions else None
+    left, right = _most_digits(node.this), _most_digits(node.expression)
+    if left is None or right is None:
+        return None
+    if isinstance(node, exp.Mul):
+        return left[0] + right[0], left[1] + right[1]
+    return max(left[0], right[0]) + 1, max(left[1], right[1])
+
+
 def is_safe_cast(value: exp.Expr, to: exp.DataType) -> bool:
     """Whether no value makes a cast raise."""
     target = sql_type(to)
@@ -118,7 +157,8 @@ def is_safe_cast(value: exp.Expr, to: exp.DataType) -> bool:
     if source is None:
         return value.type is None and isinstance(value, _OWN)
     if target.name == "numeric" and source.name == "numeric" and not isinstance(value.unnest(), _EXACT):
-        return False
+        most, room = _most_digits(value), _digits(target)
+        return most is not None and room is not None and most[0] <= room[0] and most[1] <= room[1]
     if source == target or (target.is_text and not target.dimensions and not source.dimensions):
         return True
     return _is_widening(source, target)
