@@ -67,7 +67,7 @@ def _measure(workload: Workload, size: float, settings: Settings) -> Table:
             systems = _Systems(connection, server.process_id, plain, beside, duck)
             for number, (view, query) in enumerate(data.queries.items()):
                 found[view], cpu[view], same[view] = _query(view, query, systems, turns, number % 2 == 0)
-                print(f"  {view}: " + ", ".join(f"{system} {s:.2f}" for system, s in found[view].items()), flush=True)
+                print(f"  {view}: {_told(found[view])}; CPU {_told(cpu[view])}", flush=True)
         rows = [_row(view, found[view], cpu[view], same[view]) for view in found]
     most = MOST_LARGE if settings.is_large else MOST
     return _table(workload.title(size), workload.name, data, found, cpu, rows, load_s, turns, most)
@@ -134,6 +134,10 @@ def _query(
     connection.execute(f"DROP MATERIALIZED VIEW {name}")
     best, least = ({system: min(found) for system, found in of.items()} for of in (times, cpu))
     return best, least, "; ".join(differences) or "same"
+
+
+def _told(seconds_of: dict[str, float]) -> str:
+    return ", ".join(f"{system} {s:.2f}" for system, s in seconds_of.items())
 
 
 def _made_again(connection: psycopg.Connection, name: str, create: str) -> float:

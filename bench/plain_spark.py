@@ -18,7 +18,7 @@ from bench.sql import to_spark
 from examples.local_server import free_port
 
 SPARK_HOME = Path(pyspark.__file__).parent
-START_TIMEOUT_S, STOP_TIMEOUT_S = 60, 10
+START_TIMEOUT_S, STOP_TIMEOUT_S = 180, 10
 # Integers overflow with an error; files are compressed as Sparkwave's are; local ones have no checksums beside them.
 SETTINGS = {
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
