@@ -85,7 +85,7 @@ class Application:
     @property
     def is_in_one_process(self) -> bool:
         """Its driver is its only node."""
-        return _kind(self.master) == "local" and self.size.replicas == 1
+        return is_local(self.master) and self.size.replicas == 1
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,11 @@ def _kind(master: str | None) -> str:
     return "local" if scheme.startswith("local") else scheme
 
 
+def is_local(master: str | None) -> bool:
+    """Whether the nodes are on this machine."""
+    return _kind(master) == "local"
+
+
 def check_master(master: str) -> str:
     """The master. Raises ValueError for one of no known kind."""
     if _kind(master) not in PROVISIONERS:
@@ -197,7 +202,7 @@ def command(app: Application) -> list[str]:
 
 def _driver_address(app: Application) -> dict[str, str]:
     """Executors on this machine find the driver here; those on others by the machine's name, which is the default."""
-    if _kind(app.master) != "local":
+    if not is_local(app.master):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 

@@ -19,6 +19,7 @@ from catalog.types import Type
 from catalog.users import User
 from executor.applications import Size
 from executor.background import Periodic
+from executor.capacity import of_this_machine, shortage
 from executor.compaction import compact_once
 from executor.coordinator import Coordinator
 from executor.copies import Copies
@@ -80,6 +81,12 @@ class Context:
     def parameter(self, name: str) -> str:
         """The value of a system parameter."""
         return self.store.catalog.parameters.get(name, SYSTEM[name].default)
+
+    def shortage(self) -> str | None:
+        """What serverless groups of the present size would have too little of on this machine, in words."""
+        size = _serverless_size(self.config, self.parameter)
+        kept_ready = int(self.parameter("serverless_backfill_warm_groups"))
+        return shortage(size, kept_ready, self.config.spark_master, of_this_machine())
 
     def close(self) -> None:
         """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
@@ -162,10 +169,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         return store.catalog.parameters.get(name, SYSTEM[name].default)
 
     def serverless_size() -> Size:
-        sku = config.skus.get(
-            parameter("serverless_backfill_sku"), config.skus[SYSTEM["serverless_backfill_sku"].default]
-        )
-        return replace(sku, replicas=int(parameter("serverless_backfill_replicas")))
+        return _serverless_size(config, parameter)
 
     plans = Plans()
     group_settings = GroupSettings(
@@ -231,8 +235,17 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     )  # fmt: skip
 
 
+def _serverless_size(config: Config, parameter: Callable[[str], str]) -> Size:
+    usual = SYSTEM["serverless_backfill_sku"].default
+    sku = config.skus.get(parameter("serverless_backfill_sku"), config.skus[usual])
+    return replace(sku, replicas=int(parameter("serverless_backfill_replicas")))
+
+
 def _start(context: Context) -> None:
     """Let what writes the lake begin."""
+    lacking = context.shortage() if context.parameter("serverless_backfill_enabled") == "true" else None
+    if lacking is not None:
+        logger.warning(lacking)
     context.usage.start()
     context.groups.recover()
     context.jobs.recover()

@@ -23,7 +23,7 @@ from server.functions import find_functions
 from server.portal import Portal
 from server.result import Notice, Result
 from server.session import Session
-from server.variables import SESSION, SYSTEM, find, normalise
+from server.variables import SESSION, SIZING, SYSTEM, find, normalise
 
 CREATE_COLUMNS = ("Name", "Create Sql")
 _NAME = (("Name", VARCHAR),)
@@ -310,4 +310,7 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
         session.set(variable.name, value)
         state = f"set to {value}" if value is not None else "reset to default"
         notices.append(Notice(f"The config {variable.name} of the current session has already been {state}"))
+    lacking = session.context.shortage() if variable.name in SIZING else None
+    if lacking is not None:
+        notices.append(Notice(lacking, "WARNING"))
     return Result("ALTER_SYSTEM", notices=notices)

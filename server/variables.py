@@ -206,6 +206,9 @@ SYSTEM: dict[str, Variable] = {
     )
 }  # fmt: skip
 
+# The parameters that say how much of the machine serverless groups take.
+SIZING = frozenset(f"serverless_backfill_{name}" for name in ("enabled", "sku", "replicas", "warm_groups"))
+
 # Alternative spellings of session variables.
 _ALIASES = {"time zone": "timezone"} | {
     f"rw_{name}": name

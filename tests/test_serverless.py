@@ -17,6 +17,8 @@ from marking import long_but
 from servers import Server, command_line, descendants, java_processes, refused, wait_until, without_spark
 
 from catalog.errors import QUERY_CANCELED, Error
+from executor.applications import Size
+from executor.capacity import Capacity, of_this_machine, shortage
 from server.config import Config
 from server.context import open_context
 
@@ -152,6 +154,46 @@ def test_parameters(configured: Server) -> None:
         "serverless_backfill_warm_groups": "0",
         "serverless_backfill_linger": "0",
     }
+
+
+def test_more_than_the_machine_has(configured: Server, tmp_path: Path) -> None:
+    """Whoever asks for it is told so with the numbers, and so is the log of a server that starts with it."""
+    with configured.connect() as session:
+        told: list[tuple[str | None, str | None]] = []
+        session.add_notice_handler(lambda notice: told.append((notice.severity, notice.message_primary)))
+        session.execute("ALTER SYSTEM SET serverless_backfill_sku = tiny")
+        assert told == []
+        session.execute("ALTER SYSTEM SET serverless_backfill_replicas = 1000")
+        [(severity, message)] = told
+        cores = len(os.sched_getaffinity(0))
+        assert severity == "WARNING" and message is not None
+        start = "a serverless group of 1000 nodes of 1 core, 0.683594 GiB would take more than this machine has: "
+        assert message.startswith(f"{start}1000 cores of {cores}, ")
+        assert "; 683.594 GiB of memory of " in message
+    assert message not in configured.log()
+    configured.kill()
+    again = Server(configured.data, without_spark(tmp_path), config=tmp_path / "sparkwave.toml")
+    try:
+        assert message in again.log()
+    finally:
+        again.kill()
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "expected"), [("max 100000", "max", None), ("50000 100000", str(3 << 30), Capacity(0.5, 3072))]
+)
+def test_a_control_group_limits_the_machine(tmp_path: Path, cpu: str, memory: str, expected: Capacity | None) -> None:
+    (tmp_path / "cpu.max").write_text(f"{cpu}\n")
+    (tmp_path / "memory.max").write_text(f"{memory}\n")
+    assert of_this_machine(tmp_path) == (expected or of_this_machine(tmp_path / "none"))
+
+
+def test_what_groups_would_have_too_little_of() -> None:
+    has = Capacity(4, 8192)
+    assert shortage(Size(2, 4096, 2), 0, None, has) is None
+    assert "each of 1 node of 2 cores, 4 GiB would take" in str(shortage(Size(2, 4096), 3, None, has))
+    assert "12 GiB of memory of 8.0" in str(shortage(Size(2, 4096), 3, None, has))
+    assert shortage(Size(64, 1 << 20), 0, "spark://elsewhere:7077", has) is None
 
 
 # Groups that cannot be had.
