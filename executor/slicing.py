@@ -10,28 +10,39 @@ from planner.stream import StreamPlan
 
 # A slice has up to so many times the rows that are asked for: what is lost with one is to stay little.
 MOST_TIMES = 10
+# Nodes share a fragment in slices of so many rows at least: fewer are read before another task would have started.
+LEAST_ROWS = 1_000_000
 
 
-def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int) -> list[Slice]:
+def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int, shares: int = 1) -> list[Slice]:
     """The slices of every fragment of a plan over its inputs at a snapshot, of `slice_rows` rows or more.
 
-    A fragment that is not worth two is one slice over all its inputs. One that ends in an aggregate and has several
-    gets one more, which merges their partial results.
+    Of fewer where several nodes share the work: a large fragment has `shares` slices or more. A fragment that is not
+    worth two is one slice over all its inputs. One that ends in an aggregate and has several gets one more, which
+    merges their partial results.
     """
     counts = {scan.input: row_count(cursor, scan.relation, snapshot) for scan in plan.scans}
     found: list[Slice] = []
     for fragment in fragments(plan, counts):
-        found += _fragment_slices(cursor, plan, fragment, snapshot, counts, slice_rows)
+        found += _fragment_slices(cursor, plan, fragment, snapshot, counts, slice_rows, shares)
     return found
 
 
 def _fragment_slices(
-    cursor: Cursor, plan: StreamPlan, fragment: Fragment, snapshot: int, counts: dict[str, int], slice_rows: int
+    cursor: Cursor,
+    plan: StreamPlan,
+    fragment: Fragment,
+    snapshot: int,
+    counts: dict[str, int],
+    slice_rows: int,
+    shares: int,
 ) -> list[Slice]:
     scans = {scan.input: scan for scan in plan.scans}
     total = sum(counts[driver] for driver in fragment.drivers)
     # Each slice reads the other inputs whole: as many rows of its own, and all of them read no more than twice as much.
     slice_rows = min(max(sum(counts.values()) - total, slice_rows), slice_rows * MOST_TIMES)
+    if shares > 1:  # each driver is cut on its own, and may have one slice fewer than its part of them
+        slice_rows = min(slice_rows, max(total // (shares + len(fragment.drivers) - 1), LEAST_ROWS))
     if total < 2 * slice_rows:
         driver = max(fragment.drivers, key=counts.__getitem__, default=None)
         upstream = scans[driver].relation.id if driver else None

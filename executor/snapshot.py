@@ -48,7 +48,7 @@ def run(work: Work) -> None:
 def _plan(work: Work, cursor: Cursor) -> None:
     """Pin the epoch and write the slices down; from here on the job survives a restart."""
     epoch = work.now(cursor)
-    slices = plan_slices(cursor, work.view.plan, epoch.snapshot, work.settings.slice_rows())
+    slices = plan_slices(cursor, work.view.plan, epoch.snapshot, work.settings.slice_rows(), work.shares)
     with work.store.change() as transaction:
         start_job(transaction, work.job, epoch, slices)
 

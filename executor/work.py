@@ -307,6 +307,14 @@ class Work:
         return size.slots * size.replicas
 
     @property
+    def shares(self) -> int:
+        """Into how many slices much work is cut at least: as many as several nodes run at a time.
+
+        One node is busy with one, which has all of its cores.
+        """
+        return self.slots if self.group().size.replicas > 1 else 1
+
+    @property
     def actors(self) -> int:
         """Into how many parts the job's work is cut."""
         return 1 if self.in_process else actors_of(self.job, self.group().size.all_cores)

@@ -7,14 +7,24 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from crashes import opened_lake
 from marking import long_but
-from servers import Server, command_line, descendants, java_processes, refused, wait_until, without_spark
+from servers import (
+    PATIENCE_SECONDS,
+    Server,
+    command_line,
+    descendants,
+    java_processes,
+    refused,
+    wait_until,
+    without_spark,
+)
 
 from catalog.errors import QUERY_CANCELED, Error
 from executor.applications import Size
@@ -487,6 +497,54 @@ def test_a_group_of_two_nodes(filled: Server) -> None:
         session.execute("WAIT")
         assert is_right(session)
         assert wait_until(lambda: descendants(filled.process.pid) == [], 15)
+
+
+HASHED = f"{'md5(' * 8}k::varchar{')' * 8}"
+
+
+def processor_time(pids: list[int]) -> int:
+    """What processes have used of processors, in hundredths of a second."""
+    used = 0
+    for pid in pids:
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used += int(fields[11]) + int(fields[12])
+    return used
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_two_nodes_fill_a_view_at_once(filled: Server) -> None:
+    """Of what one node would read as one slice each node reads half, in a task of its own, at the same time."""
+    with filled.connect() as session:
+        session.execute("ALTER SYSTEM SET backfill_slice_rows = DEFAULT")
+        session.execute("ALTER SYSTEM SET serverless_backfill_replicas = 2")
+        session.execute("INSERT INTO t SELECT i, i % 7 FROM range(100000, 2000000) AS r (i)")
+        session.execute("SET background_ddl = true")
+        session.execute(view(ON, query=f"SELECT v, count(*) AS n, max({HASHED}) AS w FROM t GROUP BY v"))
+
+        def executors() -> list[int]:
+            commands = {pid: command_line(pid) for pid in descendants(filled.process.pid)}
+            return [pid for pid, command in commands.items() if any(b"ExecutorBackend" in part for part in command)]
+
+        assert wait_until(lambda: len(executors()) == 2, PATIENCE_SECONDS)
+        nodes = executors()
+
+        def tasks() -> list[int]:
+            """The time that the tasks of each executor have used."""
+            return [processor_time(descendants(executor)) for executor in nodes]
+
+        together = 0
+        while session.execute("SELECT 1 FROM rw_catalog.rw_ddl_progress").fetchall():
+            before = tasks()
+            time.sleep(0.5)
+            together += all(after - used > 5 for used, after in zip(before, tasks(), strict=True))
+        assert together > 1
+        assert session.execute("SELECT count(*), sum(n) FROM v").fetchall() == [(7, 2_000_000)]
+    assert filled.stop() == 0
+    with opened_lake(filled.data) as lake:
+        finished = "SELECT row_count FROM lake.sparkwave.finished_slices ORDER BY slice_id"
+        assert lake.cursor().execute(finished).fetchall() == [(1_000_000,), (1_000_000,), (0,)]
 
 
 # Groups of the configuration.

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from test_retention import opened, run
 
+from executor import slicing
 from executor.slicing import cut, plan_slices
+from server.context import Context
 
 TABLES = (
     "CREATE TABLE f (id int PRIMARY KEY, d int)",
@@ -17,6 +19,7 @@ TABLES = (
 )
 FILTER = "SELECT id FROM f WHERE id > 10"
 JOIN = "SELECT f.id, d.name FROM f JOIN d ON d.id = f.d"
+UNION = "SELECT id FROM f UNION ALL SELECT id FROM d"
 GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
 
 
@@ -36,12 +39,41 @@ GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
 def test_slices(tmp_path: Path, query: str, slice_rows: int, expected: list[int]) -> None:
     with opened(tmp_path) as (context, client):
         run(client, *TABLES, f"CREATE MATERIALIZED VIEW v AS {query}")
-        catalog = context.store.catalog
-        [view] = [relation for relation in catalog.relations if relation.name == "v"]
-        cursor = context.lake.cursor()
-        plan = context.plans.view(view, catalog).plan
-        slices = plan_slices(cursor, plan, context.lake.snapshot(cursor), slice_rows)
-        assert [slice_.row_count for slice_ in slices] == expected
+        assert planned(context, "v", slice_rows) == expected
+
+
+def planned(context: Context, name: str, slice_rows: int, shares: int = 1) -> list[int]:
+    """The rows of the slices of a view."""
+    catalog = context.store.catalog
+    [view] = [relation for relation in catalog.relations if relation.name == name]
+    cursor = context.lake.cursor()
+    plan = context.plans.view(view, catalog).plan
+    slices = plan_slices(cursor, plan, context.lake.snapshot(cursor), slice_rows, shares)
+    return [slice_.row_count for slice_ in slices]
+
+
+SHARED = [
+    (FILTER, 10_000, 1, [1000]),
+    (FILTER, 10_000, 4, [250, 250, 250, 250]),
+    (FILTER, 10_000, 3, [334, 333, 333]),
+    (FILTER, 10_000, 16, [100] * 10),  # no smaller than that
+    (FILTER, 50, 4, [50] * 20),  # but where they are asked for
+    (GROUPS, 10_000, 2, [500, 500, 0]),
+    (JOIN, 10_000, 2, [500, 500]),
+    (UNION, 10_000, 4, [334, 333, 333, 300]),  # each input is cut on its own
+    (UNION, 10_000, 6, [200, 200, 200, 200, 200, 300]),
+    ("SELECT id FROM d", 10_000, 9, [100, 100, 100]),
+]
+
+
+def test_nodes_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several nodes have a slice each, or as many as they run at a time; one node has what it had."""
+    monkeypatch.setattr(slicing, "LEAST_ROWS", 100)
+    with opened(tmp_path) as (context, client):
+        run(client, *TABLES)
+        for number, (query, slice_rows, shares, expected) in enumerate(SHARED):
+            run(client, f"CREATE MATERIALIZED VIEW v{number} AS {query}")
+            assert planned(context, f"v{number}", slice_rows, shares) == expected, (query, shares)
 
 
 def test_cut() -> None:
