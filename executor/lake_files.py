@@ -129,17 +129,23 @@ def _inlined(
     parts = []
     for name in inlined_tables(cursor, table_id):
         table = f"{METADATA}.{quote(name)}"
-        present = {column for column, *_ in cursor.execute(f"SELECT * FROM {table} LIMIT 0").description or ()}
+        described = cursor.execute(f"SELECT * FROM {table} LIMIT 0").description or ()
+        present = {column: str(type_) for column, type_, *_ in described}
         columns = ", ".join(_inlined_column(column, present, defaults) for column in relation.stored)
         parts.append(f"SELECT {columns}, row_id AS {ROW_ID_COLUMN} FROM {table} WHERE {live}")
     return _write(cursor, parts, target)
 
 
-def _inlined_column(column: Column, present: set[str], defaults: Mapping[str, str]) -> str:
-    """A column from a table of inlined rows, which has those that the table had when it was made."""
-    name = column.lake_name
+def _inlined_column(column: Column, present: Mapping[str, str], defaults: Mapping[str, str]) -> str:
+    """A column from a table of inlined rows, which has those that the table had when it was made, with their types.
+
+    A PostgreSQL has text as bytes.
+    """
+    name, type_ = column.lake_name, column.type.in_lake()
     stored = quote(name) if name in present else defaults.get(name, "NULL")
-    return f"CAST({stored} AS {column.type.in_lake()}) AS {quote(name)}"
+    if present.get(name) == "BLOB" and type_ != "BLOB":
+        stored = f"decode({stored})"
+    return f"CAST({stored} AS {type_}) AS {quote(name)}"
 
 
 def _write(cursor: Cursor, parts: list[str], target: Place) -> Place | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from postgres import Postgres
 from pyspark import cloudpickle
 from test_functions import GOLDEN, create_table_h, in_view
 
@@ -21,7 +22,7 @@ from catalog.lake import ENGINE_VERSION, Cursor, Lake
 from catalog.model import ROW_ID, Column, Relation, row_id_column
 from catalog.row_ids import ALL, RowIds
 from catalog.storage import Storage
-from catalog.types import INTEGER, VARCHAR
+from catalog.types import INTEGER, VARCHAR, parse_type
 from executor import kernel, lake_rows
 from executor.kernel import Setup, Step, Task
 from executor.lake_files import table_files
@@ -125,6 +126,43 @@ def test_columns_that_came_later(cursor: Cursor, tmp_path: Path) -> None:
         assert [str(column[1]) for column in found.description] == ["INTEGER", "INTEGER", "VARCHAR", "INTEGER"]
         assert Counter(found.fetchall()) == Counter(expected)
     assert (None, 7, "x", 5) in expected and len(expected) == 600
+
+
+def test_inlined_rows_of_a_postgres(tmp_path: Path) -> None:
+    """A catalog in a PostgreSQL has small rows in types of its own, text as bytes."""
+    spelled = {
+        "a": "int", "s": "varchar", "b": "bytea", "l": "varchar[]", "n": "numeric", "ts": "timestamp", "j": "jsonb",
+        "d": "date", "f": "double precision",
+    }  # fmt: skip
+    types = {name: parse_type(text) for name, text in spelled.items()}
+    columns = tuple(Column(name, type_) for name, type_ in types.items())
+    relation = Relation(1, "dev", "public", "t", "table", (*columns, row_id_column()), (ROW_ID,), "", True)
+    postgres = Postgres()
+    lake = Lake(Storage(tmp_path / "lake", postgres.conninfo(), tmp_path / "shared"))
+    try:
+        cursor = lake.cursor()
+        listed = ", ".join(f"{name} {type_.in_lake()}" for name, type_ in types.items())
+        cursor.execute(f'CREATE TABLE lake."dev.public".t ({listed})')
+        for row in (
+            "(1, 'sä\\me', 'a\\x00\\xFF'::BLOB, ['q', '', NULL, 'ö'], 1.5, '-infinity', '{\"ü\": 1}', "
+            "'0001-01-01 (BC)', 'NaN')",
+            "(2, '', ''::BLOB, [], NULL, 'infinity', 'null', 'infinity', -0.0)",
+            f"(3, {', '.join(['NULL'] * 8)})",
+        ):
+            cursor.execute(f'INSERT INTO lake."dev.public".t VALUES {row}')
+        table = table_files(cursor, relation, snapshot_of(cursor), tmp_path / "scratch")
+        assert table.inlined is not None and not table.files
+        wanted = ", ".join(f"({type_.from_lake(name)})::VARCHAR" for name, type_ in types.items())
+        expected = cursor.execute(f'SELECT {wanted} FROM lake."dev.public".t ORDER BY a').fetchall()
+        cast = ", ".join(f"{name}::VARCHAR" for name in types)
+        found = cursor.execute(
+            f"SELECT {cast} FROM ({table_rows(table, relation, tuple(types))}) ORDER BY a"
+        ).fetchall()
+        assert found == expected
+        assert expected[0][1] == "sä\\me"
+    finally:
+        lake.close()
+        postgres.stop()
 
 
 def test_functions() -> None:
