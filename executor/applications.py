@@ -180,6 +180,7 @@ def command(app: Application) -> list[str]:
         "spark.app.name": app.name,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(app.port),
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",  # ours are kept while nobody needs them
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(app.scratch / "warehouse"),

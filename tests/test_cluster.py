@@ -44,6 +44,7 @@ def test_kubernetes() -> None:
         "spark.app.name": "risingwave-backfill-3",
         "spark.kubernetes.executor.label.sparkwave.io/resource-group": "risingwave-backfill-3",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",  # else a session is gone after an idle hour
     }.items() <= found.items()
 
 
