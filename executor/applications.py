@@ -28,6 +28,8 @@ CLASS_ARCHIVE = SPARK_HOME / "sparkwave.jsa"
 DRIVER_MIB = 1024
 # The JVM of a node has so much, at least and at most; a worker's Python with its libraries; and a task.
 _HEAP_MIB, _PYTHON_MIB, _LEAST_MIB = (512, 1024), 100, 128
+# Of a node's memory each of several tasks has so much at least.
+_SHARE_MIB = 512
 # So long a driver may take to delete its pods before it is killed; without it they would end and stay listed.
 POD_GRACE_S = 6.0
 
@@ -46,8 +48,11 @@ class Size:
 
     @property
     def slots(self) -> int:
-        """Tasks that a node runs at a time, each with all of its cores: one computes while another writes."""
-        return min(self.cores, 2)
+        """Tasks that a node runs at a time, each with all of its cores: one computes while another writes.
+
+        One only where two would have less memory than joins and delta programs need that spill.
+        """
+        return max(min(self.cores, 2, (self.memory_mib - self.heap_mib) // _SHARE_MIB), 1)
 
     @property
     def heap_mib(self) -> int:

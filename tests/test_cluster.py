@@ -63,6 +63,14 @@ def test_masters(master: str | None, size: Size, expected: tuple[str, int]) -> N
     assert nodes.settings.get("spark.cores.max") == ("6" if master == "spark://m:7077" else None)
 
 
+@pytest.mark.parametrize(
+    ("size", "slots"), [(Size(2, 1024), 1), (Size(1, 4096), 1), (Size(2, 2048), 2), (Size(8, 700), 1)]
+)
+def test_tasks_share_a_node_that_has_memory_for_both(size: Size, slots: int) -> None:
+    """Delta programs of TPC-H's joins fail in half of a node of 1 GiB, and spill in all of it."""
+    assert size.slots == slots
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
     """The URL of a standalone master with two workers of two cores each."""
