@@ -45,8 +45,10 @@ def _fragment_slices(
         slice_rows = min(slice_rows, max(total // (shares + len(fragment.drivers) - 1), LEAST_ROWS))
     if total < 2 * slice_rows:
         driver = max(fragment.drivers, key=counts.__getitem__, default=None)
-        upstream = scans[driver].relation.id if driver else None
-        return [Slice(fragment.id, 1, upstream, driver, None, None, total)]
+        largest = driver or max(fragment.inputs, key=counts.__getitem__, default=None)
+        upstream = scans[largest].relation.id if largest else None
+        rows = total if driver else sum(counts[name] for name in fragment.inputs)
+        return [Slice(fragment.id, 1, upstream, driver, None, None, rows)]
     found: list[Slice] = []
     for driver in fragment.drivers:
         relation = scans[driver].relation

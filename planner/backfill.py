@@ -7,7 +7,7 @@ of the fragment is linear in them; the other inputs are read whole by every slic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -29,6 +29,7 @@ from planner.nodes import (
     UnionAll,
     Unnest,
     column,
+    keeps_state,
 )
 from planner.stream import StreamPlan
 
@@ -63,7 +64,8 @@ def more_rows(plan: StreamPlan, inputs: Iterable[str]) -> tuple[FillQuery, ...]:
 class Fragment:
     """`target` is the state it fills, None for the view. `drivers` are names of inputs.
 
-    `end` is the operator with state it ends in, whose slices are partial results to merge.
+    `end` is the operator with state it ends in, whose slices are partial results to merge. `inputs` are the names of
+    all inputs that it reads itself, not by what others have filled.
     """
 
     id: int
@@ -71,6 +73,7 @@ class Fragment:
     node: Node
     drivers: tuple[str, ...]
     end: Aggregate | TopN | None = None
+    inputs: tuple[str, ...] = ()
 
 
 def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment, ...]:
@@ -80,10 +83,20 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
         node = plan.root if state.in_view else state.node
         target = None if state.in_view else state.name
         drivers = _drivers(state.node.input, row_counts) if _merges(state.node) else ()
-        found.append(Fragment(len(found) + 1, target, node, drivers, state.node))
+        inputs = tuple(dict.fromkeys(_inputs(state.node.input)))
+        found.append(Fragment(len(found) + 1, target, node, drivers, state.node, inputs))
     if not any(state.in_view for state in plan.states):
-        found.append(Fragment(len(found) + 1, None, plan.root, _drivers(plan.root, row_counts)))
+        inputs = tuple(dict.fromkeys(_inputs(plan.root)))
+        found.append(Fragment(len(found) + 1, None, plan.root, _drivers(plan.root, row_counts), None, inputs))
     return tuple(found)
+
+
+def _inputs(node: Node) -> Iterator[str]:
+    if isinstance(node, Scan):
+        yield node.input
+    elif not keeps_state(node):
+        for child in node.inputs:
+            yield from _inputs(child)
 
 
 def _merges(node: Aggregate | TopN) -> bool:

@@ -31,6 +31,8 @@ GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
         (FILTER, 500, [500, 500]),
         (FILTER, 300, [334, 333, 333]),
         (GROUPS, 400, [500, 500, 0]),  # the last merges them
+        ("SELECT d, count(DISTINCT id) AS n FROM f GROUP BY d", 100, [1000]),  # which do not merge
+        ("SELECT n, count(*) FROM (SELECT d, count(DISTINCT id) AS n FROM f GROUP BY d) GROUP BY n", 100, [1000, 0]),
         (JOIN, 500, [500, 500]),
         (JOIN, 100, [334, 333, 333]),  # each reads the 300 rows of the other table
         (JOIN, 25, [250, 250, 250, 250]),  # but is no more than ten times as large
