@@ -139,7 +139,24 @@ def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
 
     if duckdb.__version__ != setup.version:
         raise RuntimeError(f"this node has duckdb {duckdb.__version__}, and the server has {setup.version}")
-    cursor = _database(setup).cursor()
+    database = _database(setup)
+    try:
+        return _run(database.cursor(), task)
+    except duckdb.OutOfMemoryException:
+        # Each thread of a join or an aggregate needs its own room before it can spill.
+        database.execute("SET threads = 1")
+        try:
+            return _run(database.cursor(), task)
+        except duckdb.Error as error:
+            return [{"error": _named(error)}]
+        finally:
+            database.execute(f"SET threads = {setup.threads}")
+    except duckdb.Error as error:
+        return [{"error": _named(error)}]
+
+
+def _run(cursor: Any, task: Task) -> list[dict[str, Any]]:
+    """What a task has done. Raises duckdb.Error. The cursor is closed."""
     written: list[File] = []
     saying = _Saying(cursor, task)
     try:
@@ -156,8 +173,6 @@ def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
             saying.steps_done += 1
         saying.stop()
         return [*(asdict(file) for file in written), *_failed(cursor, task.checks)]
-    except duckdb.Error as error:
-        return [{"error": _named(error)}]
     finally:
         saying.stop()
         cursor.close()

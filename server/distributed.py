@@ -97,7 +97,12 @@ def _instead(session: Session, statement: Query, plan: Plan, error: Error) -> Re
         error.detail, error.hint = refused.message, _HINT
         raise error from refused
     session.notify(Notice("the query needs more memory than the server has for it: it runs on Spark"))
-    return run(session, query, plan)
+    try:
+        return run(session, query, plan)
+    except Error as failed:
+        if failed.sqlstate == errors.OUT_OF_MEMORY:
+            failed.hint = _HINT
+        raise
 
 
 _HINT = "Give the server more memory (--duckdb-memory), or let the query keep less: long values cannot be spilled."

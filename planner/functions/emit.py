@@ -9,8 +9,17 @@ from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 
 def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
     """The text of a planner-made tree; `lenient` is for views, where a row's error is NULL."""
-    divided = tree.transform(_divided) if lenient else rewrite_leaves_first(tree.copy(), checked_division)
+    divided = tree.transform(_divided) if lenient else rewrite_leaves_first(_typed(tree), checked_division)
     return for_duckdb(divided, lenient).sql(dialect="duckdb", identify=True)
+
+
+def _typed(tree: exp.Expr) -> exp.Expr:
+    """A copy that knows of the planner's own casts that they are to the type that a value is."""
+    tree = tree.copy()
+    for cast in tree.find_all(exp.Cast):
+        if cast.this.type is None and isinstance(cast.this, exp.Column | exp.AggFunc | exp.Window | exp.Filter):
+            cast.this.type = cast.to.copy()
+    return tree
 
 
 def _divided(node: exp.Expr) -> exp.Expr:
