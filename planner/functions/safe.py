@@ -134,7 +134,8 @@ def _most_digits(node: exp.Expr) -> tuple[int, int] | None:
         room_digits = _digits(room) if room is not None and not room.dimensions else None
         if inner is None or room_digits is None:
             return room_digits
-        return min(inner[0], room_digits[0]), min(inner[1], room_digits[1])
+        rounded = inner[0] + (inner[1] > room_digits[1])  # 9.99 becomes 10.0
+        return min(rounded, room_digits[0]), min(inner[1], room_digits[1])
     if not isinstance(node, exp.Add | exp.Sub | exp.Mul):
         type_ = type_of_part(node) if isinstance(node, exp.Column | exp.Cast) else None
         return _digits(type_) if type_ is not None and not type_.dimensions else None
