@@ -176,7 +176,7 @@ def test_the_functions_that_are_listed_can_be_called(session: Connection) -> Non
 _NOT_LISTED = {
     "all_true", "any_true", "array_contained", "array_contains", "array_overlaps", "divide", "extract", "json_at",
     "json_text_at", "modulo", "multiply", "regexp_ilike", "row", "shift_time", "similar_to", "subtract", "text_out",
-    "to_text", "tumble_start",
+    "time_in_range", "to_text", "tumble_start",
 }  # fmt: skip
 
 

@@ -235,7 +235,7 @@ CREATE OR REPLACE MACRO pg.split_part(s, d, n) AS
     CASE WHEN s IS NULL OR n IS NULL OR d IS NULL THEN NULL
          WHEN n = 0 THEN pg.raise('22023', 'field position must not be zero')::VARCHAR WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
 CREATE OR REPLACE MACRO pg._place(n) AS
-    if(n > 0, n, pg.raise('22011', 'negative substring length not allowed'));
+    if(n <= 0, pg.raise('22011', 'negative substring length not allowed'), n);
 CREATE OR REPLACE MACRO pg.overlay
     (s, r, n) AS substring(s, 1, pg._place(n) - 1) || r || substring(s, pg._most((n::BIGINT + length(r))::INTEGER, 1)),
     (s, r, n, l) AS substring(s, 1, pg._place(n) - 1) || r || substring(s, pg._most((n::BIGINT + l)::INTEGER, 1));
