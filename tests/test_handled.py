@@ -65,6 +65,9 @@ def test_what_no_plan_has_is_refused(marked: str, what: str) -> None:
 
 # What sqlglot reads and PostgreSQL does not, with the place of the word at which PostgreSQL stops.
 FOREIGN = [
+    "«FROM t",
+    "«FROM t SELECT a",
+    "SELECT a FROM t WHERE a = («FROM t)",
     "SELECT a FROM t ORDER BY a LIMIT 50 «PERCENT",
     "SELECT a FROM t ORDER BY a LIMIT 1 «WITH TIES",
     "SELECT a FROM t ORDER BY a FETCH FIRST 34 «PERCENT ROWS ONLY",

@@ -42,6 +42,11 @@ class StrictParser(PostgresParser):
         """Raise the error of a syntax error at the current token, or at the end."""
         self.raise_error("Unexpected token" if self._curr else "Expected more")
 
+    def _parse_from(self, joins: bool = False, skip_from_token: bool = False, consume_pipe: bool = False) -> Any:
+        if consume_pipe:  # in front of SELECT, or without it
+            self._stop()
+        return super()._parse_from(joins, skip_from_token, consume_pipe)
+
     def _parse_connect(self, *args: Any, **options: Any) -> Any:
         return None
 
