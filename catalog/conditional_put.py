@@ -11,11 +11,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-if TYPE_CHECKING:
-    from catalog.places import S3
+from catalog.s3 import S3
 
 _TIMEOUT_S = 30
 _ATTEMPTS = 4

@@ -14,7 +14,8 @@ from typing import Any
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import DEFAULT_GROUP
-from catalog.places import S3, BucketPath, check_url
+from catalog.places import BucketPath, check_url
+from catalog.s3 import S3
 from catalog.storage import Storage, check_catalog
 from executor.applications import Size, check_master
 from server.tls import server_context

@@ -30,7 +30,8 @@ from catalog.errors import Error, Refused
 from catalog.identity import Identity
 from catalog.lake import Lake, register_files
 from catalog.names import LakeTable
-from catalog.places import S3, BucketPath
+from catalog.places import BucketPath
+from catalog.s3 import S3
 from catalog.storage import IDENTITY_FILE, LOCK_FILE, Storage
 from executor.backup import back_up_storage, restore
 from executor.check import check_directory

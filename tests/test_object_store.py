@@ -16,7 +16,8 @@ from catalog.check import check_files, known_files
 from catalog.errors import Error
 from catalog.lake import Lake, register_files
 from catalog.names import LakeTable
-from catalog.places import S3, BucketPath, check_url, keep_list, listed, remove_tree
+from catalog.places import BucketPath, check_url, keep_list, listed, remove_tree
+from catalog.s3 import S3
 from catalog.storage import Storage
 from catalog.translation import DuckDBError, translate
 from executor.compaction import compact_once

@@ -32,7 +32,8 @@ from servers import PATIENCE_SECONDS, Server, refused, rows, wait_until
 
 from catalog.check import check_files, known_files
 from catalog.lake import Lake
-from catalog.places import S3, BucketPath
+from catalog.places import BucketPath
+from catalog.s3 import S3
 from catalog.storage import Storage
 from executor.orphans import Orphans, Pace
 
