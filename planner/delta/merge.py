@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -12,14 +12,23 @@ from planner.delta.full import Keys, restricted
 from planner.delta.nullability import never_null
 from planner.delta.program import Apply
 from planner.delta.state import alive, state_rows
-from planner.nodes import COUNT, WEIGHT, Aggregate, Call, TopN, column
+from planner.nodes import COUNT, WEIGHT, Aggregate, Call, Node, TopN, column
 from planner.stream import State
 
-if TYPE_CHECKING:
-    from planner.delta.compiler import Compiler
+
+class Steps(Protocol):
+    """What steps are written to. `applies` are what they do to states."""
+
+    applies: list[Apply]
+
+    def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
+        """One step more. Returns its name."""
+
+    def full(self, node: Node, version: str, keys: Keys | None = None) -> exp.Select:
+        """All rows of a node at a version, `old` or `new`, or those with certain keys."""
 
 
-def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.Select, retracts: bool) -> None:
+def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Select, retracts: bool) -> None:
     """The groups that changes touch: stored values and the changes' added up, or computed again where that cannot do.
 
     min, max and sums of floats are computed again in groups that lost a row, calls with an expression in all.
@@ -30,35 +39,35 @@ def merge_groups(compiler: Compiler, node: Aggregate, state: State, below: exp.S
     query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(
         below.subquery("c", copy=False)
     )
-    compiler.add(delta, query.group_by(*map(column, node.keys), copy=False) if node.keys else query)
+    written.add(delta, query.group_by(*map(column, node.keys), copy=False) if node.keys else query)
     keys = sql.key_items(node.keys)
-    compiler.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
-    _look_up(compiler, node, state, node.keys)
+    written.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
+    _look_up(written, node, state, node.keys)
     again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
     if again:
-        _recompute(compiler, node, state, again)
-    compiler.add(f"{state.name}_merged", _merged(node, state, {call.name for call in again}))
+        _recompute(written, node, state, again)
+    written.add(f"{state.name}_merged", _merged(node, state, {call.name for call in again}))
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         merged = alive(node, f"{state.name}_merged")
-        compiler.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
+        written.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
 
 
-def _look_up(compiler: Compiler, node: Aggregate | TopN, state: State, keys: tuple[str, ...]) -> None:
+def _look_up(written: Steps, node: Aggregate | TopN, state: State, keys: tuple[str, ...]) -> None:
     """The stored rows of the groups that changes touch."""
     touched = Keys.of(f"{state.name}_touched", node, keys)
-    compiler.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched), is_lookup=True)
+    written.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched), is_lookup=True)
 
 
-def _recompute(compiler: Compiler, node: Aggregate, state: State, calls: list[Call]) -> None:
+def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call]) -> None:
     keys = sql.key_items(node.keys)
     chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(f"{state.name}_delta")
     if all(call.expression is None for call in calls):
         chosen = chosen.where(column("_lost"))
-    step = compiler.add(f"{state.name}_again", chosen)
+    step = written.add(f"{state.name}_again", chosen)
     restriction = Keys.of(step, node.input, node.keys)
-    rows = compiler.full(node.input, "new", restriction)
-    compiler.add(f"{state.name}_recomputed", sql.aggregate(node, rows, calls))
+    rows = written.full(node.input, "new", restriction)
+    written.add(f"{state.name}_recomputed", sql.aggregate(node, rows, calls))
 
 
 def _delta_of(call: Call) -> exp.Expr:
@@ -120,7 +129,7 @@ def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:
     return exp.and_(*(sql.same(column(k, left), column(k, right), k not in present) for k in node.keys))
 
 
-def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Select, retracts: bool) -> None:
+def merge_first_rows(written: Steps, node: TopN, state: State, below: exp.Select, retracts: bool) -> None:
     """The first rows of the partitions that changes touch.
 
     Stored and arriving rows are enough, unless one of the stored rows is taken away: then what follows it is in the
@@ -129,11 +138,11 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
     assert node.limit is not None
     fields, names = node.input.fields, node.partition
     changes = f"{state.name}_changes"
-    compiler.add(changes, sql.consolidated(below, fields))
+    written.add(changes, sql.consolidated(below, fields))
     keys = sql.key_items(names) or [exp.alias_(exp.Literal.number(1), "k0")]
-    compiler.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
+    written.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
     present = never_null(node)
-    _look_up(compiler, node, state, names)
+    _look_up(written, node, state, names)
     stored = exp.select(*(column(f.name) for f in fields)).from_(f"{state.name}_stored")
     arriving = exp.select(*(column(f.name) for f in fields)).from_(changes)
     arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
@@ -146,23 +155,23 @@ def merge_first_rows(compiler: Compiler, node: TopN, state: State, below: exp.Se
             _stored(node, state),
         )
         lost = restricted(gone, fields, was_first)
-        compiler.add(
+        written.add(
             f"{state.name}_lost", exp.select(*(k.copy() for k in keys)).distinct().from_(lost.subquery("l", copy=False))
         )
         # A partition that lost a row of its state is read from the input alone.
         is_lost = Keys.of(f"{state.name}_lost", node, names).found()
         kept = sql.over(candidates, fields).where(exp.Not(this=is_lost), copy=False)
-        again = compiler.full(node.input, "new", Keys.of(f"{state.name}_lost", node.input, names))
+        again = written.full(node.input, "new", Keys.of(f"{state.name}_lost", node.input, names))
         again = sql.over(again, fields).where(is_lost.copy(), copy=False)
         candidates = sql.union([kept, again])
     merged = sql.top_n(node, candidates, 0, node.offset + node.limit)
-    compiler.add(f"{state.name}_merged", merged)
+    written.add(f"{state.name}_merged", merged)
     if not state.in_view:
         removed = exp.select(
             *(exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
         )
         removed = removed.from_(f"{state.name}_touched")
-        compiler.applies.append(
+        written.applies.append(
             Apply(
                 state.name,
                 names,
