@@ -18,7 +18,6 @@ from catalog.model import Relation
 from catalog.names import LakeTable, quote
 from catalog.places import Place, delete_unused
 from catalog.row_ids import RowIds
-from catalog.types import Type
 from executor.feeds import Feeds
 from executor.program import Program
 from executor.versions import Version, rows_changed, stored_columns
@@ -37,7 +36,7 @@ class View:
 
     def state_table(self, state: State) -> LakeTable:
         """Where the lake stores a state's rows: an internal table, or the view itself."""
-        return self.table_of(None if state.in_view else state.name)
+        return self.table_of(state.target)
 
     def table_of(self, state_name: str | None) -> LakeTable:
         """The internal table of a state; the view's own for None."""
@@ -47,16 +46,6 @@ class View:
             if state_name
             else table
         )
-
-    def states_of(self, name: str | None) -> list[State]:
-        """The states whose rows are those of an internal table; of the view for None."""
-        return [state for state in self.plan.states if (None if state.in_view else state.name) == name]
-
-    def types_of(self, state_name: str | None) -> dict[str, Type]:
-        """The types of the stored columns of a state; of the view for None."""
-        nodes = {state.name: state.node for state in self.plan.states}
-        fields = self.plan.root.fields if state_name is None else nodes[state_name].fields
-        return {field.name: field.type for field in fields}
 
 
 def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:

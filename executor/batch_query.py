@@ -11,9 +11,8 @@ from executor.faults import error_of
 from executor.groups import Group
 from executor.lake_rows import as_stored
 from executor.spark_engine import SparkEngine, SparkError, spark_engine
-from planner.backfill import FillQuery, first_rows
+from planner.backfill import first_rows
 from planner.functions.emit import to_sql
-from planner.nodes import Node
 from planner.stream import StreamPlan
 
 
@@ -28,7 +27,7 @@ def rows_on_spark(
         engine.times = time_us, time_us
         files: list[str] = []
         for part in first_rows(plan):
-            types = {field.name: field.type for field in _target(plan, part).fields}
+            types = plan.types_in(part.target)
             query = as_stored(to_sql(part.query, lenient=False), {column: types[column] for column in part.columns})
             written, _ = engine.run_to_parquet(query, target / (part.target or "rows"))
             files = [file.path for file in written]
@@ -38,10 +37,6 @@ def rows_on_spark(
     except BaseException:
         remove_tree(target)
         raise
-
-
-def _target(plan: StreamPlan, part: FillQuery) -> Node:
-    return next((state.node for state in plan.states if state.name == part.target), plan.root)
 
 
 @contextmanager

@@ -119,7 +119,7 @@ class DuckDBEngine:
         for number, item in enumerate(queries):
             name = f"fill_{number}"
             make_table(cursor, name, to_sql(item.query))
-            for state in view.states_of(item.target):
+            for state in view.plan.states_in(item.target):
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
             additions.append(Addition(view.table_of(item.target), name, item.columns))
         return filled(cursor, view, additions, _failed(cursor, new_checks(view.plan)))

@@ -45,12 +45,14 @@ def table_rows(table: TableFiles, relation: Relation, columns: Sequence[str], ro
     if table.inlined is not None:
         shape = _Shape(table, relation, columns, True, False, frozenset(), rows == ALL)
         parts.append(_of_files(replace(shape, table=replace(table, deletes=None)), [_inlined(table.inlined)], rows))
-    return " UNION ALL ".join(parts) or no_rows(relation, columns)
+    return " UNION ALL ".join(parts) or no_rows(
+        {column.name: column.type.duckdb() for column in columns_of(relation, columns)}
+    )
 
 
-def no_rows(relation: Relation, columns: Sequence[str]) -> str:
-    """The columns without a row."""
-    named = ", ".join(_named(column, "NULL") for column in _columns(relation, columns))
+def no_rows(types: Mapping[str, str]) -> str:
+    """Columns of these types, DuckDB's, without a row."""
+    named = ", ".join(f"CAST(NULL AS {type_}) AS {quote(name)}" for name, type_ in types.items())
     return f"SELECT {named or '1 AS one'} WHERE FALSE"
 
 
@@ -124,7 +126,7 @@ def _select(shape: _Shape, source: str, row_id: str, conditions: list[str]) -> s
         gone = "d.file_name = parse_filename(f.filename) AND d.pos = f.file_row_number"
         source += f" ANTI JOIN {_read([str(table.deletes)])} AS d ON {gone}"
     items = []
-    for column in _columns(shape.relation, shape.columns):
+    for column in columns_of(shape.relation, shape.columns):
         name = column.lake_name
         stored = row_id if column.name == ROW_ID and shape.relation.is_table else f"f.{quote(name)}"
         items.append(_named(column, table.defaults[name] if name in shape.missing else stored))
@@ -137,7 +139,8 @@ def _read(files: Iterable[str]) -> str:
     return f"read_parquet([{', '.join(map(literal, files))}], filename = true, hive_partitioning = false)"
 
 
-def _columns(relation: Relation, names: Sequence[str]) -> list[Column]:
+def columns_of(relation: Relation, names: Sequence[str]) -> list[Column]:
+    """Columns by their names, the row id of the lake among them."""
     by_name = {column.name: column for column in (row_id_column(), *relation.columns)}
     return [by_name[name] for name in names]
 

@@ -141,7 +141,7 @@ def _checks(work: Work, fragment: Fragment, is_only: bool) -> tuple[str, tuple[C
     Of several slices nobody would know which rows of the other inputs have been counted.
     """
     view = work.view
-    states = view.states_of(fragment.target)
+    states = view.plan.states_in(fragment.target)
     name = f"{states[0].name}_state" if states else "rows"
     is_whole = is_only and len(fragments(view.plan, {scan.input: 0 for scan in view.plan.scans})) == 1
     return name, new_checks(view.plan) if is_whole else ()
@@ -151,7 +151,7 @@ def _types(work: Work, fragment: Fragment, is_partial: bool) -> dict[str, Type]:
     """The columns that a slice writes: those of its target, or of partial results."""
     end = fragment.end
     if not is_partial or end is None:
-        return work.view.types_of(fragment.target)
+        return work.view.plan.types_in(fragment.target)
     fields = end.fields if isinstance(end, Aggregate) else end.input.fields
     return {field.name: field.type for field in fields}
 

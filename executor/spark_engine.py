@@ -22,8 +22,7 @@ from catalog.compute_errors import ComputeErrors
 from catalog.errors import Error
 from catalog.lake import ENGINE_VERSION, SETTINGS, Cursor, Lake, file_access
 from catalog.metrics import EngineName
-from catalog.model import row_id_column
-from catalog.names import literal, quote
+from catalog.names import literal
 from catalog.places import Place, remove_tree
 from catalog.row_ids import ALL, NONE, RowIds
 from catalog.system_views import scalar_functions
@@ -44,7 +43,7 @@ from executor.applications import Size
 from executor.groups import Group
 from executor.kernel import Done, File, Setup, Step, Task
 from executor.lake_files import table_files
-from executor.lake_rows import as_stored, as_values, read_files, table_rows
+from executor.lake_rows import as_stored, as_values, columns_of, no_rows, read_files, table_rows
 from executor.program import Check, new_checks, program
 from executor.script import bound_checks, script, within
 from executor.versions import Version, rows_at, rows_new
@@ -121,9 +120,8 @@ class SparkEngine:
 
     def bind_state_files(self, view: View, state: State, files: Sequence[str]) -> None:
         """Make `<state>_state` the rows of an operator, which are all in some files, if there are any."""
-        columns = ((f.name, f.type) for f in state.node.fields)
-        empty = ", ".join(f"CAST(NULL AS {type_.in_lake()}) AS {quote(name)}" for name, type_ in columns)
-        self.inputs[f"{state.name}_state"] = read_files(files) if files else f"SELECT {empty} WHERE FALSE"
+        types = {field.name: field.type.in_lake() for field in state.node.fields}
+        self.inputs[f"{state.name}_state"] = read_files(files) if files else no_rows(types)
 
     def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> str:
         """SQL of the scanned columns of some rows of a relation at a snapshot."""
@@ -145,13 +143,13 @@ class SparkEngine:
         steps = [Step(name, query) for name, query in found.tables]
         items = []
         for number, item in enumerate(found.applications):
-            types, name = view.types_of(item.state), f"{found.changes}_{number}"
+            types, name = view.plan.types_in(item.state), f"{found.changes}_{number}"
             steps.append(self._step(f"{name}_removed", item.removed, {key: types[key] for key in item.key}))
             added = replace(item.added, rows=f"{name}_added", directory=self.data and self.data / f"{name}_added")
             columns = {column: types[column] for column in added.columns}
             steps.append(self._step(added.rows, item.added.rows, columns, added.directory))
             items.append(replace(item, removed=f"{name}_removed", added=added))
-        whole = {**view.types_of(None), "_weight": BIGINT}
+        whole = {**view.plan.types_in(None), "_weight": BIGINT}
         steps.append(self._step(_LEFT, found.changes, whole))
         files, failed = self._run(steps, found.checks)
         written = _by_step(files)
@@ -172,9 +170,9 @@ class SparkEngine:
             self.bind_slice(cursor, scan, snapshot, rows[scan.input])
         steps, additions = [], []
         for number, item in enumerate(queries):
-            directory, types = self.data and self.data / f"fill_{number}", view.types_of(item.target)
+            directory, types = self.data and self.data / f"fill_{number}", view.plan.types_in(item.target)
             query = f"({within(to_sql(item.query), self.inputs)})"
-            held = [f"{state.name}_state" for state in view.states_of(item.target)]
+            held = [f"{state.name}_state" for state in view.plan.states_in(item.target)]
             # Later queries of the task read a state by its name.
             [name] = held or [f"fill_{number}"]
             steps.append(self._step(name, query, {column: types[column] for column in item.columns}, directory))
@@ -310,8 +308,7 @@ def run_tasks(session: SparkSession, setup: Setup, tasks: Sequence[Task]) -> Don
 
 def _types(scan: Scan) -> dict[str, Type]:
     """The types of what is scanned."""
-    columns = {column.name: column for column in (row_id_column(), *scan.relation.columns)}
-    return {name: columns[name].type for name in scan.columns}
+    return {column.name: column.type for column in columns_of(scan.relation, scan.columns)}
 
 
 def filled_files(files: Iterable[File]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from catalog.errors import Error
 from catalog.kinds import Details
 from catalog.lazy import lazy
 from catalog.model import Catalog, Column, Relation
+from catalog.types import Type
 from planner.backfill_order import backfill_order
 from planner.bind import Scope, bind, check_functions, scope_of
 from planner.build.query import build
@@ -64,6 +65,11 @@ class State:
     node: Aggregate | TopN
     in_view: bool
     columns: tuple[tuple[str, str], ...]
+
+    @property
+    def target(self) -> str | None:
+        """The state whose internal table has the rows; None where the view's own has."""
+        return None if self.in_view else self.name
 
     @property
     def operator(self) -> str:
@@ -133,6 +139,15 @@ class StreamPlan:
 
     def state_of(self, node: Aggregate | TopN) -> State:
         return next(state for state in self.states if state.node == node)
+
+    def states_in(self, target: str | None) -> list[State]:
+        """The states whose rows a table has: a state's own, or for None the view's."""
+        return [state for state in self.states if state.target == target]
+
+    def types_in(self, target: str | None) -> dict[str, Type]:
+        """The types of the columns of a table: a state's own, or for None the view's."""
+        nodes = {state.target: state.node for state in self.states}
+        return {field.name: field.type for field in (self.root if target is None else nodes[target]).fields}
 
 
 def plan_view(
