@@ -81,22 +81,26 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
     found: list[Fragment] = []
     for state in plan.states:
         node = plan.root if state.in_view else state.node
-        target = None if state.in_view else state.name
         drivers = _drivers(state.node.input, row_counts) if _merges(state.node) else ()
-        inputs = tuple(dict.fromkeys(_inputs(state.node.input)))
-        found.append(Fragment(len(found) + 1, target, node, drivers, state.node, inputs))
+        inputs = _inputs(state.node.input)
+        found.append(Fragment(len(found) + 1, state.target, node, drivers, state.node, inputs))
     if not any(state.in_view for state in plan.states):
-        inputs = tuple(dict.fromkeys(_inputs(plan.root)))
-        found.append(Fragment(len(found) + 1, None, plan.root, _drivers(plan.root, row_counts), None, inputs))
+        drivers, inputs = _drivers(plan.root, row_counts), _inputs(plan.root)
+        found.append(Fragment(len(found) + 1, None, plan.root, drivers, None, inputs))
     return tuple(found)
 
 
-def _inputs(node: Node) -> Iterator[str]:
-    if isinstance(node, Scan):
-        yield node.input
-    elif not keeps_state(node):
-        for child in node.inputs:
-            yield from _inputs(child)
+def sources(node: Node) -> Iterator[Scan | Aggregate | TopN]:
+    """What a fragment reads: tables, and operators whose rows fragments before it have left."""
+    if isinstance(node, Scan) or keeps_state(node):
+        yield node
+        return
+    for child in node.inputs:
+        yield from sources(child)
+
+
+def _inputs(node: Node) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source.input for source in sources(node) if isinstance(source, Scan)))
 
 
 def _merges(node: Aggregate | TopN) -> bool:
@@ -104,22 +108,26 @@ def _merges(node: Aggregate | TopN) -> bool:
     return isinstance(node, TopN) or node.is_mergeable
 
 
-def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
+def linear_inputs(node: Node) -> tuple[Node, ...]:
+    """The inputs of an operator whose rows may come in parts, the results of which are put together by adding them."""
     match node:
-        case Scan():
-            return (node.input,)
-        case Filter() | Project() | Unnest():
-            return _drivers(node.input, row_counts)
+        case Join(kind=kind):
+            return node.inputs if kind == INNER else () if kind == FULL else (node.left,)
         case UnionAll():
-            sides = [_drivers(branch, row_counts) for branch in node.branches]
-            # A slice of one branch leaves the others out, so each needs a driver of its own.
-            return tuple(driver for side in sides for driver in side) if all(sides) else ()
-        case Join(kind=kind) if kind == INNER:
-            sides = [_drivers(side, row_counts) for side in node.inputs]
-            return max(sides, key=lambda drivers: sum(row_counts[d] for d in drivers))
-        case Join(kind=kind) if kind != FULL:
-            return _drivers(node.left, row_counts)
+            return node.inputs
+        case Filter() | Project() | Unnest():
+            return (node.input,)
     return ()
+
+
+def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
+    if isinstance(node, Scan):
+        return (node.input,)
+    sides = [_drivers(side, row_counts) for side in linear_inputs(node)]
+    if isinstance(node, UnionAll):
+        # A slice of one branch leaves the others out, so each needs a driver of its own.
+        return tuple(driver for side in sides for driver in side) if all(sides) else ()
+    return max(sides, key=lambda drivers: sum(row_counts[d] for d in drivers), default=())
 
 
 def whole_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:

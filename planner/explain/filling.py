@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.backfill import Fragment, fragments
+from planner.backfill import Fragment, fragments, linear_inputs, sources
 from planner.explain.expressions import show
 from planner.nodes import (
     FULL,
-    INNER,
     Aggregate,
     Filter,
     Join,
@@ -20,7 +19,6 @@ from planner.nodes import (
     UnionAll,
     Unnest,
     Values,
-    keeps_state,
 )
 from planner.strategy import ARRANGEMENT, SNAPSHOT
 from planner.stream import StreamPlan
@@ -56,23 +54,11 @@ def _cut(plan: StreamPlan, fragment: Fragment) -> str:
     return f"{tasks}{whole}" + ("; one task more merges their partial results" if end is not None else "")
 
 
-def _linear(node: Node) -> tuple[Node, ...]:
-    """The inputs whose rows may come in parts, as `planner.backfill` has it."""
-    match node:
-        case Join(kind=kind):
-            return node.inputs if kind == INNER else () if kind == FULL else (node.left,)
-        case UnionAll():
-            return node.inputs
-        case Filter() | Project() | Unnest():
-            return (node.input,)
-    return ()
-
-
 def _driving(node: Node) -> tuple[str, ...]:
     """What may drive the slices, of which the largest does: as `Fragment.drivers`."""
     if isinstance(node, Scan):
         return (_name(node),)
-    inputs = [_driving(below) for below in _linear(node)]
+    inputs = [_driving(below) for below in linear_inputs(node)]
     if isinstance(node, UnionAll):  # each branch is cut
         return (_listed([_one_of(branch) for branch in inputs]),) if all(inputs) else ()
     return tuple(dict.fromkeys(name for names in inputs for name in names))
@@ -81,7 +67,7 @@ def _driving(node: Node) -> tuple[str, ...]:
 def _cuttable(node: Node) -> Iterator[str]:
     if isinstance(node, Scan):
         yield _name(node)
-    for below in _linear(node):
+    for below in linear_inputs(node):
         yield from _cuttable(below)
 
 
@@ -107,13 +93,8 @@ def _undivided(node: Node) -> str:
 
 def _read(plan: StreamPlan, node: Node) -> Iterator[str]:
     """What a fragment reads: tables, and the states of fragments before it."""
-    if isinstance(node, Scan):
-        yield _name(node)
-    elif keeps_state(node):
-        yield f"state {plan.state_of(node).name}"
-    else:
-        for child in node.inputs:
-            yield from _read(plan, child)
+    for source in sources(node):
+        yield _name(source) if isinstance(source, Scan) else f"state {plan.state_of(source).name}"
 
 
 def _name(scan: Scan) -> str:
