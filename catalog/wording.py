@@ -102,7 +102,6 @@ _INPUT = 'invalid input syntax for type {type}: "{text}"'
 _NAMED = r"(?P<type>[A-Z0-9]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
 
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
-    (r"Subquery returns \d+ columns - expected 1", _says("subquery must return only one column", errors.SYNTAX_ERROR)),
     # What our macros raise.
     (
         r"Could not convert string (?P<q>['\"])!(?P<code>[0-9A-Z]{5}) (?P<text>.*)(?P=q) to INT32",
@@ -183,6 +182,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         _says("function {name} does not exist with these arguments", errors.UNDEFINED_FUNCTION),
     ),
     (r"Type with name (?P<name>\S+) does not exist", _says('type "{name}" does not exist', errors.UNDEFINED_OBJECT)),
+    (r"Subquery returns \d+ columns - expected 1", _says("subquery must return only one column", errors.SYNTAX_ERROR)),
     (
         r"More than one row returned by a subquery used as an expression",
         _says("more than one row returned by a subquery used as an expression", errors.CARDINALITY_VIOLATION),

@@ -143,7 +143,7 @@ def _checks(work: Work, fragment: Fragment, is_only: bool) -> tuple[str, tuple[C
     view = work.view
     states = view.plan.states_in(fragment.target)
     name = f"{states[0].name}_state" if states else "rows"
-    is_whole = is_only and len(fragments(view.plan, {scan.input: 0 for scan in view.plan.scans})) == 1
+    is_whole = is_only and all(state.in_view for state in view.plan.states)  # it has no other fragment
     return name, new_checks(view.plan) if is_whole else ()
 
 
