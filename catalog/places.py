@@ -172,13 +172,6 @@ def modified_below(place: Place) -> dict[str, tuple[float, int]]:
     return found
 
 
-def bytes_in(place: Place, files: Collection[str]) -> int:
-    """The bytes of some files that are below."""
-    if isinstance(place, Path):
-        return sum(Path(file).stat().st_size for file in files)
-    return sum(size for path, size in place.sizes().items() if path in files) if files else 0
-
-
 def flush(path: Path) -> None:
     """Have a file, or the names in a directory, on the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)

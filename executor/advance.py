@@ -62,7 +62,8 @@ MIN_FILE_ROWS = 100_000
 class Addition:
     """Rows to add to a stored table, of a temporary relation or subquery of the cursor; and the files it reads, if any.
 
-    The files are in a directory below the lake's data path. Many rows become files of the lake, few are inserted.
+    The files, of `size` bytes, are in a directory below the lake's data path. Many rows become files of the lake, few
+    are inserted.
     """
 
     table: LakeTable
@@ -70,6 +71,7 @@ class Addition:
     columns: tuple[str, ...]
     files: tuple[str, ...] = ()
     directory: Place | None = None
+    size: int = 0
 
     def apply(self, cursor: Cursor, count: int) -> None:
         """Add the rows, of which there are `count`, in the cursor's transaction."""
@@ -174,9 +176,9 @@ class Fill:
     errors: ComputeErrors | None = None
 
     @property
-    def files(self) -> list[str]:
-        """What Spark has written."""
-        return [file for addition in self.additions for file in addition.files]
+    def size(self) -> int:
+        """Bytes of the files that Spark has written."""
+        return sum(addition.size for addition in self.additions)
 
     @property
     def tables(self) -> list[LakeTable]:
@@ -195,11 +197,11 @@ class Fill:
             addition.clean_up(count)
 
 
-def count_rows(cursor: Cursor, relations: Sequence[str]) -> tuple[int, ...]:
-    """The rows of some relations of the cursor, in one query."""
-    row = first_row(cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {name})" for name in relations)))
+def count_rows(cursor: Cursor, relation: str) -> int:
+    """The rows of a relation of the cursor."""
+    row = first_row(cursor.execute(f"SELECT count(*) FROM {relation}"))
     assert row is not None
-    return row
+    return int(row[0])
 
 
 # The temporary tables of cursors that steps have left there.
@@ -219,17 +221,6 @@ def drop_tables(cursor: Cursor) -> None:
     names = _LEFT.pop(cursor, ())
     if names:
         cursor.execute("; ".join(f"DROP TABLE IF EXISTS {name}" for name in names))
-
-
-def computed(cursor: Cursor, view: View, targets: tuple[Application, ...], changes: str) -> Advance:
-    """The advance whose temporary relations an engine has left in the cursor."""
-    counts = count_rows(cursor, [name for item in targets for name in (item.removed, item.added.rows)])
-    return Advance(view, targets, changes, tuple(zip(counts[::2], counts[1::2], strict=True)))
-
-
-def filled(cursor: Cursor, view: View, additions: Sequence[Addition], errors: ComputeErrors | None = None) -> Fill:
-    """The fill whose temporary relations an engine has left in the cursor."""
-    return Fill(view, tuple(additions), count_rows(cursor, [addition.rows for addition in additions]), errors)
 
 
 @dataclass(frozen=True)
@@ -303,7 +294,7 @@ def _feed(feeds: Feeds, scan: Scan, version: Version) -> str | None:
 
 def expected_rows(cursor: Cursor, version: Version, feeds: Feeds) -> int:
     """About how many rows of an input have changed."""
-    pending = count_rows(cursor, [version.pending])[0] if version.pending is not None else 0
+    pending = count_rows(cursor, version.pending) if version.pending is not None else 0
     return pending + feeds.expected(version.relation, version.old, version.new)
 
 

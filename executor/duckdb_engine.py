@@ -19,11 +19,11 @@ from executor.advance import (
     View,
     by_changes,
     count_signs,
-    filled,
     make_table,
     set_times,
 )
 from executor.faults import error_of, is_nobodys, message_of
+from executor.kernel import failed_rows
 from executor.program import Check, new_checks, program, whole
 from executor.script import script, within
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
@@ -115,14 +115,14 @@ class DuckDBEngine:
         for scan in view.plan.scans:
             query = rows_at(scan, snapshot, rows[scan.input])
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
-        additions = []
+        additions, counts = [], []
         for number, item in enumerate(queries):
             name = f"fill_{number}"
-            make_table(cursor, name, to_sql(item.query))
+            counts.append(make_table(cursor, name, to_sql(item.query)))
             for state in view.plan.states_in(item.target):
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
             additions.append(Addition(view.table_of(item.target), name, item.columns))
-        return filled(cursor, view, additions, _failed(cursor, new_checks(view.plan)))
+        return Fill(view, tuple(additions), tuple(counts), _failed(cursor, new_checks(view.plan)))
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], read: Collection[str]
@@ -145,29 +145,16 @@ def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
 
     Not to know it holds up no view.
     """
-    if not checks:
-        return None
     try:
-        counts = cursor.execute("SELECT " + ", ".join(f"({check.count})" for check in checks)).fetchone()
-        assert counts is not None
-        failing = [check.failing for check, count in zip(checks, counts, strict=True) if count]
-        return ComputeErrors(sum(counts), _reason(cursor, failing[-1])) if failing else None
+        rows, reason = failed_rows(cursor, [check.queries for check in checks])
+        if reason is not None and is_nobodys(error_of(reason)):
+            raise reason
     except DuckDBError as error:
         if is_nobodys(error_of(error)):
             raise
         logger.warning("the rows whose expressions failed cannot be counted: %s", message_of(error))
         return None
-
-
-def _reason(cursor: Cursor, query: str) -> str | None:
-    """What a query fails with."""
-    try:
-        cursor.execute(query).fetchall()
-    except DuckDBError as error:
-        if is_nobodys(error_of(error)):
-            raise
-        return message_of(error)
-    return None
+    return ComputeErrors(rows, message_of(reason) if reason is not None else None) if rows else None
 
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:

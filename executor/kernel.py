@@ -207,23 +207,34 @@ class _Saying:
                 continue
 
 
-def _failed(cursor: Any, checks: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """For how many rows an expression failed, if for any. Not to know it is no reason to fail."""
+def failed_rows(cursor: Any, checks: Sequence[tuple[str, str]]) -> tuple[int, Exception | None]:
+    """For how many rows an expression failed, and what one of them fails with. Raises duckdb.Error.
+
+    `checks` are as in Task. In the server they are counted so, too.
+    """
     import duckdb
 
-    found, reason = 0, None
-    for count, failing in checks:
-        try:
-            rows = int(cursor.execute(count).fetchone()[0])
-        except duckdb.Error:
-            continue
-        if rows:
-            found += rows
-            try:
-                cursor.execute(failing).fetchall()
-            except duckdb.Error as error:
-                reason = _named(error)
-    return [{"failed": found, "reason": reason}] if found else []
+    if not checks:
+        return 0, None
+    counts = cursor.execute("SELECT " + ", ".join(f"({count})" for count, _ in checks)).fetchone()
+    failing = [query for (_, query), rows in zip(checks, counts, strict=True) if rows]
+    try:
+        for query in failing[-1:]:
+            cursor.execute(query).fetchall()
+    except duckdb.Error as error:
+        return sum(counts), error
+    return sum(counts), None
+
+
+def _failed(cursor: Any, checks: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """What to answer of failed rows, if there are any. Not to know it is no reason to fail."""
+    import duckdb
+
+    try:
+        rows, reason = failed_rows(cursor, checks)
+    except duckdb.Error:
+        return []
+    return [{"failed": rows, "reason": reason and _named(reason)}] if rows else []
 
 
 def _named(error: Exception) -> list[str]:

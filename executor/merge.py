@@ -24,7 +24,7 @@ from catalog.job_store import (
 from catalog.lake import Cursor, at_one_moment
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
-from catalog.places import Place, bytes_in
+from catalog.places import Place
 from catalog.positions import Positions, cut
 from catalog.row_ids import ALL, NONE
 from executor.advance import Advance, Changes, Fill, bind_changes
@@ -131,9 +131,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     result = _added(work, cursor, old, new, step, rows)
     if isinstance(result, Fill):
         # What several fragments made is nobody's own.
-        BACKFILL_BYTES.add(
-            work.id, bytes_in(_directory(work, step), result.files), next(iter(rows)) if len(rows) == 1 else 0
-        )
+        BACKFILL_BYTES.add(work.id, result.size, next(iter(rows)) if len(rows) == 1 else 0)
     work.check()
     with work.lake.transaction(cursor, result.tables):
         result.apply(cursor)

@@ -57,6 +57,11 @@ class Check:
     failing: str
     is_of_changes: bool
 
+    @property
+    def queries(self) -> tuple[str, str]:
+        """As a task takes them."""
+        return self.count, self.failing
+
 
 @dataclass(frozen=True)
 class Program:

@@ -35,8 +35,6 @@ from executor.advance import (
     Changes,
     Fill,
     View,
-    computed,
-    filled,
     make_table,
 )
 from executor.applications import Size
@@ -154,11 +152,13 @@ class SparkEngine:
         files, failed = self._run(steps, found.checks)
         written = _by_step(files)
         self._load(cursor, found.changes, written[_LEFT], whole)
-        applied = []
+        applied, counts = [], []
         for item in items:
-            self._load(cursor, item.removed, written[item.removed])
-            applied.append(replace(item, added=self._addition(cursor, item.added, written[item.added.rows])))
-        return replace(computed(cursor, view, tuple(applied), found.changes), errors=failed)
+            removed, added_files = written[item.removed], written[item.added.rows]
+            self._load(cursor, item.removed, removed)
+            applied.append(replace(item, added=self._addition(cursor, item.added, added_files)))
+            counts.append((rows_in(removed), rows_in(added_files)))
+        return Advance(view, tuple(applied), found.changes, tuple(counts), failed)
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
@@ -178,10 +178,10 @@ class SparkEngine:
             steps.append(self._step(name, query, {column: types[column] for column in item.columns}, directory))
             additions.append(Addition(view.table_of(item.target), f"fill_{number}", item.columns, (), directory))
         written, failed = self._run(steps, bound_checks(new_checks(view.plan), self.inputs))
-        files = _by_step(written)
-        pairs = zip(additions, steps, strict=True)
-        added = [self._addition(cursor, addition, files[step.name]) for addition, step in pairs]
-        return filled(cursor, view, added, failed)
+        by_step = _by_step(written)
+        files = [by_step[step.name] for step in steps]
+        added = (self._addition(cursor, *pair) for pair in zip(additions, files, strict=True))
+        return Fill(view, tuple(added), tuple(map(rows_in, files)), failed)
 
     def _step(self, name: str, rows: str, types: Mapping[str, Type], directory: Place | None = None) -> Step:
         """A step that writes some columns of a relation or subquery in these types: Parquet lacks some of DuckDB's."""
@@ -199,7 +199,7 @@ class SparkEngine:
             return addition
         rows = read_files(file.path for file in files)
         cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {addition.rows} AS {rows}")
-        return replace(addition, files=filled_files(files))
+        return replace(addition, files=filled_files(files), size=sum(file.size for file in files if file.rows))
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: frozenset[str]
@@ -234,7 +234,7 @@ class SparkEngine:
     def _run(self, steps: Sequence[Step], checks: Sequence[Check] = ()) -> tuple[list[File], ComputeErrors | None]:
         """Run steps and checks as one task. What could not be written takes no room: another try may need it."""
         self.check()
-        found = tuple((check.count, check.failing) for check in checks)
+        found = tuple(check.queries for check in checks)
         task = Task(tuple(steps), self.times, found, str(self.says) if self.says is not None else None)
         try:
             done = run_tasks(self.session, self.setup, [task])
@@ -314,6 +314,10 @@ def _types(scan: Scan) -> dict[str, Type]:
 def filled_files(files: Iterable[File]) -> tuple[str, ...]:
     """Those that have rows."""
     return tuple(file.path for file in files if file.rows)
+
+
+def rows_in(files: Iterable[File]) -> int:
+    return sum(file.rows for file in files)
 
 
 def _by_step(files: Iterable[File]) -> dict[str, list[File]]:
