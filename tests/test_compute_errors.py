@@ -46,6 +46,7 @@ COUNTED = {
     "SELECT k, count(DISTINCT a / b) AS x FROM t GROUP BY k": (1, ZERO),
     "SELECT k, array_agg(a ORDER BY a / b DESC) AS x FROM t GROUP BY k": (1, ZERO),
     "SELECT k, string_agg(DISTINCT (a / b)::text, ',') AS x FROM t GROUP BY k": (1, ZERO),
+    "SELECT k, string_agg(s, ',' ORDER BY id) FILTER (WHERE a / b > 0) AS x FROM t GROUP BY k": (1, ZERO),
     "SELECT id, sum(a / b) OVER (PARTITION BY k) AS x FROM t": (1, ZERO),
     "SELECT t.id, u.n FROM t JOIN u ON t.s::int = u.n": (1, TEXT),
     "SELECT id FROM t WHERE s::int > (SELECT max(n) - 100 FROM u)": (1, TEXT),

@@ -43,7 +43,7 @@ _COMPARISONS = (
 
 
 # What is around the arguments of an aggregate.
-_NO_VALUES = (exp.Distinct, exp.Order, exp.Ordered)
+_NO_VALUES = (exp.Distinct, exp.Order, exp.Ordered, exp.Where)
 
 
 @dataclass(frozen=True)
