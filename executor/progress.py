@@ -26,24 +26,21 @@ class _Step:
 
 
 class Progress:
-    """Of one job. `kept` is the file that has what was told; None where there are no directories."""
+    """Of one job. `kept` is the file that has what was told, by servers before this one too; None where there are no
+    directories.
+    """
 
     def __init__(self, kept: Path | None) -> None:
         self._kept = kept
         self._finished: Counter[int] = Counter()
         self._running: list[_Step] = []
-        self._told: Counter[int] = Counter()
+        self._told = _told(kept) if kept is not None else Counter()
         self._lock = RankedLock()
 
     def resume(self, finished: Rows) -> None:
         """Rows of steps are finished: by this server, or by one before it."""
-        told: dict[str, int] = {}
-        if self._kept is not None:
-            with suppress(OSError, ValueError):
-                told = json.loads(self._kept.read_text())
         with self._lock:
             self._finished = Counter(finished)
-            self._told |= Counter({int(fragment): rows for fragment, rows in told.items()})
 
     def start_again(self) -> None:
         """Other steps are to read everything from the start."""
@@ -95,6 +92,12 @@ class Progress:
                 new = self._kept.with_suffix(".new")
                 new.write_text(json.dumps(self._told))
                 new.replace(self._kept)
+
+
+def _told(kept: Path) -> Counter[int]:
+    with suppress(OSError, ValueError):
+        return Counter({int(fragment): rows for fragment, rows in json.loads(kept.read_text()).items()})
+    return Counter()
 
 
 def _part(says: Path) -> float:

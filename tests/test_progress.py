@@ -76,6 +76,7 @@ def test_what_is_told_is_never_taken_back(tmp_path: Path) -> None:
         assert progress.rows() == {1: 310, 2: 10}
 
     again = Progress(tmp_path / "kept.json")  # of the next server
+    assert again.rows() == {1: 310, 2: 10}  # before it goes on
     again.resume({1: 300, 2: 10})
     assert again.rows() == {1: 310, 2: 10}
     again.start_again()
