@@ -309,23 +309,29 @@ def test_nobodys_fault(tmp_path: Path, faults: Faults) -> None:
         check_others(client, *QUERIES)
 
 
+STATES = "SELECT job_name, state, reason FROM rw_catalog.rw_job_status ORDER BY 1"
+
+
+def large_and_small(own: psycopg.Connection[Any]) -> None:
+    """Two tables with a view each; changes of more than 100 rows are for Spark."""
+    own.execute("ALTER SYSTEM SET backfill_engine = auto")
+    for name in ("large", "small"):
+        own.execute(f"CREATE TABLE {name}_t (k int PRIMARY KEY, g int)")
+        own.execute(f"CREATE MATERIALIZED VIEW {name} AS SELECT g, count(*) AS n FROM {name}_t GROUP BY g")
+    own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 100")
+
+
 def test_without_a_spark(tmp_path: Path) -> None:
     """A view whose change is for Spark, which does not come, holds up no other, and goes on when it may without."""
     server = Server(tmp_path / "data", without_spark(tmp_path))
-    states = "SELECT job_name, state, reason FROM rw_catalog.rw_job_status ORDER BY 1"
     try:
         with server.connect() as own:
-            own.execute("ALTER SYSTEM SET backfill_engine = auto")
-            for name in ("large", "small"):
-                own.execute(f"CREATE TABLE {name}_t (k int PRIMARY KEY, g int)")
-                query = f"SELECT g, count(*) AS n FROM {name}_t GROUP BY g"
-                own.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-            own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 100")
+            large_and_small(own)
             own.execute("INSERT INTO large_t SELECT i, i % 5 FROM range(1000) AS r (i)")
             for n in range(3):
                 own.execute(f"INSERT INTO small_t VALUES ({n}, {n})")
                 assert wait_until(lambda: rows(own, f"SELECT g FROM small WHERE g = {n}") == [(n,)], 10)  # noqa: B023
-                [large, small] = rows(own, states)
+                [large, small] = rows(own, STATES)
                 assert small == ("small", "FOLLOWING", None)
                 assert large == ("large", "BEHIND", "resource group default is starting")
             assert rows(own, "SELECT * FROM large") == []

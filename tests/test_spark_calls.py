@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from servers import PATIENCE_SECONDS, Server, java_processes, rows, wait_until
+from test_behind import STATES, large_and_small
 
 from catalog.lake import Lake
 from catalog.storage import Storage
@@ -178,21 +179,15 @@ def test_nobody_waits_for_a_spark_that_hangs(tmp_path: Path) -> None:
 def test_an_epoch_does_without_a_spark_that_hangs(tmp_path: Path) -> None:
     """The view that Spark computes is set apart with the reason; the others go on, and it does when Spark has."""
     server = Server(tmp_path / "data", spark_start="eager")
-    states = "SELECT job_name, state, reason FROM rw_catalog.rw_job_status ORDER BY 1"
     try:
         with server.connect() as own:
-            own.execute("ALTER SYSTEM SET backfill_engine = auto")
-            for name in ("large", "small"):
-                own.execute(f"CREATE TABLE {name}_t (k int PRIMARY KEY, g int)")
-                query = f"SELECT g, count(*) AS n FROM {name}_t GROUP BY g"
-                own.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-            own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 100")
+            large_and_small(own)
             assert wait_until(lambda: java_processes(server.data) != [], 60)
             own.execute("INSERT INTO large_t SELECT i, i % 5 FROM range(1000) AS r (i)")
             own.execute("FLUSH")
             assert rows(own, "SELECT sum(n)::int FROM large") == [(1000,)]
             own.execute("INSERT INTO large_t SELECT i, i % 5 FROM range(1000, 1000000) AS r (i)")
-            time.sleep(1.0)  # Spark computes
+            time.sleep(0.1)  # Spark computes, or is about to
             [spark] = java_processes(server.data)
             os.kill(spark, signal.SIGSTOP)
             stopped = time.monotonic()
@@ -200,7 +195,7 @@ def test_an_epoch_does_without_a_spark_that_hangs(tmp_path: Path) -> None:
                 for n in range(5):
                     own.execute(f"INSERT INTO small_t VALUES ({n}, {n})")
                     assert wait_until(lambda: rows(own, f"SELECT g FROM small WHERE g = {n}") == [(n,)], 12)  # noqa: B023
-                    [large, small] = rows(own, states)
+                    [large, small] = rows(own, STATES)
                     assert small == ("small", "FOLLOWING", None)
                     assert large[1] == "BEHIND" and large[2].startswith("Spark has not answered since ")
                 assert time.monotonic() - stopped < 20
@@ -208,8 +203,8 @@ def test_an_epoch_does_without_a_spark_that_hangs(tmp_path: Path) -> None:
             finally:
                 os.kill(spark, signal.SIGCONT)
             caught_up = lambda: rows(own, "SELECT sum(n)::int FROM large") == [(1000000,)]  # noqa: E731
-            assert wait_until(caught_up, PATIENCE_SECONDS), (rows(own, states), server.log())
-            assert [state for _, state, _ in rows(own, states)] == ["FOLLOWING", "FOLLOWING"]
+            assert wait_until(caught_up, PATIENCE_SECONDS), (rows(own, STATES), server.log())
+            assert [state for _, state, _ in rows(own, STATES)] == ["FOLLOWING", "FOLLOWING"]
     finally:
         server.kill()
 
