@@ -15,12 +15,16 @@ from catalog.names import literal, system_table
 from catalog.positions import Positions, Vnode
 from catalog.redaction import redact
 
+# What a slice reads that is a bucket of exchanged rows: no input is named so.
+BUCKET = "bucket"
+
 
 @dataclass(frozen=True)
 class Slice:
     """A part of a fragment's work: rows `row_id_from <= _row_id < row_id_to` of one input.
 
-    `row_id_to` None is open; both None is the whole input. `input` None merges the fragment's partial results.
+    `row_id_to` None is open; both None is the whole input. `input` BUCKET is a bucket of its exchanges, None merges the
+    fragment's partial results, all or a bucket: `row_id_from` is the bucket's number.
     """
 
     fragment_id: int

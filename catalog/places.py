@@ -205,5 +205,5 @@ def listed(place: Place, pattern: str) -> list[str]:
     found = [file for note in place.glob(f"{pattern}/{_LIST}") for file in note.read_text().splitlines()]
     if isinstance(place, Path):
         bare = (directory for directory in place.glob(pattern) if not (directory / _LIST).exists())
-        found += [str(file) for directory in bare for file in sorted(directory.glob("*.parquet"))]
+        found += [str(file) for directory in bare for file in sorted(directory.rglob("*.parquet"))]
     return found

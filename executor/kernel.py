@@ -27,9 +27,10 @@ Batches = Iterator[pa.RecordBatch]
 # (version 2 of Parquet's data pages) take half the room of dictionaries. zstd's level 1 writes with a third
 # less processor time than its usual level 3, and 2 % more bytes.
 OPTIONS = (
-    "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, PARQUET_VERSION V2, FILE_SIZE_BYTES '64MB', "
+    "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, PARQUET_VERSION V2, "
     "FILENAME_PATTERN '{uuid}', APPEND, RETURN_STATS true"
 )
+FILE_SIZE = "FILE_SIZE_BYTES '64MB'"
 
 # DuckDB counts what part of a query is done, and prints nothing; a task says it so often.
 COUNTS = "SET enable_progress_bar_print = false; SET enable_progress_bar = true; SET progress_bar_time = 0"
@@ -56,11 +57,16 @@ class Setup:
 
 @dataclass(frozen=True)
 class Step:
-    """A query whose rows later steps of its task read by `name`: a temporary table, or with a `target` files there."""
+    """A query whose rows later steps of its task read by `name`: a temporary table, or with a `target` files there.
+
+    With `by`, the rows of each value of this column have a directory of files there, and the column is left out; no
+    step reads them.
+    """
 
     name: str
     query: str
     target: str | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -168,8 +174,9 @@ def _run(cursor: Any, task: Task) -> list[dict[str, Any]]:
             else:
                 files = write(cursor, step)
                 written += files
-                read = ", ".join(_literal(file.path) for file in files)
-                cursor.execute(f'CREATE TEMPORARY VIEW "{step.name}" AS FROM read_parquet([{read}])')
+                if step.by is None:
+                    read = ", ".join(_literal(file.path) for file in files)
+                    cursor.execute(f'CREATE TEMPORARY VIEW "{step.name}" AS FROM read_parquet([{read}])')
             saying.steps_done += 1
         saying.stop()
         return [*(asdict(file) for file in written), *_failed(cursor, task.checks)]
@@ -242,11 +249,15 @@ def _named(error: Exception) -> list[str]:
 
 
 def write(cursor: Any, step: Step) -> list[File]:
-    """Write the rows of a step's query into new files of its target, one or more: of no rows one without any."""
+    """Write the rows of a step's query into new files of its target.
+
+    One or more, of no rows one without any; with `by` none of no rows.
+    """
     assert step.target is not None
     if "://" not in step.target:
         os.makedirs(step.target, exist_ok=True)
-    cursor.execute(f"COPY ({step.query}) TO {_literal(step.target)} ({OPTIONS})")
+    cut = FILE_SIZE if step.by is None else f'PARTITION_BY ("{step.by}")'
+    cursor.execute(f"COPY ({step.query}) TO {_literal(step.target)} ({OPTIONS}, {cut})")
     columns = [column[0] for column in cursor.description]
     rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     return [File(step.name, row["filename"], row["count"], row["file_size_bytes"]) for row in rows]

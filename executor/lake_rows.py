@@ -15,6 +15,8 @@ from executor.lake_files import DataFile, TableFiles
 # Of so many files a list says where their row ids start. With a join DuckDB would not know how much of a query is done;
 # but it has the whole list at hand for each 2,048 rows.
 MOST_LISTED = 1000
+# Files of a bucket are in a directory of their own.
+BUCKET_COLUMN = "_bucket"
 
 
 def read_files(files: Iterable[str]) -> str:
@@ -26,6 +28,19 @@ def as_stored(query: str, types: Mapping[str, Type]) -> str:
     """Some columns of a query's rows as the lake has them, in types that Parquet has."""
     columns = (f"CAST({quote(name)} AS {type_.in_lake()}) AS {quote(name)}" for name, type_ in types.items())
     return f"SELECT {', '.join(columns) or '1 AS one'} FROM ({query})"
+
+
+def in_buckets(query: str, types: Mapping[str, Type], keys: Sequence[str], buckets: int) -> str:
+    """The same, with the bucket of each row in BUCKET_COLUMN: that of all rows with equal keys, which are SQL."""
+    columns = (f"CAST({quote(name)} AS {type_.in_lake()}) AS {quote(name)}" for name, type_ in types.items())
+    bucket = f"hash({', '.join(keys)}) % {buckets}" if keys else "0"
+    return f"SELECT {', '.join(columns)}, CAST({bucket} AS INTEGER) AS {BUCKET_COLUMN} FROM ({query})"
+
+
+def bucket_of(file: str) -> int:
+    """The bucket whose rows a file has; 0 where there are no buckets."""
+    _, name, number = file.rpartition("/")[0].rpartition(f"/{BUCKET_COLUMN}=")
+    return int(number) if name else 0
 
 
 def as_values(rows: str, types: Mapping[str, Type]) -> str:

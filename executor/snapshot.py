@@ -1,32 +1,78 @@
 """Fills a view from a pinned snapshot of its upstreams, in slices: Snapshot backfill on Spark.
 
-A slice is a range of row ids of the input that drives a fragment; the other inputs are there whole. Each commits its
-rows together with the note that it is finished, in any order.
+A slice is a range of row ids of the input that drives a fragment, the other inputs being there whole, or a bucket of
+the rows that exchanges have moved. Each commits its rows together with the note that it is finished, in any order.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import partial
 
 from catalog.compute_errors import ComputeErrors, add_errors
-from catalog.job_store import Slice, check_step, finish_step, finished_rows, load_slices, start_job
+from catalog.job_store import BUCKET, Slice, check_step, finish_step, finished_rows, load_slices, start_job
 from catalog.lake import Cursor, register_files, registered_files
+from catalog.lazy import lazy
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
 from catalog.places import Place, delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
 from catalog.types import Type
-from executor.lake_rows import as_stored
+from executor.lake_rows import BUCKET_COLUMN, as_stored, bucket_of, in_buckets
 from executor.program import Check, new_checks
-from executor.slicing import plan_slices
+from executor.slicing import input_rows, plan_slices
 from executor.spark_engine import SparkEngine, filled_files
 from executor.work import Work, step_directory
-from planner.backfill import PARTIALS, Fragment, fragments, merge_query, slice_query, whole_query
+from planner.backfill import (
+    PARTIALS,
+    Fragment,
+    bucket_query,
+    fragments,
+    merge_query,
+    slice_query,
+    whole_query,
+)
 from planner.functions.emit import to_sql
-from planner.nodes import Aggregate
+from planner.stream import StreamPlan
+
+# Files by the bucket whose rows they have: 0 where all rows are together.
+Buckets = Mapping[int, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A fragment as its slices cut it. `reader` are the slices that read its rows, if it is an exchange."""
+
+    fragment: Fragment
+    slices: Sequence[Slice]
+    reader: Sequence[Slice]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one slice has all of it."""
+        return len(self.slices) == 1 and self.slices[0].input != BUCKET
+
+    @lazy
+    def merges(self) -> list[Slice]:
+        """The slices that make one result of partial ones."""
+        return [] if self.is_whole else [s for s in self.slices if s.input is None]
+
+    @lazy
+    def parts(self) -> list[Slice]:
+        return [s for s in self.slices if s not in self.merges]
+
+    @lazy
+    def buckets(self) -> int:
+        """Into how many buckets its parts write what others read; 0 if what they write is the target's."""
+        return len([s for s in self.reader if s.input == BUCKET]) if self.fragment.is_exchange else len(self.merges)
+
+    @lazy
+    def written(self) -> dict[str, Type]:
+        """The columns that its parts write."""
+        return {field.name: field.type for field in self.fragment.partial_fields}
 
 
 def run(work: Work) -> None:
@@ -36,13 +82,41 @@ def run(work: Work) -> None:
     work.started.set()
     slices, finished = load_slices(cursor, work.id)
     work.progress.resume(finished_rows(cursor, work.id))
-    # The slices are already cut, so what drives them no longer matters here.
-    for fragment in fragments(work.view.plan, {scan.input: 0 for scan in work.view.plan.scans}):
-        own = [s for s in slices if s.fragment_id == fragment.id]
-        parts = [s for s in own if s.input is not None or len(own) == 1]
-        _run_slices(work, fragment, parts, finished, is_only=len(own) == 1)
-        for merge in (s for s in own if s not in parts and (s.fragment_id, s.id) not in finished):
-            work.retrying(partial(_merge, work, fragment, merge))
+    moved: dict[int, Buckets] = {}
+    for cut in _cuts(work, cursor, slices):
+        parts, merges = ([s for s in of if (s.fragment_id, s.id) not in finished] for of in (cut.parts, cut.merges))
+        _run_slices(work, parts, partial(_run_slice, work, cut, moved))
+        if cut.fragment.is_exchange:
+            moved[cut.fragment.id] = _buckets(work, cut.fragment)
+        elif merges:
+            _run_slices(work, merges, partial(_merge, work, cut, _buckets(work, cut.fragment)))
+
+
+def _cuts(work: Work, cursor: Cursor, slices: Sequence[Slice]) -> Iterator[_Cut]:
+    """The fragments of a plan that have slices, each behind the exchanges that it reads."""
+    plan = work.view.plan
+    # The slices are cut already: what drives them no longer matters here, but what moves does.
+    counts = dict.fromkeys((scan.input for scan in plan.scans), 0)
+    if any(s.input == BUCKET for s in slices):
+        counts = input_rows(cursor, plan, work.job.epoch.snapshot)
+    for fragment in fragments(plan, counts):
+        yield from _cut(fragment, slices, ())
+
+
+def _cut(fragment: Fragment, slices: Sequence[Slice], reader: Sequence[Slice]) -> Iterator[_Cut]:
+    own = [s for s in slices if s.fragment_id == fragment.id]
+    for exchange in fragment.exchanges:
+        yield from _cut(exchange, slices, own)
+    if own:
+        yield _Cut(fragment, own, reader)
+
+
+def _buckets(work: Work, fragment: Fragment) -> Buckets:
+    """The files that the parts of a fragment have written for others."""
+    found: dict[int, list[str]] = {}
+    for file in listed(work.staging, f"f{fragment.id}_s*"):
+        found.setdefault(bucket_of(file), []).append(file)
+    return found
 
 
 def _plan(work: Work, cursor: Cursor) -> None:
@@ -53,10 +127,8 @@ def _plan(work: Work, cursor: Cursor) -> None:
         start_job(transaction, work.job, epoch, slices)
 
 
-def _run_slices(
-    work: Work, fragment: Fragment, slices: Sequence[Slice], finished: set[tuple[int, int]], is_only: bool
-) -> None:
-    todo = [s for s in slices if (s.fragment_id, s.id) not in finished]
+def _run_slices(work: Work, todo: Sequence[Slice], run_slice: Callable[[Slice], None]) -> None:
+    """As many at a time as the job's group has room for."""
     if not todo:
         return
     slots = work.slots
@@ -66,8 +138,7 @@ def _run_slices(
             if len(futures) >= slots:
                 futures = _rest(futures)
             controls = _hold_back(work, slice_)
-            run_slice = partial(_run_slice, work, fragment, slice_, is_only)
-            futures.add(pool.submit(in_this_context(work.retrying), run_slice, controls))
+            futures.add(pool.submit(in_this_context(work.retrying), partial(run_slice, slice_), controls))
         while futures:
             futures = _rest(futures)
 
@@ -106,65 +177,68 @@ def _begin(work: Work, slice_: Slice) -> Cursor:
     return cursor
 
 
-def _run_slice(work: Work, fragment: Fragment, slice_: Slice, is_only: bool) -> None:
+def _run_slice(work: Work, cut: _Cut, moved: Mapping[int, Buckets], slice_: Slice) -> None:
     cursor = _begin(work, slice_)
-    plan, epoch = work.view.plan, work.job.epoch
-    if is_only:
-        query = to_sql(whole_query(plan, fragment))
-    else:
-        assert slice_.input is not None
-        query = to_sql(slice_query(plan, fragment, slice_.input))
-    is_partial = fragment.end is not None and not is_only
-    target = _directory(work, fragment, slice_, is_partial)
+    plan, epoch, fragment = work.view.plan, work.job.epoch, cut.fragment
+    query = _query(plan, cut, slice_)
+    target = _directory(work, fragment, slice_, cut.buckets > 0)
     with work.spark("slice", reads={fragment.id: slice_.row_count}) as engine:
         for scan in (scan for scan in plan.scans if f"{scan.input}_new" in query):
             work.check_step()
-            whole = is_only or scan.input != slice_.input or slice_.row_id_from is None
-            rows = ALL if whole else RowIds(((slice_.row_id_from or 0, slice_.row_id_to),))
+            is_range = scan.input == slice_.input and slice_.row_id_from is not None
+            rows = RowIds(((slice_.row_id_from or 0, slice_.row_id_to),)) if is_range else ALL
             engine.bind_slice(cursor, scan, epoch.snapshot, rows)
+        for exchange in fragment.exchanges if slice_.input == BUCKET else ():
+            assert exchange.target is not None
+            files = moved[exchange.id].get(slice_.row_id_from or 0, ())
+            engine.bind_files(exchange.target, files, {f.name: f.type for f in exchange.partial_fields})
         _bind_states(work, engine, cursor, query)
         engine.times = epoch.time_us, epoch.time_us
-        name, checks = _checks(work, fragment, is_only)
-        files, failed = engine.run_to_parquet(
-            as_stored(query, _types(work, fragment, is_partial)), target, name, checks
-        )
-    BACKFILL_BYTES.add(work.id, sum(file.size for file in files), fragment.id)
+        name, checks = _checks(work, cut)
+        if cut.buckets > 1:
+            keys = [to_sql(key) for key in fragment.keys]
+            stored, by = in_buckets(query, cut.written, keys, cut.buckets), BUCKET_COLUMN
+        else:
+            stored, by = as_stored(query, cut.written if cut.buckets else plan.types_in(fragment.target)), None
+        written, failed = engine.run_to_parquet(stored, target, name, checks, by)
+    BACKFILL_BYTES.add(work.id, sum(file.size for file in written), fragment.id)
     work.check()
-    if is_partial:
-        keep_list(target, filled_files(files) or [files[0].path])
-    _commit_slice(work, cursor, fragment, slice_, None if is_partial else target, filled_files(files), failed)
+    if cut.buckets:
+        keep_list(target, filled_files(written) or [file.path for file in written])
+    _commit_slice(work, cursor, fragment, slice_, None if cut.buckets else target, filled_files(written), failed)
 
 
-def _checks(work: Work, fragment: Fragment, is_only: bool) -> tuple[str, tuple[Check, ...]]:
+def _query(plan: StreamPlan, cut: _Cut, slice_: Slice) -> str:
+    if cut.is_whole:
+        return to_sql(whole_query(plan, cut.fragment))
+    if slice_.input == BUCKET:
+        return to_sql(bucket_query(plan, cut.fragment))
+    assert slice_.input is not None
+    return to_sql(slice_query(plan, cut.fragment, slice_.input))
+
+
+def _checks(work: Work, cut: _Cut) -> tuple[str, tuple[Check, ...]]:
     """What finds the rows for which an expression failed, and the name by which it reads what a slice writes.
 
     Of several slices nobody would know which rows of the other inputs have been counted.
     """
-    view = work.view
+    view, fragment = work.view, cut.fragment
+    if fragment.is_exchange:
+        return "rows", ()
     states = view.plan.states_in(fragment.target)
     name = f"{states[0].name}_state" if states else "rows"
-    is_whole = is_only and all(state.in_view for state in view.plan.states)  # it has no other fragment
+    is_whole = cut.is_whole and all(state.in_view for state in view.plan.states)  # it has no other fragment
     return name, new_checks(view.plan) if is_whole else ()
 
 
-def _types(work: Work, fragment: Fragment, is_partial: bool) -> dict[str, Type]:
-    """The columns that a slice writes: those of its target, or of partial results."""
-    end = fragment.end
-    if not is_partial or end is None:
-        return work.view.plan.types_in(fragment.target)
-    fields = end.fields if isinstance(end, Aggregate) else end.input.fields
-    return {field.name: field.type for field in fields}
-
-
-def _merge(work: Work, fragment: Fragment, slice_: Slice) -> None:
-    """The last slice of a fragment with several that ends in an aggregate: their partial results become one."""
-    cursor = _begin(work, slice_)
+def _merge(work: Work, cut: _Cut, partials: Buckets, slice_: Slice) -> None:
+    """Partial results become one, all of them or those in a bucket."""
+    cursor, fragment = _begin(work, slice_), cut.fragment
     target = _directory(work, fragment, slice_, is_partial=False)
-    with work.spark("merge") as engine:
-        partials = listed(work.staging, f"f{fragment.id}_s*")
-        engine.bind_files(PARTIALS, partials, _types(work, fragment, is_partial=True))
+    with work.spark("merge", reads={fragment.id: slice_.row_count}) as engine:
+        engine.bind_files(PARTIALS, partials.get(slice_.row_id_from or 0, ()), cut.written)
         query = to_sql(merge_query(work.view.plan, fragment))
-        files, _ = engine.run_to_parquet(as_stored(query, _types(work, fragment, is_partial=False)), target)
+        files, _ = engine.run_to_parquet(as_stored(query, work.view.plan.types_in(fragment.target)), target)
     BACKFILL_BYTES.add(work.id, sum(file.size for file in files), fragment.id)
     work.check()
     _commit_slice(work, cursor, fragment, slice_, target, filled_files(files))
@@ -183,16 +257,16 @@ def _commit_slice(
 ) -> None:  # fmt: skip
     """Rows and cursor together: register the files of a directory and note the slice, or neither.
 
-    Partial results have no such directory: nothing of them is registered.
+    What others read has no such directory: nothing of it is registered.
     """
-    filled = files if directory is not None else ()
     with work.lake.transaction(cursor):
-        register_files(cursor, work.view.table_of(fragment.target), filled)
+        if directory is not None:
+            register_files(cursor, work.view.table_of(fragment.target), files)
         finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
         add_errors(cursor, work.id, failed)
     work.progress.finish({slice_.fragment_id: slice_.row_count})
     if directory is not None:
-        delete_unused(directory, filled, 1)
+        delete_unused(directory, files, 1)
 
 
 def _directory(work: Work, fragment: Fragment, slice_: Slice, is_partial: bool) -> Place:

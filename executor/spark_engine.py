@@ -94,14 +94,14 @@ class SparkEngine:
         return self.scratch / "progress" if isinstance(self.scratch, Path) else None
 
     def run_to_parquet(
-        self, query: str, target: Place, name: str = "rows", checks: Sequence[Check] = ()
+        self, query: str, target: Place, name: str = "rows", checks: Sequence[Check] = (), by: str | None = None
     ) -> tuple[list[File], ComputeErrors | None]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files, at least one.
 
-        `checks` may read the rows by the `name`.
+        `checks` may read the rows by the `name`. `by` is as in Step: of no rows there is no file then.
         """
         remove_tree(target)
-        step = Step(name, within(query, self.inputs), str(target))
+        step = Step(name, within(query, self.inputs), str(target), by)
         try:
             return self._run([step], bound_checks(checks, self.inputs))
         except BaseException:
@@ -112,9 +112,10 @@ class SparkEngine:
         """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
         self.inputs[f"{scan.input}_new"] = self.read(cursor, scan, snapshot, rows)
 
-    def bind_files(self, name: str, files: Iterable[str], types: Mapping[str, Type] = _NONE) -> None:
+    def bind_files(self, name: str, files: Sequence[str], types: Mapping[str, Type] = _NONE) -> None:
         """Make a relation of Parquet files, of rows as they are stored or with values of these types."""
-        self.inputs[name] = as_values(read_files(files), types)
+        stored = read_files(files) if files else no_rows({name: type_.in_lake() for name, type_ in types.items()})
+        self.inputs[name] = as_values(stored, types)
 
     def bind_state_files(self, view: View, state: State, files: Sequence[str]) -> None:
         """Make `<state>_state` the rows of an operator, which are all in some files, if there are any."""

@@ -1,28 +1,43 @@
-"""How a view is filled: fragments, what drives each, and the SQL of a slice.
+"""How a view is filled: fragments, into which tasks each may be cut, and the SQL of a task.
 
 A fragment is a part of the plan without an operator with state inside it: it ends in one (and fills its state) or in
-the view. Its drivers are the scans whose rows may be cut into slices, because every operator from there to the end
-of the fragment is linear in them; the other inputs are read whole by every slice. Without a driver it is one slice.
+the view. It is cut in one of two ways, or not at all:
+
+- by ranges of rows of its drivers: the scans in which every operator from there to the end of the fragment is linear.
+  Each task reads the other inputs whole.
+- by key: its exchanges write rows into buckets by what an operator needs together, such as the keys of a join. Each
+  task has one bucket of all of them, and reads small inputs whole.
+
+Where it ends in an operator with state, such tasks leave partial results, in buckets by the operator's keys, and what
+is in one bucket is put together by a task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from sqlglot import exp
 
+from catalog.types import BIGINT, INTEGER, SMALLINT
 from planner.bind import data_type
 from planner.delta import sql
 from planner.delta.full import Rows
 from planner.nodes import (
+    ANTI,
+    DYNAMIC,
     FULL,
     INNER,
+    LEFT,
+    SEMI,
     Aggregate,
     Call,
+    Field,
     Filter,
     Join,
     Node,
+    OverWindow,
     Project,
     Scan,
     TopN,
@@ -34,6 +49,8 @@ from planner.nodes import (
 from planner.stream import StreamPlan
 
 PARTIALS = "partials"
+# Of two sides of a join the one with so many times fewer rows is small: it is read whole rather than moved.
+SMALL_TIMES = 8
 
 
 @dataclass(frozen=True)
@@ -62,10 +79,11 @@ def more_rows(plan: StreamPlan, inputs: Iterable[str]) -> tuple[FillQuery, ...]:
 
 @dataclass(frozen=True)
 class Fragment:
-    """`target` is the state it fills, None for the view. `drivers` are names of inputs.
+    """`target` is the state it fills, None for the view; of an exchange, the relation of its rows in a bucket.
 
-    `end` is the operator with state it ends in, whose slices are partial results to merge. `inputs` are the names of
-    all inputs that it reads itself, not by what others have filled.
+    `drivers` are names of inputs. `end` is the operator with state it ends in, whose tasks leave partial results to
+    merge. `inputs` are the names of all inputs that it reads itself, not by what others have filled. `exchanges` are
+    those that it reads when it is cut by key. `keys` are what its rows, or partial results, are put into buckets by.
     """
 
     id: int
@@ -74,20 +92,114 @@ class Fragment:
     drivers: tuple[str, ...]
     end: Aggregate | TopN | None = None
     inputs: tuple[str, ...] = ()
+    exchanges: tuple[Fragment, ...] = ()
+    keys: tuple[exp.Expr, ...] = ()
+    is_exchange: bool = False
+
+    @property
+    def merges(self) -> bool:
+        """Whether partial results are smaller than what they are of."""
+        return self.end is not None and is_mergeable(self.end)
+
+    @property
+    def partial_fields(self) -> tuple[Field, ...]:
+        """What its tasks write for others: rows of an exchange, or partial results."""
+        if self.end is None:
+            return self.node.fields
+        return self.end.fields if isinstance(self.end, Aggregate) and self.merges else self.end.input.fields
 
 
 def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment, ...]:
     """The fragments of a plan, upstream ones first. `row_counts` are rows by input name."""
+    ids = count(len(plan.states) + 2)  # after those of fragments that fill something
     found: list[Fragment] = []
     for state in plan.states:
-        node = plan.root if state.in_view else state.node
-        drivers = _drivers(state.node.input, row_counts) if _merges(state.node) else ()
-        inputs = _inputs(state.node.input)
-        found.append(Fragment(len(found) + 1, state.target, node, drivers, state.node, inputs))
+        node, below = plan.root if state.in_view else state.node, state.node.input
+        keys = state.node.keys if isinstance(state.node, Aggregate) else state.node.partition
+        found.append(
+            Fragment(
+                len(found) + 1, state.target, node, _drivers(below, row_counts), state.node, _inputs(below),
+                _exchanges(below, row_counts, ids), tuple(map(column, keys)),
+            )
+        )  # fmt: skip
     if not any(state.in_view for state in plan.states):
-        drivers, inputs = _drivers(plan.root, row_counts), _inputs(plan.root)
-        found.append(Fragment(len(found) + 1, None, plan.root, drivers, None, inputs))
+        root = plan.root
+        exchanges = _exchanges(root, row_counts, ids)
+        found.append(Fragment(len(found) + 1, None, root, _drivers(root, row_counts), None, _inputs(root), exchanges))
     return tuple(found)
+
+
+def _exchanges(node: Node, row_counts: Mapping[str, int], ids: Iterator[int]) -> tuple[Fragment, ...]:
+    """What has to move for the rows of a node to be computed bucket by bucket; nothing where nothing may."""
+    found = []
+    for moved, keys in _moved(node, row_counts) or ():
+        below = _exchanges(moved, row_counts, ids)
+        own = next(ids)
+        drivers, inputs = _drivers(moved, row_counts), _inputs(moved)
+        found.append(Fragment(own, f"x{own}", moved, drivers, None, inputs, below, keys, is_exchange=True))
+    return tuple(found)
+
+
+_Moved = tuple[tuple[Node, tuple[exp.Expr, ...]], ...]
+
+
+def _moved(node: Node, row_counts: Mapping[str, int]) -> _Moved | None:
+    """Nodes whose rows are put into buckets by these keys; None where no operator needs that.
+
+    The node's rows are then those of all buckets, each computed with one bucket of these and the other inputs whole.
+    """
+    match node:
+        case Filter() | Project() | Unnest():
+            return _moved(node.input, row_counts)
+        case UnionAll():
+            branches = [(branch, _moved(branch, row_counts)) for branch in node.branches]
+            if not any(moved for _, moved in branches):
+                return None
+            return tuple(pair for branch, moved in branches for pair in moved or (_by(branch, branch.key),))
+        case Join():
+            return _moved_sides(node, row_counts)
+        case OverWindow() | TopN(limit=None) if node.partition:
+            return (_by(node.input, node.partition),)
+    return None
+
+
+def _by(node: Node, names: Iterable[str]) -> tuple[Node, tuple[exp.Expr, ...]]:
+    return node, tuple(map(column, names))
+
+
+def _moved_sides(node: Join, row_counts: Mapping[str, int]) -> _Moved | None:
+    """Both sides of a join by its keys; or what moves within one of them, where the other is small."""
+    left, right = (_rows_below(side, row_counts) for side in node.inputs)
+    if node.kind == DYNAMIC or (node.kind in (INNER, LEFT, SEMI, ANTI) and right * SMALL_TIMES <= left):
+        return _moved(node.left, row_counts)
+    if node.kind == INNER and left * SMALL_TIMES <= right:
+        return _moved(node.right, row_counts)
+    pairs = [pair for pair in node.pairs if _are_of_one_type(pair[0], node.left, pair[1], node.right)]
+    if not pairs or node.kind not in (INNER, LEFT, SEMI, ANTI, FULL):
+        return None
+    return (node.left, tuple(pair[0] for pair in pairs)), (node.right, tuple(pair[1] for pair in pairs))
+
+
+def _are_of_one_type(one: exp.Expr, left: Node, other: exp.Expr, right: Node) -> bool:
+    """Whether equal keys are in one bucket: DuckDB's hash of a decimal is another in each scale."""
+    types = [
+        {field.name: field.type for field in node.fields}.get(key.name) if isinstance(key, exp.Column) else None
+        for key, node in ((one, left), (other, right))
+    ]
+    return None not in types and (types[0] == types[1] or all(type_ in (SMALLINT, INTEGER, BIGINT) for type_ in types))
+
+
+def _rows_below(node: Node, row_counts: Mapping[str, int]) -> int:
+    """How many rows a node has at most, but for joins that multiply them."""
+    below = sum(_rows_below(child, row_counts) for child in node.inputs)
+    match node:
+        case Scan():
+            return row_counts[node.input]
+        case Aggregate(keys=()):
+            return 1
+        case TopN(partition=(), limit=int(limit)):
+            return min(below, limit)
+    return below
 
 
 def sources(node: Node) -> Iterator[Scan | Aggregate | TopN]:
@@ -103,7 +215,7 @@ def _inputs(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(source.input for source in sources(node) if isinstance(source, Scan)))
 
 
-def _merges(node: Aggregate | TopN) -> bool:
+def is_mergeable(node: Aggregate | TopN) -> bool:
     """Whether results over parts of the input can be put together."""
     return isinstance(node, TopN) or node.is_mergeable
 
@@ -132,13 +244,31 @@ def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
 
 def whole_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     """The rows of a fragment over all of its inputs at once."""
-    if fragment.end is None:
-        return _clustered(plan, Rows(plan, "new").of(fragment.node))
-    return _to_target(fragment, _computed(plan, fragment.end))
+    return _finished(plan, fragment, Rows(plan, "new"))
 
 
-def _computed(plan: StreamPlan, end: Aggregate | TopN, driver: str | None = None) -> exp.Select:
-    return _stateful(end, Rows(plan, "new", driver).of(end.input))
+def slice_query(plan: StreamPlan, fragment: Fragment, driver: str) -> exp.Select:
+    """What one slice of a driver contributes: rows, or partial results when the fragment ends in such an operator."""
+    return _part(plan, fragment, Rows(plan, "new", driver))
+
+
+def bucket_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
+    """The same of one bucket of the fragment's exchanges."""
+    moved = {exchange.node: exchange.target or "" for exchange in fragment.exchanges}
+    return _part(plan, fragment, Rows(plan, "new", moved=moved))
+
+
+def _part(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
+    end = fragment.end
+    if end is None:
+        return _finished(plan, fragment, rows)
+    return _stateful(end, rows.of(end.input)) if fragment.merges else rows.of(end.input)
+
+
+def _finished(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
+    if fragment.end is not None:
+        return _to_target(fragment, _stateful(fragment.end, rows.of(fragment.end.input)))
+    return rows.of(fragment.node) if fragment.is_exchange else _clustered(plan, rows.of(fragment.node))
 
 
 def _stateful(end: Aggregate | TopN, below: exp.Select) -> exp.Select:
@@ -154,26 +284,18 @@ def _to_target(fragment: Fragment, rows: exp.Select) -> exp.Select:
     return sql.project(fragment.node, rows) if isinstance(fragment.node, Project) else rows
 
 
-def slice_query(plan: StreamPlan, fragment: Fragment, driver: str) -> exp.Select:
-    """What one slice of a driver contributes: rows, or partial state when the fragment ends in an operator with it."""
-    if fragment.end is not None:
-        return _computed(plan, fragment.end, driver)
-    return _clustered(plan, Rows(plan, "new", driver).of(fragment.node))
-
-
 def _clustered(plan: StreamPlan, rows: exp.Select) -> exp.Select:
     """The rows in the order in which they are to lie, so that files and row groups have few of its values each."""
     return rows.order_by(*map(sql.ordered, plan.clustering)) if plan.clustering else rows
 
 
 def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
-    """The rows of a fragment from the partial rows of all its slices, in the relation `partials`."""
+    """The rows of a fragment from the partial results of its tasks, all or a bucket, in the relation `partials`."""
     end = fragment.end
     assert end is not None
-    if isinstance(end, TopN):
-        return _to_target(
-            fragment, _stateful(end, exp.select(*(column(f.name) for f in end.input.fields)).from_(PARTIALS))
-        )
+    if isinstance(end, TopN) or not fragment.merges:
+        partials = exp.select(*(column(f.name) for f in fragment.partial_fields)).from_(PARTIALS)
+        return _to_target(fragment, _stateful(end, partials))
     outputs = [exp.alias_(_merge(call), call.name, quoted=True) for call in end.calls]
     merged = exp.select(*map(column, end.keys), *outputs).from_(PARTIALS)
     if end.keys:

@@ -7,7 +7,7 @@ A file is a list of cases, each a `#` line that says what it shows, a statement,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 from catalog.errors import Error
 from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
 from catalog.types import parse_type
-from planner.backfill import fragments, merge_query, slice_query, whole_query
+from planner.backfill import Fragment, bucket_query, fragments, merge_query, slice_query, whole_query
 from planner.bind import Scope
 from planner.delta.compiler import compile_delta
 from planner.explain.explain import explain, explain_view
@@ -103,17 +103,22 @@ def show_delta(sql: str) -> str:
 def show_backfill(sql: str) -> str:
     """Each fragment whole, a slice of each driver, and the merge."""
     made = plan(sql)
-    lines = []
-    for fragment in fragments(made, {"i0": 100, "i1": 10, "i2": 1}):
-        lines.append(
-            f"fragment {fragment.id} fills {fragment.target or 'view'}, driven by {', '.join(fragment.drivers)}"
-        )
-        lines.append(f"  whole: {to_sql(whole_query(made, fragment))}")
-        for driver in fragment.drivers:
-            lines.append(f"  slice of {driver}: {to_sql(slice_query(made, fragment, driver))}")
-        if fragment.end is not None:
-            lines.append(f"  merge: {to_sql(merge_query(made, fragment))}")
-    return "\n".join(lines)
+    found = fragments(made, {"i0": 100, "i1": 50, "i2": 1})
+    return "\n".join(line for fragment in found for line in show_fragment(made, fragment))
+
+
+def show_fragment(made: StreamPlan, fragment: Fragment) -> Iterator[str]:
+    for exchange in fragment.exchanges:
+        yield from show_fragment(made, exchange)
+    fills = f"moves by {', '.join(map(to_sql, fragment.keys))}" if fragment.is_exchange else "fills"
+    yield f"fragment {fragment.id} {fills} {fragment.target or 'view'}, driven by {', '.join(fragment.drivers)}"
+    yield f"  whole: {to_sql(whole_query(made, fragment))}"
+    for driver in fragment.drivers:
+        yield f"  slice of {driver}: {to_sql(slice_query(made, fragment, driver))}"
+    if fragment.exchanges:
+        yield f"  bucket: {to_sql(bucket_query(made, fragment))}"
+    if fragment.end is not None:
+        yield f"  merge: {to_sql(merge_query(made, fragment))}"
 
 
 LAYERS: dict[str, Callable[[str], str]] = {

@@ -20,6 +20,10 @@ TABLES = (
 FILTER = "SELECT id FROM f WHERE id > 10"
 JOIN = "SELECT f.id, d.name FROM f JOIN d ON d.id = f.d"
 UNION = "SELECT id FROM f UNION ALL SELECT id FROM d"
+FULL = "SELECT f.id, d.name FROM f FULL JOIN d ON d.id = f.d"
+WINDOW = "SELECT id, rank() OVER (PARTITION BY d ORDER BY id) AS r FROM f"
+DISTINCT = "SELECT d, count(DISTINCT id) AS n FROM f GROUP BY d"
+DISTINCT_IN_ALL = "SELECT count(DISTINCT id) AS n FROM f"
 GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
 
 
@@ -31,11 +35,18 @@ GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
         (FILTER, 500, [500, 500]),
         (FILTER, 300, [334, 333, 333]),
         (GROUPS, 400, [500, 500, 0]),  # the last merges them
-        ("SELECT d, count(DISTINCT id) AS n FROM f GROUP BY d", 100, [1000]),  # which do not merge
+        (DISTINCT, 100, [1000]),  # which do not merge
         ("SELECT n, count(*) FROM (SELECT d, count(DISTINCT id) AS n FROM f GROUP BY d) GROUP BY n", 100, [1000, 0]),
         (JOIN, 500, [500, 500]),
         (JOIN, 100, [334, 333, 333]),  # each reads the 300 rows of the other table
         (JOIN, 25, [250, 250, 250, 250]),  # but is no more than ten times as large
+        (JOIN, 10, [10] * 100 + [10] * 30 + [100] * 13),  # it would read them too often: both tables move
+        (FULL, 100, [1300]),
+        (FULL, 60, [63] * 8 + [62] * 8 + [60] * 5 + [433] * 3),  # one task would read too many
+        (WINDOW, 51, [1000]),
+        (WINDOW, 50, [50] * 20 + [500] * 2),
+        (DISTINCT, 51, [1000]),
+        (DISTINCT, 50, [500, 500, 500, 500]),
     ],
 )
 def test_slices(tmp_path: Path, query: str, slice_rows: int, expected: list[int]) -> None:
@@ -60,7 +71,11 @@ SHARED = [
     (FILTER, 10_000, 3, [334, 333, 333]),
     (FILTER, 10_000, 16, [100] * 10),  # no smaller than that
     (FILTER, 50, 4, [50] * 20),  # but where they are asked for
-    (GROUPS, 10_000, 2, [500, 500, 0]),
+    (GROUPS, 10_000, 2, [500, 500, 0, 0]),  # the groups are merged by both
+    (DISTINCT, 10_000, 2, [500, 500, 500, 500]),  # rows by group, and then the groups
+    (DISTINCT_IN_ALL, 10_000, 2, [500, 500, 0]),
+    (WINDOW, 10_000, 4, [250] * 8),
+    (JOIN, 10_000, 8, [125] * 8),
     (JOIN, 10_000, 2, [500, 500]),
     (UNION, 10_000, 4, [334, 333, 333, 300]),  # each input is cut on its own
     (UNION, 10_000, 6, [200, 200, 200, 200, 200, 300]),

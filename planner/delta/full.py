@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlglot import exp
@@ -112,16 +112,21 @@ class Rows:
     """Writes the SQL of nodes at a version, `old` or `new`.
 
     With a `driver` a union keeps only the branches that scan it. `merged` are the steps made so far: an operator with
-    state that has changed in this epoch is read from what has been merged instead of its stored groups.
+    state that has changed in this epoch is read from what has been merged instead of its stored groups. `moved` are
+    relations that have the rows of nodes.
     """
 
     plan: StreamPlan
     version: str
     driver: str | None = None
     merged: frozenset[str] = frozenset()
+    moved: Mapping[Node, str] = field(default_factory=dict)
 
     def of(self, node: Node, keys: Keys | None = None) -> exp.Select:
         """All rows of a node, or those that have the keys."""
+        if self.moved and node in self.moved:
+            rows = exp.select(*(column(f.name) for f in node.fields)).from_(self.moved[node])
+            return restricted(rows, node.fields, keys)
         match node:
             case Scan():
                 return restricted(sql.scan(node, f"{node.input}_{self.version}"), node.fields, keys)

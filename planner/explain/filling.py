@@ -29,7 +29,7 @@ def filling(plan: StreamPlan) -> list[str]:
     if plan.strategy != SNAPSHOT:
         read = "256 ranges of row ids of each input" if plan.strategy == ARRANGEMENT else "each input by its row ids"
         return [f"filled: step by step through {read}, one task a step, while changes are taken up"]
-    found = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
+    found = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 1))
     return [f"fragment {f.id}, {_target(plan, f)}: {_cut(plan, f)}" for f in found]
 
 
@@ -38,12 +38,10 @@ def _target(plan: StreamPlan, fragment: Fragment) -> str:
 
 
 def _cut(plan: StreamPlan, fragment: Fragment) -> str:
-    end, below = fragment.end, fragment.node if fragment.end is None else fragment.end.input
-    if isinstance(end, Aggregate) and not end.is_mergeable:
-        call = next(call.expression for call in end.calls if call.expression is not None)
-        return f"one task, because {show(call, {})} cannot be put together from partial results"
+    below = fragment.node if fragment.end is None else fragment.end.input
+    by_key = f"a task for each bucket of {_keys(fragment)}" if fragment.exchanges else ""
     if not fragment.drivers:
-        return f"one task, because {_undivided(below)}"
+        return by_key + _put_together(fragment) if by_key else f"one task, because {_undivided(below)}"
     alternatives = _driving(below)
     tasks = f"a task for each range of rows of {_one_of(alternatives)}"
     cuttable = set(_cuttable(below))
@@ -51,7 +49,27 @@ def _cut(plan: StreamPlan, fragment: Fragment) -> str:
     if len(alternatives) > 1:
         others = ["the other" if len(alternatives) == 2 else "the others", *others]
     whole = f", with all rows of {_listed(others)}" if others else ""
-    return f"{tasks}{whole}" + ("; one task more merges their partial results" if end is not None else "")
+    otherwise = f", or if those are many, {by_key}" if by_key else ""
+    return tasks + whole + otherwise + _put_together(fragment)
+
+
+def _keys(fragment: Fragment) -> str:
+    """What the exchanges of a fragment put their rows into buckets by."""
+    return _listed([_several([show(key, {}) for key in exchange.keys]) for exchange in fragment.exchanges])
+
+
+def _put_together(fragment: Fragment) -> str:
+    """What becomes of partial results, if a fragment has such."""
+    end = fragment.end
+    by = f" by {_listed([show(key, {}) for key in fragment.keys])}" if fragment.keys else ""
+    if isinstance(end, Aggregate) and not fragment.merges:
+        call = next(call.expression for call in end.calls if call.expression is not None)
+        return f"; then {show(call, {})} is computed from all of their rows{by}"
+    return f"; then their partial results are merged{by}" if end is not None else ""
+
+
+def _several(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
 def _driving(node: Node) -> tuple[str, ...]:
