@@ -5,7 +5,9 @@ row: an update costs as much as the file is large. Found by trying, with 1.5.5 (
 - a scan of a table as it was skips files by `filename` and row groups by `file_row_number`, which are virtual columns;
 - which rows went the lake's catalog knows while it has small changes itself: `ducklake_inlined_delete_*` the file of
   each and its place there, `ducklake_inlined_data_*` rows with an `end_snapshot`. A scan has these in a file that is
-  called like their table, and each at the place of its row id.
+  called like their table, and each at the place of its row id;
+- a transaction that takes some rows from a file, and in another statement all others, has the former twice among those
+  that went.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = T
 
     That may be virtual columns of DuckLake too. Columns are matched by their names.
     """
-    return _weighed(listed, *_or_feeds(InlinedRows(), table, after, upto, has_deletes))
+    came, went = _or_feeds(InlinedRows(), table, after, upto, has_deletes)
+    return _weighed(listed, came, went and went + _ONCE)
 
 
 def keep_changes(
@@ -55,13 +58,16 @@ def keep_changes(
         reads_files = has_deletes and inlined.went is None
         if reads_files and is_large(cursor, table) and _keep_net(cursor, name, table, after, upto, listed, came):
             return
+        if went and reads_files and _tells_twice(cursor, table, after, upto):
+            went += _ONCE
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {_weighed(listed, came, went)}")
 
 
 def changed_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> tuple[str, str | None]:
     """SQL of relations with the rows that came in snapshots `after < s <= upto`, and with those that went, if any did.
 
-    They have the virtual columns `rowid` and `snapshot_id`, and may be read in the cursor's transaction.
+    The latter may be told twice. They have the virtual columns `rowid` and `snapshot_id`, and may be read in the
+    cursor's transaction.
     """
     inlined = inlined_rows(cursor, table, after, upto, has_deletes)
     return _or_feeds(inlined, table, after, upto, has_deletes)
@@ -78,6 +84,24 @@ def _or_feeds(
 def _weighed(listed: str, came: str, went: str | None) -> str:
     inserted = f"SELECT {listed}, 1 AS _weight FROM {came}"
     return f"{inserted} UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {went}" if went else inserted
+
+
+# What follows rows that went: each is told once, from its place. Snapshots alone do not tell them apart: rows that were
+# in the catalog, and are in a file now, have all the same one.
+_ONCE = f" QUALIFY row_number() OVER (PARTITION BY {', '.join(_VIRTUAL)}) = 1"
+
+
+def _tells_twice(cursor: Cursor, table: LakeTable, after: int, upto: int) -> bool:
+    """Whether rows may have gone from a file before it went as a whole, so that DuckLake may tell them twice."""
+    located = locate(cursor, table, upto)
+    row = located and first_row(
+        cursor.execute(
+            f"SELECT count(*) FROM {METADATA}.ducklake_data_file f JOIN {METADATA}.ducklake_delete_file d "
+            "USING (data_file_id) WHERE f.table_id = $number AND f.end_snapshot > $after AND f.end_snapshot <= $upto",
+            {"number": located[0], "after": after, "upto": upto},
+        )
+    )
+    return row != (0,)
 
 
 def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> int:

@@ -37,6 +37,14 @@ SCRIPTS = {
         False,
     ),
     "all": (["DELETE FROM {t}"], False),
+    "all in two statements": (
+        ["BEGIN; DELETE FROM {t} WHERE k < 100; DELETE FROM {t}; COMMIT"],
+        False,
+    ),
+    "all changed in two statements": (
+        ["BEGIN; UPDATE {t} SET v = 1 WHERE k < 100; UPDATE {t} SET v = 2 WHERE v = 0; COMMIT"],
+        False,
+    ),
     "a column": (["ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 5", "UPDATE {t} SET v = n WHERE k = 7"], False),
     "a hidden column": (
         ["ALTER TABLE {t} ADD COLUMN filename VARCHAR DEFAULT 'f'", "UPDATE {t} SET v = 3 WHERE k = 7"],
@@ -95,6 +103,15 @@ def net(cursor: Cursor, changes: str) -> Counter[Any]:
     return Counter({row: weight for row, weight in found.items() if weight})
 
 
+def difference(cursor: Cursor, table: LakeTable, after: int, upto: int) -> Counter[Any]:
+    """The net changes, by the rows that were there."""
+    found = Counter[Any]()
+    for snapshot, weight in ((after, -1), (upto, 1)):
+        rows = cursor.execute(f"SELECT rowid, k, v, w FROM {table.sql} AT (VERSION => {snapshot})").fetchall()
+        found.update({row: weight * count for row, count in Counter(rows).items()})
+    return Counter({row: weight for row, weight in found.items() if weight})
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("is_flushed", [False, True])
 def test_the_same_as_ducklake(lake: Lake, table: LakeTable, outcomes: list[bool], name: str, is_flushed: bool) -> None:
@@ -112,6 +129,7 @@ def test_the_same_as_ducklake(lake: Lake, table: LakeTable, outcomes: list[bool]
             keep_changes(cursor, "kept", table, after, upto, True, "rowid, k, v, w")
             found = net(cursor, "FROM kept")
             assert found == net(cursor, table_changes(table, after, upto, True, "rowid, k, v, w"))
+            assert found == difference(cursor, table, after, upto)
     assert found
     if not is_flushed:
         assert all(outcomes) == is_net

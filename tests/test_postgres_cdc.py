@@ -170,6 +170,27 @@ def test_a_restored_table_skips_nothing(tmp_path: Path, postgres: Postgres, upst
         run(client, "DROP SOURCE keeping CASCADE")
 
 
+def test_a_transaction_that_changes_everything(session: Connection, upstream: Connection, postgres: Postgres) -> None:
+    """What goes from a file of the lake by two statements, until nothing is left in it, views are told once."""
+    upstream.execute("CREATE TABLE everything (a int PRIMARY KEY, n int)")
+    upstream.execute("INSERT INTO everything SELECT i, 1 FROM generate_series(1, 1000) AS g (i)")
+    create_source(session, postgres, "everything_of")
+    session.execute("ALTER SYSTEM SET refresh_mode = incremental")
+    session.execute("CREATE TABLE everything (a int PRIMARY KEY, n int) FROM everything_of TABLE 'everything'")
+    sums = "SELECT count(*)::int AS c, sum(n)::int AS s FROM everything"
+    session.execute(f"CREATE MATERIALIZED VIEW everything_sum AS {sums}")
+    assert wait_until(lambda: rows(session, sums) == [(1000, 1000)], SECONDS)
+    session.execute("FLUSH")
+    with upstream.transaction():
+        upstream.execute("DELETE FROM everything WHERE a <= 300")
+        upstream.execute("UPDATE everything SET n = 3")
+    assert wait_until(lambda: rows(session, sums) == [(700, 2100)], SECONDS)
+    session.execute("FLUSH")
+    assert rows(session, "TABLE everything_sum") == [(700, 2100)]
+    session.execute("DROP SOURCE everything_of CASCADE")
+    session.execute("ALTER SYSTEM SET refresh_mode = DEFAULT")
+
+
 def test_large_values_that_are_left_alone(session: Connection, upstream: Connection, postgres: Postgres) -> None:
     """PostgreSQL sends them only with the full row: without it there is an error, not a NULL."""
     create_source(session, postgres, "large")
