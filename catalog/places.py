@@ -182,17 +182,17 @@ def flush(path: Path) -> None:
 
 
 def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:
-    """Delete the Parquet files in a directory that are not used, and the directory and so many above it once empty.
+    """Delete the Parquet files below a directory that are not used.
 
-    Spark writes a file without rows where there are none.
+    What is empty goes then: the directories below, itself and so many above it.
     """
-    for file in directory.glob("*.parquet"):
-        if str(file) not in used:
-            file.unlink(missing_ok=True)
+    for file in sizes_below(directory):
+        if file.endswith(".parquet") and file not in used:
+            below(directory, file).unlink(missing_ok=True)
     if isinstance(directory, Path):
-        with contextlib.suppress(OSError):  # not empty
-            for level in (directory, *directory.parents[:levels]):
-                level.rmdir()
+        for place in (*directory.glob("*"), directory, *directory.parents[:levels]):
+            with contextlib.suppress(OSError):  # not empty, or a file
+                place.rmdir()
 
 
 def keep_list(directory: Place, files: Collection[str]) -> None:

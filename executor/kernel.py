@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import types
+import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -249,15 +250,16 @@ def _named(error: Exception) -> list[str]:
 
 
 def write(cursor: Any, step: Step) -> list[File]:
-    """Write the rows of a step's query into new files of its target.
+    """Write the rows of a step's query into files of a new directory of its target: another attempt has another one.
 
-    One or more, of no rows one without any; with `by` none of no rows.
+    One or more files, of no rows one without any; with `by` none of no rows.
     """
     assert step.target is not None
-    if "://" not in step.target:
-        os.makedirs(step.target, exist_ok=True)
+    target = f"{step.target}/{uuid.uuid4().hex}"
+    if "://" not in target:
+        os.makedirs(target)
     cut = FILE_SIZE if step.by is None else f'PARTITION_BY ("{step.by}")'
-    cursor.execute(f"COPY ({step.query}) TO {_literal(step.target)} ({OPTIONS}, {cut})")
+    cursor.execute(f"COPY ({step.query}) TO {_literal(target)} ({OPTIONS}, {cut})")
     columns = [column[0] for column in cursor.description]
     rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     return [File(step.name, row["filename"], row["count"], row["file_size_bytes"]) for row in rows]

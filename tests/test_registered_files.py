@@ -37,7 +37,7 @@ def made(lake: Lake, table: LakeTable) -> list[str]:
     )
     directory = lake.data_path / "job_7" / f"{table.name}_s1"
     directory.mkdir(parents=True)
-    files = [str(directory / f"{number}.parquet") for number in range(FILES)]
+    files = [str(directory / f"{number:04}.parquet") for number in range(FILES)]
     for number, file in enumerate(files):
         numbers = f"range({number * ROWS}, {(number + 1) * ROWS}) r(i)"
         rows = f"SELECT 'it''s ' || i AS s, if(i % 7 = 0, NULL, i)::INTEGER AS a FROM {numbers}"
@@ -85,6 +85,14 @@ def test_one_statement_says_what_one_for_each_file_does(lake: Lake) -> None:
     assert cursor.execute(f"SELECT rowid FROM {together.sql} WHERE a = -1").fetchall() == [(FILES * ROWS,)]
     with lake.transaction(cursor):
         register_files(cursor, together, [])
+
+
+def test_a_file_beside_them_is_not_taken(lake: Lake) -> None:
+    table = LakeTable("s", "together")
+    files, cursor = made(lake, table), lake.cursor()
+    with lake.transaction(cursor):
+        register_files(cursor, table, files[1:])
+    assert cursor.execute(f"SELECT min(a) FROM {table.sql}").fetchall() == [(ROWS + (ROWS % 7 == 0),)]
 
 
 def test_a_file_of_another_shape_is_refused_with_all(lake: Lake) -> None:
