@@ -13,6 +13,7 @@ the application's driver; the driver has its executors from
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -110,11 +111,22 @@ def _local(app: Application) -> Nodes:
     size = app.size
     workers = {"spark.python.daemon.module": "executor.kernel_daemon"}
     if app.master is not None:
-        return Nodes(app.master, workers, size.heap_mib)
+        cpus = max(_cores_of(app.master) // size.slots, 1)
+        return Nodes(app.master, workers | {"spark.task.cpus": str(cpus)}, size.heap_mib)
     if size.replicas == 1:
         return Nodes(f"local[{size.cores}]", workers, size.heap_mib)
     master = f"local-cluster[{size.replicas},{size.cores},{size.memory_mib}]"
     return Nodes(master, workers | _executors(app))
+
+
+def _cores_of(master: str) -> int:
+    """Of each node of local[cores], local[cores,failures] or local-cluster[nodes,cores,memory].
+
+    Spark runs no task that wants more, and says so for some of these masters only.
+    """
+    kind, _, numbers = master.rstrip("]").partition("[")
+    cores = (numbers or "1").split(",")[kind == "local-cluster"]
+    return (os.cpu_count() or 1) if cores == "*" else int(cores)
 
 
 def _standalone(app: Application) -> Nodes:
@@ -153,6 +165,9 @@ PROVISIONERS: Mapping[str, Callable[[Application], Nodes]] = {
 }
 
 
+_LOCAL = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?")
+
+
 def _kind(master: str | None) -> str:
     scheme = (master or "local").partition("://")[0]
     return "local" if scheme.startswith("local") else scheme
@@ -165,7 +180,7 @@ def is_local(master: str | None) -> bool:
 
 def check_master(master: str) -> str:
     """The master. Raises ValueError for one of no known kind."""
-    if _kind(master) not in PROVISIONERS:
+    if _kind(master) not in PROVISIONERS or (is_local(master) and not _LOCAL.fullmatch(master)):
         raise ValueError("local[…], spark://host:port or k8s://https://host:port expected")
     return master
 

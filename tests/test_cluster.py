@@ -15,7 +15,7 @@ from kubernetes_api import Cluster, Object
 from servers import Server, free_port, refused, wait_until
 from test_serverless import APPLICATIONS, ON, fill, is_right, view
 
-from executor.applications import SPARK_HOME, Application, Size, command, nodes_of
+from executor.applications import SPARK_HOME, Application, Size, check_master, command, nodes_of
 
 
 def settings(command_line: list[str]) -> dict[str, str]:
@@ -61,6 +61,29 @@ def test_masters(master: str | None, size: Size, expected: tuple[str, int]) -> N
     nodes = nodes_of(Application("a", size, 1, Path("/scratch"), master))
     assert (nodes.master, nodes.driver_mib) == expected
     assert nodes.settings.get("spark.cores.max") == ("6" if master == "spark://m:7077" else None)
+
+
+@pytest.mark.parametrize(
+    ("master", "size", "cpus"),
+    [
+        (None, Size(4, 4096), "2"),
+        ("local", Size(4, 4096), "1"),
+        ("local[1]", Size(4, 4096), "1"),
+        ("local[8]", Size(4, 4096), "4"),
+        ("local[*]", Size(1, 1024), str(os.cpu_count())),
+        ("local[3,2]", Size(1, 1024), "3"),
+        ("local-cluster[2,1,1024]", Size(2, 1024), "1"),
+    ],
+)
+def test_a_task_wants_no_more_cores_than_a_node_has(master: str | None, size: Size, cpus: str) -> None:
+    """Whatever the groups' own size says: the tasks of a master that is given would wait for ever."""
+    assert f"spark.task.cpus={cpus}" in command(Application("a", size, 1, Path("/scratch"), master))
+
+
+@pytest.mark.parametrize("master", ["local[]", "local[x]", "local-cluster[2]", "localhost:7077", "yarn"])
+def test_no_master(master: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        check_master(master)
 
 
 @pytest.mark.parametrize(
