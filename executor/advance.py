@@ -19,9 +19,8 @@ from catalog.names import LakeTable, quote
 from catalog.places import Place, delete_unused
 from catalog.row_ids import RowIds
 from executor.feeds import Feeds
-from executor.program import Program
+from executor.program import Added, Program
 from executor.versions import Version, rows_changed, stored_columns
-from planner.backfill import FillQuery
 from planner.delta.now import NOW
 from planner.nodes import Scan
 from planner.stream import State, StreamPlan
@@ -54,7 +53,7 @@ def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
     return f"__internal_{job_id}_{state_name}_{operator}"
 
 
-# From so many rows on, what Spark wrote becomes files of the lake as it is.
+# From so many rows of a step on, what Spark wrote becomes files of the lake as it is: steps may be many.
 MIN_FILE_ROWS = 100_000
 
 
@@ -62,8 +61,8 @@ MIN_FILE_ROWS = 100_000
 class Addition:
     """Rows to add to a stored table, of a temporary relation or subquery of the cursor; and the files it reads, if any.
 
-    The files, of `size` bytes, are in a directory below the lake's data path. Many rows become files of the lake, few
-    are inserted.
+    The files, of `size` bytes, are in a directory below the lake's data path. They become files of the lake if they
+    have `file_rows` rows or more; fewer are inserted.
     """
 
     table: LakeTable
@@ -72,10 +71,11 @@ class Addition:
     files: tuple[str, ...] = ()
     directory: Place | None = None
     size: int = 0
+    file_rows: int = MIN_FILE_ROWS
 
     def apply(self, cursor: Cursor, count: int) -> None:
         """Add the rows, of which there are `count`, in the cursor's transaction."""
-        if self.files and count >= MIN_FILE_ROWS:
+        if self.files and count >= self.file_rows:
             register_files(cursor, self.table, self.files)
         elif count:
             self.insert(cursor, self.table.sql)
@@ -88,7 +88,7 @@ class Addition:
     def clean_up(self, count: int) -> None:
         """Delete what Spark has written and what did not become the lake's."""
         if self.directory is not None:
-            delete_unused(self.directory, self.files if count >= MIN_FILE_ROWS else (), 2)
+            delete_unused(self.directory, self.files if count >= self.file_rows else (), 2)
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,11 @@ class Fill:
         return sum(addition.size for addition in self.additions)
 
     @property
+    def as_files(self) -> Fill:
+        """The same with all of these files for the lake: what is filled in one step is."""
+        return replace(self, additions=tuple(replace(addition, file_rows=1) for addition in self.additions))
+
+    @property
     def tables(self) -> list[LakeTable]:
         """What `apply` writes."""
         return [addition.table for addition in self.additions]
@@ -254,7 +259,7 @@ class Engine(Protocol):
         view: View,
         snapshot: int,
         rows: Mapping[str, RowIds],
-        queries: Sequence[FillQuery],
+        queries: Sequence[Added],
         time_us: int,
     ) -> Fill:
         """Compute rows of fragments, all of which are new, from some rows of each input (by name) at a snapshot.

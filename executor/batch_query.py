@@ -29,7 +29,7 @@ def rows_on_spark(
         for part in first_rows(plan):
             types = plan.types_in(part.target)
             query = as_stored(to_sql(part.query, lenient=False), {column: types[column] for column in part.columns})
-            written, _ = engine.run_to_parquet(query, target / (part.target or "rows"))
+            written = engine.run_to_parquet(query, target / (part.target or "rows"))
             files = [file.path for file in written]
             if part.target is not None:
                 engine.bind_files(f"{part.target}_state", files)

@@ -24,11 +24,9 @@ from executor.advance import (
 )
 from executor.faults import error_of, is_nobodys, message_of
 from executor.kernel import failed_rows
-from executor.program import Check, new_checks, program, whole
+from executor.program import Added, Check, new_checks, program, whole
 from executor.script import script, within
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
-from planner.backfill import FillQuery
-from planner.functions.emit import to_sql
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +105,7 @@ class DuckDBEngine:
         return [check for check in made.checks if check.is_of_changes]
 
     def fill(
-        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
+        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
         time_us: int,
     ) -> Fill:  # fmt: skip
         """As `executor.advance.Engine`."""
@@ -118,10 +116,10 @@ class DuckDBEngine:
         additions, counts = [], []
         for number, item in enumerate(queries):
             name = f"fill_{number}"
-            counts.append(make_table(cursor, name, to_sql(item.query)))
-            for state in view.plan.states_in(item.target):
+            counts.append(make_table(cursor, name, item.query))
+            for state in view.plan.states_in(item.state):
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
-            additions.append(Addition(view.table_of(item.target), name, item.columns))
+            additions.append(Addition(view.table_of(item.state), name, item.columns))
         return Fill(view, tuple(additions), tuple(counts), _failed(cursor, new_checks(view.plan)))
 
     def _bound(

@@ -29,12 +29,12 @@ from catalog.positions import Positions, cut
 from catalog.row_ids import ALL, NONE
 from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
+from executor.program import more, whole
 from executor.progress import Rows
 from executor.slicing import row_count, row_ids
 from executor.throttle import Throttle
 from executor.versions import Version
 from executor.work import ControlsChanged, Work
-from planner.backfill import first_rows, more_rows
 from planner.strategy import ARRANGEMENT, SNAPSHOT, exchange_reason
 
 # An Arrangement backfill keeps the positions of so many vnodes an input, as RisingWave does.
@@ -154,11 +154,13 @@ def _added(
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
     with work.engine("step", cursor, _directory(work, step), rows) as engine:
         if not step:
-            whole = {name: version.new_rows for name, version in versions.items()}
-            return engine.fill(cursor, work.view, epoch.snapshot, whole, first_rows(plan), epoch.time_us)
+            first = {name: version.new_rows for name, version in versions.items()}
+            return engine.fill(cursor, work.view, epoch.snapshot, first, whole(plan), epoch.time_us)
         if exchange_reason(plan.root) is None:
             added = {name: version.added_rows for name, version in versions.items()}
-            return engine.fill(cursor, work.view, epoch.snapshot, added, more_rows(plan, sorted(moved)), epoch.time_us)
+            return engine.fill(
+                cursor, work.view, epoch.snapshot, added, more(plan, tuple(sorted(moved))), epoch.time_us
+            )
         times = (epoch.time_us, epoch.time_us)
         return engine.advance(cursor, work.view, versions, Changes(moved, sum(rows.values()), False, times))
 

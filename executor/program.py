@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from catalog.names import quote
-from planner.backfill import first_rows
+from planner.backfill import first_rows, more_rows
 from planner.delta.checks import Check as PlannedCheck
 from planner.delta.checks import fill_checks
 from planner.delta.compiler import compile_delta
@@ -75,14 +75,20 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """All rows of a state, or of the view for None, and the key by which one is found in its table."""
+class Added:
+    """Rows of a state, or of the view for None."""
 
     state: str | None
-    key: tuple[str, ...]
-    present: frozenset[str]
     columns: tuple[str, ...]
     query: str
+
+
+@dataclass(frozen=True)
+class Whole(Added):
+    """All of them, and the key by which one is found in its table."""
+
+    key: tuple[str, ...]
+    present: frozenset[str]
 
 
 def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate[StreamPlan, P], T]:
@@ -149,5 +155,11 @@ def whole(plan: StreamPlan) -> tuple[Whole, ...]:
     for item in first_rows(plan):
         node = nodes.get(item.target or "")
         key, present = (node.key, never_null(node)) if node is not None else (plan.key, plan.present)
-        found.append(Whole(item.target, tuple(dict.fromkeys(key)), present, item.columns, to_sql(item.query)))
+        found.append(Whole(item.target, item.columns, to_sql(item.query), tuple(dict.fromkeys(key)), present))
     return tuple(found)
+
+
+@_kept
+def more(plan: StreamPlan, inputs: tuple[str, ...]) -> tuple[Added, ...]:
+    """The queries of what more rows of some inputs add to a view without an operator that needs rows together."""
+    return tuple(Added(item.target, item.columns, to_sql(item.query)) for item in more_rows(plan, inputs))

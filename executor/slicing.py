@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.job_store import BUCKET, Slice
-from catalog.lake import Cursor, first_row
+from catalog.lake import Cursor, at_one_moment, first_row
 from catalog.model import Relation
 from planner.backfill import Fragment, fragments
 from planner.nodes import Scan
@@ -58,9 +58,11 @@ def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int
     worth two is one slice over all its inputs. One that ends in an aggregate and has several gets more, which merge
     their partial results.
     """
-    counts = input_rows(cursor, plan, snapshot)
-    cutter = _Cutter(cursor, {scan.input: scan for scan in plan.scans}, snapshot, counts, _Limits(slice_rows, shares))
-    return [slice_ for fragment in fragments(plan, counts) for slice_ in cutter.slices(fragment)]
+    scans, limits = {scan.input: scan for scan in plan.scans}, _Limits(slice_rows, shares)
+    with at_one_moment(cursor):  # else each query reads the lake's catalog anew
+        counts = input_rows(cursor, plan, snapshot)
+        cutter = _Cutter(cursor, scans, snapshot, counts, limits)
+        return [slice_ for fragment in fragments(plan, counts) for slice_ in cutter.slices(fragment)]
 
 
 def input_rows(cursor: Cursor, plan: StreamPlan, snapshot: int) -> dict[str, int]:

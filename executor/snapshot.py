@@ -2,6 +2,7 @@
 
 A slice is a range of row ids of the input that drives a fragment, the other inputs being there whole, or a bucket of
 the rows that exchanges have moved. Each commits its rows together with the note that it is finished, in any order.
+Where every fragment is one slice all of them are one task's and one commit's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
-from catalog.compute_errors import ComputeErrors, add_errors
 from catalog.job_store import BUCKET, Slice, check_step, finish_step, finished_rows, load_slices, start_job
 from catalog.lake import Cursor, register_files, registered_files
 from catalog.lazy import lazy
@@ -22,7 +22,8 @@ from catalog.places import Place, delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
 from catalog.types import Type
 from executor.lake_rows import BUCKET_COLUMN, as_stored, bucket_of, in_buckets
-from executor.program import Check, new_checks
+from executor.program import whole
+from executor.progress import Rows
 from executor.slicing import input_rows, plan_slices
 from executor.spark_engine import SparkEngine, filled_files
 from executor.work import Work, step_directory
@@ -82,6 +83,10 @@ def run(work: Work) -> None:
     work.started.set()
     slices, finished = load_slices(cursor, work.id)
     work.progress.resume(finished_rows(cursor, work.id))
+    if not finished and all(s.id == 1 for s in slices):
+        controls = _hold_back(work, sum(s.row_count for s in slices))
+        work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}), controls)
+        return
     moved: dict[int, Buckets] = {}
     for cut in _cuts(work, cursor, slices):
         parts, merges = ([s for s in of if (s.fragment_id, s.id) not in finished] for of in (cut.parts, cut.merges))
@@ -137,25 +142,25 @@ def _run_slices(work: Work, todo: Sequence[Slice], run_slice: Callable[[Slice], 
         for slice_ in todo:
             if len(futures) >= slots:
                 futures = _rest(futures)
-            controls = _hold_back(work, slice_)
+            controls = _hold_back(work, slice_.row_count)
             futures.add(pool.submit(in_this_context(work.retrying), partial(run_slice, slice_), controls))
         while futures:
             futures = _rest(futures)
 
 
-def _hold_back(work: Work, slice_: Slice) -> int:
+def _hold_back(work: Work, rows: int) -> int:
     """Keep to a rate limit that was set after the slices were cut: on average, since a slice is read at once.
 
-    Returns the controls by which the slice may be read.
+    Returns the controls by which the next slice, of so many rows, may be read.
     """
     waited, started = 0.0, time.monotonic()
     while True:
         controls, limit = work.controls, work.job.rate_limit
-        if limit is None or (limit and waited >= slice_.row_count / limit):
+        if limit is None or (limit and waited >= rows / limit):
             work.wait_because(None)
             return controls
         work.wait_because(None if limit else "the rate limit is 0")
-        work.pause(slice_.row_count / limit - waited if limit else 1.0, controls)
+        work.pause(rows / limit - waited if limit else 1.0, controls)
         waited = time.monotonic() - started
 
 
@@ -165,6 +170,26 @@ def _rest(futures: set[Future[None]]) -> set[Future[None]]:
     for future in done:
         future.result()
     return rest
+
+
+def _run_whole(work: Work, rows: Rows) -> None:
+    """Fill the view and its states by one task: every fragment is one slice, of so many rows.
+
+    Raises AlreadyDone when it is tried again after its commit.
+    """
+    cursor, epoch = work.lake.cursor(), work.job.epoch
+    check_step(cursor, work.id, 1, rows)
+    inputs = {scan.input: ALL for scan in work.view.plan.scans}
+    with work.spark("slice", work.data / "step_0", rows) as engine:
+        filled = engine.fill(cursor, work.view, epoch.snapshot, inputs, whole(work.view.plan), epoch.time_us).as_files
+    for fragment_id, addition in zip(rows, filled.additions, strict=True):
+        BACKFILL_BYTES.add(work.id, addition.size, fragment_id)
+    work.check()
+    with work.lake.transaction(cursor, filled.tables):
+        filled.apply(cursor)
+        finish_step(cursor, work.id, 1, rows)
+    work.progress.finish(rows)
+    filled.clean_up()
 
 
 def _begin(work: Work, slice_: Slice) -> Cursor:
@@ -194,18 +219,18 @@ def _run_slice(work: Work, cut: _Cut, moved: Mapping[int, Buckets], slice_: Slic
             engine.bind_files(exchange.target, files, {f.name: f.type for f in exchange.partial_fields})
         _bind_states(work, engine, cursor, query)
         engine.times = epoch.time_us, epoch.time_us
-        name, checks = _checks(work, cut)
         if cut.buckets > 1:
             keys = [to_sql(key) for key in fragment.keys]
             stored, by = in_buckets(query, cut.written, keys, cut.buckets), BUCKET_COLUMN
         else:
             stored, by = as_stored(query, cut.written if cut.buckets else plan.types_in(fragment.target)), None
-        written, failed = engine.run_to_parquet(stored, target, name, checks, by)
+        # Of several slices nobody would know which rows of the other inputs have been counted as failed.
+        written = engine.run_to_parquet(stored, target, by)
     BACKFILL_BYTES.add(work.id, sum(file.size for file in written), fragment.id)
     work.check()
     if cut.buckets:
         keep_list(target, filled_files(written) or [file.path for file in written])
-    _commit_slice(work, cursor, fragment, slice_, None if cut.buckets else target, filled_files(written), failed)
+    _commit_slice(work, cursor, fragment, slice_, None if cut.buckets else target, filled_files(written))
 
 
 def _query(plan: StreamPlan, cut: _Cut, slice_: Slice) -> str:
@@ -217,20 +242,6 @@ def _query(plan: StreamPlan, cut: _Cut, slice_: Slice) -> str:
     return to_sql(slice_query(plan, cut.fragment, slice_.input))
 
 
-def _checks(work: Work, cut: _Cut) -> tuple[str, tuple[Check, ...]]:
-    """What finds the rows for which an expression failed, and the name by which it reads what a slice writes.
-
-    Of several slices nobody would know which rows of the other inputs have been counted.
-    """
-    view, fragment = work.view, cut.fragment
-    if fragment.is_exchange:
-        return "rows", ()
-    states = view.plan.states_in(fragment.target)
-    name = f"{states[0].name}_state" if states else "rows"
-    is_whole = cut.is_whole and all(state.in_view for state in view.plan.states)  # it has no other fragment
-    return name, new_checks(view.plan) if is_whole else ()
-
-
 def _merge(work: Work, cut: _Cut, partials: Buckets, slice_: Slice) -> None:
     """Partial results become one, all of them or those in a bucket."""
     cursor, fragment = _begin(work, slice_), cut.fragment
@@ -238,7 +249,7 @@ def _merge(work: Work, cut: _Cut, partials: Buckets, slice_: Slice) -> None:
     with work.spark("merge", reads={fragment.id: slice_.row_count}) as engine:
         engine.bind_files(PARTIALS, partials.get(slice_.row_id_from or 0, ()), cut.written)
         query = to_sql(merge_query(work.view.plan, fragment))
-        files, _ = engine.run_to_parquet(as_stored(query, work.view.plan.types_in(fragment.target)), target)
+        files = engine.run_to_parquet(as_stored(query, work.view.plan.types_in(fragment.target)), target)
     BACKFILL_BYTES.add(work.id, sum(file.size for file in files), fragment.id)
     work.check()
     _commit_slice(work, cursor, fragment, slice_, target, filled_files(files))
@@ -252,9 +263,8 @@ def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) ->
 
 
 def _commit_slice(
-    work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, directory: Place | None, files: Sequence[str],
-    failed: ComputeErrors | None = None,
-) -> None:  # fmt: skip
+    work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, directory: Place | None, files: Sequence[str]
+) -> None:
     """Rows and cursor together: register the files of a directory and note the slice, or neither.
 
     What others read has no such directory: nothing of it is registered.
@@ -263,7 +273,6 @@ def _commit_slice(
         if directory is not None:
             register_files(cursor, work.view.table_of(fragment.target), files)
         finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
-        add_errors(cursor, work.id, failed)
     work.progress.finish({slice_.fragment_id: slice_.row_count})
     if directory is not None:
         delete_unused(directory, files, 1)

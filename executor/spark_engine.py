@@ -20,7 +20,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from catalog import errors
 from catalog.compute_errors import ComputeErrors
 from catalog.errors import Error
-from catalog.lake import ENGINE_VERSION, SETTINGS, Cursor, Lake, file_access
+from catalog.lake import ENGINE_VERSION, SETTINGS, Cursor, Lake, at_one_moment, file_access
 from catalog.metrics import EngineName
 from catalog.names import literal
 from catalog.places import Place, remove_tree
@@ -42,11 +42,9 @@ from executor.groups import Group
 from executor.kernel import Done, File, Setup, Step, Task
 from executor.lake_files import table_files
 from executor.lake_rows import as_stored, as_values, columns_of, no_rows, read_files, table_rows
-from executor.program import Check, new_checks, program
+from executor.program import Added, Check, new_checks, program
 from executor.script import bound_checks, script, within
 from executor.versions import Version, rows_at, rows_new
-from planner.backfill import FillQuery
-from planner.functions.emit import to_sql
 from planner.nodes import Scan
 from planner.stream import State
 
@@ -93,17 +91,14 @@ class SparkEngine:
         """The file in which a task says what part of it is done; none in a bucket, where that would be requests."""
         return self.scratch / "progress" if isinstance(self.scratch, Path) else None
 
-    def run_to_parquet(
-        self, query: str, target: Place, name: str = "rows", checks: Sequence[Check] = (), by: str | None = None
-    ) -> tuple[list[File], ComputeErrors | None]:
+    def run_to_parquet(self, query: str, target: Place, by: str | None = None) -> list[File]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files, at least one.
 
-        `checks` may read the rows by the `name`. `by` is as in Step: of no rows there is no file then.
+        `by` is as in Step: of no rows there is no file then.
         """
         remove_tree(target)
-        step = Step(name, within(query, self.inputs), str(target), by)
         try:
-            return self._run([step], bound_checks(checks, self.inputs))
+            return self._run([Step("rows", within(query, self.inputs), str(target), by)])[0]
         except BaseException:
             remove_tree(target)
             raise
@@ -162,22 +157,24 @@ class SparkEngine:
         return Advance(view, tuple(applied), found.changes, tuple(counts), failed)
 
     def fill(
-        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[FillQuery],
+        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
         time_us: int,
     ) -> Fill:  # fmt: skip
         """As `executor.advance.Engine`."""
         self.times = time_us, time_us
-        for scan in view.plan.scans:
-            self.bind_slice(cursor, scan, snapshot, rows[scan.input])
+        with at_one_moment(cursor):  # else each query reads the lake's catalog anew
+            for scan in view.plan.scans:
+                self.check()
+                self.bind_slice(cursor, scan, snapshot, rows[scan.input])
         steps, additions = [], []
         for number, item in enumerate(queries):
-            directory, types = self.data and self.data / f"fill_{number}", view.plan.types_in(item.target)
-            query = f"({within(to_sql(item.query), self.inputs)})"
-            held = [f"{state.name}_state" for state in view.plan.states_in(item.target)]
+            directory, types = self.data and self.data / f"fill_{number}", view.plan.types_in(item.state)
+            query = f"({within(item.query, self.inputs)})"
+            held = [f"{state.name}_state" for state in view.plan.states_in(item.state)]
             # Later queries of the task read a state by its name.
             [name] = held or [f"fill_{number}"]
             steps.append(self._step(name, query, {column: types[column] for column in item.columns}, directory))
-            additions.append(Addition(view.table_of(item.target), f"fill_{number}", item.columns, (), directory))
+            additions.append(Addition(view.table_of(item.state), f"fill_{number}", item.columns, (), directory))
         written, failed = self._run(steps, bound_checks(new_checks(view.plan), self.inputs))
         by_step = _by_step(written)
         files = [by_step[step.name] for step in steps]
