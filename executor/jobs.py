@@ -229,6 +229,7 @@ class Jobs:
                     self._store.add_state(cursor, relation, internal_name(job_id, plan, state.name), columns)
             if relation.is_sink and relation.sink.is_remote:
                 self._store.add_state(cursor, relation, log_name(job_id), log_columns(relation))
+        self._plans.put({job_id: plan})  # as it would be planned again from the definition
         try:
             return self._start(job, self._admission(job))
         except BaseException:

@@ -50,10 +50,13 @@ _ORDERING = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _COMPARISONS = (*_ORDERING, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
 
 
-def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
-    """The tree with calls, casts and operators as DuckDB needs them; columns without a type keep plain operators."""
+def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True) -> exp.Expr:
+    """The tree with calls, casts and operators as DuckDB needs them; columns without a type keep plain operators.
+
+    Without a `copy` the tree itself is changed.
+    """
     if not lenient:
-        return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient))
+        return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient), copy)
     rows = Rows()
 
     def spell(node: exp.Expr) -> exp.Expr | None:
@@ -63,11 +66,12 @@ def for_duckdb(tree: exp.Expr, lenient: bool) -> exp.Expr:
         new = _for_duckdb(node, lenient)
         return duckdb_call("try", new or node) if raises else new
 
-    return rewrite_leaves_first(tree, spell)
+    return rewrite_leaves_first(tree, spell, copy)
 
 
-def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
-    root = tree.copy()
+def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None], copy: bool = True) -> exp.Expr:
+    """The tree with what a rule makes of its nodes; without a `copy` the tree itself is changed."""
+    root = tree.copy() if copy else tree
     # The walk is breadth first from the root, so this is leaves first.
     for node in reversed(list(root.walk())):
         parent, key, index = node.parent, node.arg_key, node.index

@@ -9,8 +9,13 @@ from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 
 def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
     """The text of a planner-made tree; `lenient` is for views, where a row's error is NULL."""
-    divided = tree.transform(_divided) if lenient else rewrite_leaves_first(_typed(tree), checked_division)
-    return for_duckdb(divided, lenient).sql(dialect="duckdb", identify=True)
+    divided = tree.transform(_divided) if lenient else rewrite_leaves_first(_typed(tree), checked_division, copy=False)
+    return text_of(for_duckdb(divided, lenient, copy=False))
+
+
+def text_of(tree: exp.Expr) -> str:
+    """The text of a tree that is spelled for DuckDB, and of no use afterwards."""
+    return tree.sql(dialect="duckdb", identify=True, copy=False)
 
 
 def _typed(tree: exp.Expr) -> exp.Expr:

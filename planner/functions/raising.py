@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.names import quote
 from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
-from planner.functions.emit import checked_division, to_sql
+from planner.functions.emit import checked_division, text_of, to_sql
 from planner.functions.safe import is_safe_cast, may_raise
 
 # NULL where one of their parts is: only rows for which they are NULL need a second look.
@@ -76,7 +76,7 @@ def unguarded(tree: exp.Expr) -> str:
 
 def _complete(bare: exp.Expr) -> str:
     """The text of an expression of which DuckDB computes every part."""
-    return rewrite_leaves_first(bare, _without_shortcut).sql(dialect="duckdb", identify=True)
+    return text_of(rewrite_leaves_first(bare, _without_shortcut))
 
 
 def _without_shortcut(node: exp.Expr) -> exp.Expr | None:
@@ -89,8 +89,8 @@ def _bare(tree: exp.Expr) -> exp.Expr:
     tree = tree.copy()
     for cast in tree.find_all(exp.TryCast):
         cast.meta[_ASKED] = True
-    spelled = for_duckdb(rewrite_leaves_first(tree, _divided), lenient=True)
-    return rewrite_leaves_first(spelled, _without_try)
+    spelled = for_duckdb(rewrite_leaves_first(tree, _divided, copy=False), lenient=True, copy=False)
+    return rewrite_leaves_first(spelled, _without_try, copy=False)
 
 
 def _divided(node: exp.Expr) -> exp.Expr | None:

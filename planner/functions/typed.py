@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -40,13 +40,17 @@ def sql_type(kind: exp.DataType | None) -> Type | None:
         return VARCHAR
     if kind.this in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB):
         return Type("jsonb")
-    is_plain = not kind.expressions and kind.this != exp.DataType.Type.USERDEFINED
-    return _plain_type(kind.this) if is_plain else _parsed_type(kind)
+    if kind.this == exp.DataType.Type.USERDEFINED or not all(
+        isinstance(p, exp.DataTypeParam) for p in kind.expressions
+    ):
+        return _parsed_type(kind)
+    return _plain_type(kind.this, *(parameter.name for parameter in kind.expressions))
 
 
-@cache
-def _plain_type(name: exp.DType) -> Type | None:
-    return _parsed_type(exp.DataType(this=name))
+@lru_cache(maxsize=1000)
+def _plain_type(name: exp.DType, *numbers: str) -> Type | None:
+    parameters = [exp.DataTypeParam(this=exp.Literal.number(number)) for number in numbers]
+    return _parsed_type(exp.DataType(this=name, expressions=parameters))
 
 
 def _parsed_type(kind: exp.DataType) -> Type | None:
