@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.lake import Cursor, first_row
-from catalog.names import system_table
+from catalog.names import SYSTEM_SCHEMA, LakeTable, system_table
 
-_TABLE = system_table("compute_errors")
+COMPUTE_ERRORS = LakeTable(SYSTEM_SCHEMA, "compute_errors")
+_TABLE = system_table(COMPUTE_ERRORS.name)
 # So many rows beyond one a relation are kept before they are added up.
 _SLACK = 100
 

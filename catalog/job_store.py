@@ -36,6 +36,15 @@ class Slice:
     row_count: int
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where a backfill starts: its epoch, and the slices that it is cut into or the positions of its scans."""
+
+    epoch: Epoch
+    slices: tuple[Slice, ...] = ()
+    positions: tuple[Positions, ...] = ()
+
+
 class AlreadyDone(Exception):
     """A step that is tried again had been committed, whatever failed after that."""
 
@@ -104,19 +113,31 @@ def set_job_group(cursor: Cursor, job_id: int, group: str) -> None:
     cursor.execute(f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE id = ?", [group, job_id])
 
 
-def start_job(cursor: Cursor, job: Job, epoch: Epoch, slices: list[Slice]) -> None:
+def add_started_job(cursor: Cursor, job: Job, start: Start) -> None:
+    """Add a job that starts at once."""
+    add_job(cursor, replace(job, status=CREATING, snapshot=start.epoch.snapshot, time_us=start.epoch.time_us))
+    _add_steps(cursor, job.id, start)
+
+
+def start_job(cursor: Cursor, job: Job, start: Start) -> None:
     """The backfill is planned: pin its epoch and write down its slices, if it is cut into some; forget others."""
     if job.status == CREATING:
         cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job.id])
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ? WHERE id = ?",
-        [epoch.snapshot, epoch.time_us, job.id],
+        [start.epoch.snapshot, start.epoch.time_us, job.id],
     )
-    for s in slices:
-        cursor.execute(
-            f"INSERT INTO {system_table('slices')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [job.id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count],
-        )
+    _add_steps(cursor, job.id, start)
+
+
+def _add_steps(cursor: Cursor, job_id: int, start: Start) -> None:
+    values: list[object] = []
+    for s in start.slices:
+        values += [job_id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count]
+    if values:
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(start.slices))
+        cursor.execute(f"INSERT INTO {system_table('slices')} VALUES {rows}", values)
+    add_positions(cursor, job_id, start.positions)
 
 
 def load_positions(cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, ...]]:

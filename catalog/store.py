@@ -86,6 +86,11 @@ class Store:
             self._snapshot = lake.snapshot(self._cursor)
             self._load(_LOADED)
 
+    @property
+    def snapshot(self) -> int:
+        """That of `catalog`."""
+        return self._snapshot
+
     def reload(self) -> None:
         """Take up what has been committed since the last time: the tables that have changed are read again."""
         with self.lake.exclusive():

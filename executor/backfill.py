@@ -15,9 +15,8 @@ from contextlib import closing, suppress
 
 from catalog import errors
 from catalog.errors import Error, canceled
-from catalog.job_store import load_slices
+from catalog.job_store import Start, load_slices
 from catalog.log_context import logged
-from catalog.model import Job
 from catalog.places import remove_tree
 from catalog.store import Store
 from catalog.translation import DuckDBError
@@ -27,10 +26,8 @@ from executor.coordinator import Coordinator
 from executor.faults import error_of, message_of
 from executor.feeds import Feeds
 from executor.first_delivery import deliver_all
-from executor.groups import Groups
-from executor.plans import Plans
 from executor.versions import Version
-from executor.work import ATTEMPTS, ControlsChanged, Settings, Work
+from executor.work import ATTEMPTS, ControlsChanged, Work
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +39,11 @@ SOON_SECONDS = 0.3
 HANDING_OVER = "handing over: waiting for the next barrier"
 
 
+def start_of(work: Work) -> Start:
+    """Where a job starts: by slices of a snapshot or by positions."""
+    return merge.start(work) if work.reads_on else snapshot.start(work)
+
+
 # Called by a job before it starts, with what tells whether to give up: waits until it may.
 Admission = Callable[["BackfillJob", Callable[[], bool]], None]
 
@@ -49,20 +51,17 @@ Admission = Callable[["BackfillJob", Callable[[], bool]], None]
 class BackfillJob:
     """One creating job, on its own thread and resource group."""
 
-    def __init__(
-        self, store: Store, plans: Plans, groups: Groups, coordinator: Coordinator, settings: Settings, job: Job,
-        admit: Admission | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, store: Store, coordinator: Coordinator, work: Work, admit: Admission | None = None) -> None:
         self._store = store
         self._coordinator = coordinator
         self._admit = admit
-        self.id = job.id
-        self._relation = store.catalog.by_id[job.id]
-        self._work = Work(store, groups, settings, plans.view(self._relation, store.catalog), job)
+        self.id = work.id
+        self._relation = work.relation
+        self._work = work
         self.started = self._work.started
         self.finished = threading.Event()
         self.error: Error | None = None
-        self._thread = threading.Thread(target=self._run, name=f"job-{job.id}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"job-{work.id}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -136,7 +135,7 @@ class BackfillJob:
         """A rate limit was set while slices ran: without a finished one the job starts again, reading by positions."""
         work = self._work
         if work.job.rate_limit is not None and not load_slices(work.lake.cursor(), self.id)[1]:
-            merge.plan(work)
+            work.begin(merge.start(work))
             work.progress.start_again()
             remove_tree(work.data)
 

@@ -169,6 +169,10 @@ class _Starting:
         """It failed, or its process has ended since."""
         return self._done.is_set() and (self._group is None or not self._group.is_alive)
 
+    @property
+    def is_ready(self) -> bool:
+        return self._done.is_set() and not self.is_over
+
     def wait(self, is_cancelled: Callable[[], bool]) -> Group:
         while not self._done.wait(0.05):
             _check(is_cancelled)
@@ -232,6 +236,12 @@ class Groups:
             if starting is None or starting.is_over:
                 starting = self._steady[name] = _Starting(lambda: self._start_steady(name))
         return starting.wait(is_cancelled)
+
+    def is_ready(self, name: str) -> bool:
+        """Whether `get` has a steady group at once."""
+        with self._lock:
+            starting = self._steady.get(name)
+        return starting is not None and starting.is_ready
 
     def get_soon(self, name: str) -> Group:
         """As `get`, for who has others waiting: raises Error 53000 also for a group that starts or does not answer."""

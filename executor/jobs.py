@@ -6,18 +6,20 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.job_store import add_job, forget_slices, set_job_waiting
+from catalog.job_store import Start, add_job, add_started_job, forget_slices, set_job_waiting
 from catalog.lake import Cursor, Lake
 from catalog.locks import Rank, RankedRLock, check_free
 from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.store import Store
-from executor.advance import internal_name
-from executor.backfill import Admission, BackfillJob
+from catalog.translation import DuckDBError
+from executor.advance import View, internal_name
+from executor.backfill import Admission, BackfillJob, start_of
 from executor.coordinator import Coordinator
 from executor.faults import error_of, message_of
 from executor.groups import Groups
@@ -26,7 +28,7 @@ from executor.permits import Permits
 from executor.plans import Plans
 from executor.replanning import Unfit, compute_in_place, find_unfit, made_anew
 from executor.sinks import log_columns, log_name
-from executor.work import Settings
+from executor.work import Settings, Work
 from planner.sinks import circular_dependency
 from planner.stream import StreamPlan
 
@@ -35,6 +37,13 @@ logger = logging.getLogger(__name__)
 # RisingWave's limit of an untargeted WAIT, and how often it looks.
 WAIT_SECONDS = 7200
 WAIT_POLL_SECONDS = 0.1
+
+
+@dataclass(eq=False)
+class _Permit:
+    """Of a job that starts at once. It `lapses` when that job has returned to its client, or could not be stored."""
+
+    lapses: threading.Event = field(default_factory=threading.Event)
 
 
 class Jobs:
@@ -205,6 +214,20 @@ class Jobs:
         Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more, 55006 when
         the view to be replaced is being replaced already, 0A000 for rows that would come from themselves.
         """
+        work = Work(self._store, self._groups, self._settings, View(relation, plan), job)
+        permit = _Permit()
+        start = self._start_at_once(work, permit)
+        try:
+            backfill = self._reserve(work, relation, plan, job, catalog, start)
+        except BaseException:
+            permit.lapses.set()
+            raise
+        permit.lapses = backfill.started if job.is_background else backfill.finished
+        return backfill
+
+    def _reserve(
+        self, work: Work, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog, start: Start | None
+    ) -> BackfillJob:
         with self._store.change() as cursor:
             now = self._store.catalog
             written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
@@ -222,7 +245,10 @@ class Jobs:
             job_id = self._store.next_id(cursor)
             relation, job = replace(relation, id=job_id), replace(job, id=job_id)
             relation = self._store.create_relation(cursor, relation)
-            add_job(cursor, job)
+            if start is None:
+                add_job(cursor, job)
+            else:
+                add_started_job(cursor, job, start)
             for state in plan.states:
                 if not state.in_view:
                     columns = tuple(Column(f.name, f.type) for f in state.node.fields)
@@ -231,11 +257,26 @@ class Jobs:
                 self._store.add_state(cursor, relation, log_name(job_id), log_columns(relation))
         self._plans.put({job_id: plan})  # as it would be planned again from the definition
         try:
-            return self._start(job, self._admission(job))
+            work.reserved(self._store.catalog.by_id[job_id], job, start)
+            return self._start(work, self._admission(job) if start is None else None)
         except BaseException:
             with self._store.change() as cursor:
                 self._store.drop_relation(cursor, relation)
             raise
+
+    def _start_at_once(self, work: Work, permit: _Permit) -> Start | None:
+        """Where a job starts for which nothing has to be waited for, so that it is stored as one that has started.
+
+        It has the permit then. None for any other, of which only the name is reserved at first.
+        """
+        if work.is_serverless:
+            return None
+        with suppress(DuckDBError, OSError):  # the job tries again
+            is_ready = work.in_process or self._groups.is_ready(work.job.resource_group)
+            start = start_of(work) if is_ready else None
+            if start is not None and self._permits.acquire_free(lambda: not permit.lapses.is_set()):
+                return start
+        return None
 
     def _admission(self, row: Job) -> Admission:
         def admit(job: BackfillJob, is_cancelled: Callable[[], bool]) -> None:
@@ -256,21 +297,22 @@ class Jobs:
         """Take a job up at its cursor. What held it up does no longer; one that is CREATING has its permit."""
         if job.waiting is not None:
             self._set_waiting(job.id, None)
-        self._start(replace(job, waiting=None), self._admission(job) if job.status == INITIAL else None)
+        job, catalog = replace(job, waiting=None), self._store.catalog
+        view = self._plans.view(catalog.by_id[job.id], catalog)
+        work = Work(self._store, self._groups, self._settings, view, job)
+        self._start(work, self._admission(job) if job.status == INITIAL else None)
 
     def _set_waiting(self, job_id: int, reason: str | None) -> None:
         with self._store.change() as cursor:
             set_job_waiting(cursor, job_id, reason)
 
-    def _start(self, job: Job, admit: Admission | None = None) -> BackfillJob:
+    def _start(self, work: Work, admit: Admission | None = None) -> BackfillJob:
         with self._lock:
             if self._closing:
                 raise Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
-            backfill = BackfillJob(
-                self._store, self._plans, self._groups, self._coordinator, self._settings, job, admit
-            )
+            backfill = BackfillJob(self._store, self._coordinator, work, admit)
             self._running = {id_: b for id_, b in self._running.items() if not b.finished.is_set()}
-            self._running[job.id] = backfill
+            self._running[work.id] = backfill
         backfill.start()
         return backfill
 

@@ -12,15 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from catalog.job_store import (
-    add_positions,
-    check_step,
-    finish_step,
-    finished_rows,
-    load_positions,
-    move_positions,
-    start_job,
-)
+from catalog.job_store import Start, check_step, finish_step, finished_rows, load_positions, move_positions
 from catalog.lake import Cursor, at_one_moment
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
@@ -43,11 +35,10 @@ VNODES = 256
 
 def run(work: Work) -> None:
     """Read every upstream to its end. Resumes where the last commit stands."""
-    work.planning(lambda: plan(work))
+    work.planning(lambda: work.begin(start(work)))
     work.started.set()
     throttle = Throttle()
-    step, positions = load_positions(work.lake.cursor(), work.id)
-    work.progress.resume(finished_rows(work.lake.cursor(), work.id))
+    step, positions = _stands(work)
     while not _is_finished(step, positions):
         work.check()
         controls = work.controls
@@ -68,16 +59,21 @@ def run(work: Work) -> None:
             step, positions = load_positions(work.lake.cursor(), work.id)
 
 
+def _stands(work: Work) -> tuple[int, tuple[Positions, ...]]:
+    """The steps that are made, and where the scans stand."""
+    if (fresh := work.fresh_start()) is not None:
+        return 0, fresh.positions
+    work.progress.resume(finished_rows(work.lake.cursor(), work.id))
+    return load_positions(work.lake.cursor(), work.id)
+
+
 def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
     """The first step is made even when there is nothing to read: an aggregate of nothing has a row."""
     return step > 0 and all(p.is_finished for p in positions)
 
 
-def plan(work: Work) -> None:
-    """Pin the first epoch and write down where the scans start; from here on the job survives a restart.
-
-    Slices that had been cut, and of which none is finished, are forgotten.
-    """
+def start(work: Work) -> Start:
+    """The epoch to pin, and where the scans start."""
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
     vnodes = VNODES if work.job.strategy == ARRANGEMENT else work.actors
@@ -88,9 +84,7 @@ def plan(work: Work) -> None:
             stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
             rows = row_count(cursor, scan.relation, epoch.snapshot)
             positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
-    with work.store.change() as transaction:
-        start_job(transaction, work.job, epoch, [])
-        add_positions(transaction, work.id, positions)
+    return Start(epoch, positions=tuple(positions))
 
 
 def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Positions, ...]:

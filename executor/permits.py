@@ -24,8 +24,22 @@ class Permits:
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
         self._changed = threading.Condition()
-        self._holders: dict[int, Callable[[], bool]] = {}
+        self._holders: dict[object, Callable[[], bool]] = {}
         self._waiting: set[int] = set()
+
+    def acquire_free(self, is_held: Callable[[], bool]) -> bool:
+        """Take a permit without waiting, for a job that has no id yet. Returns whether there was one for it."""
+        with self._changed:
+            limit = self._prune()
+            if limit and (self._waiting or len(self._holders) >= limit):
+                return False
+            self._holders[object()] = is_held
+            return True
+
+    def _prune(self) -> int:
+        """Forget the permits that have lapsed. Returns the limit."""
+        self._holders = {id_: holds for id_, holds in self._holders.items() if holds()}
+        return self._limit()
 
     def acquire(
         self,
@@ -58,8 +72,7 @@ class Permits:
 
     def _take(self, job_id: int, is_held: Callable[[], bool]) -> bool:
         with self._changed:
-            self._holders = {id_: holds for id_, holds in self._holders.items() if holds()}
-            limit = self._limit()
+            limit = self._prune()
             # Ids grow, so the lowest has waited longest.
             if limit and (len(self._holders) >= limit or job_id != min(self._waiting)):
                 return False

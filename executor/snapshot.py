@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
-from catalog.job_store import BUCKET, Slice, check_step, finish_step, finished_rows, load_slices, start_job
+from catalog.job_store import BUCKET, Slice, Start, check_step, finish_step, finished_rows, load_slices
 from catalog.lake import Cursor, register_files, registered_files
 from catalog.lazy import lazy
 from catalog.log_context import in_this_context
@@ -78,17 +78,15 @@ class _Cut:
 
 def run(work: Work) -> None:
     """Read the slices that are not finished. Raises ControlsChanged when a rate limit is set while it runs."""
-    cursor = work.lake.cursor()
-    work.planning(lambda: _plan(work, cursor))
+    work.planning(lambda: work.begin(start(work)))
     work.started.set()
-    slices, finished = load_slices(cursor, work.id)
-    work.progress.resume(finished_rows(cursor, work.id))
+    slices, finished = _stands(work)
     if not finished and all(s.id == 1 for s in slices):
         controls = _hold_back(work, sum(s.row_count for s in slices))
         work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}), controls)
         return
     moved: dict[int, Buckets] = {}
-    for cut in _cuts(work, cursor, slices):
+    for cut in _cuts(work, slices):
         parts, merges = ([s for s in of if (s.fragment_id, s.id) not in finished] for of in (cut.parts, cut.merges))
         _run_slices(work, parts, partial(_run_slice, work, cut, moved))
         if cut.fragment.is_exchange:
@@ -97,13 +95,13 @@ def run(work: Work) -> None:
             _run_slices(work, merges, partial(_merge, work, cut, _buckets(work, cut.fragment)))
 
 
-def _cuts(work: Work, cursor: Cursor, slices: Sequence[Slice]) -> Iterator[_Cut]:
+def _cuts(work: Work, slices: Sequence[Slice]) -> Iterator[_Cut]:
     """The fragments of a plan that have slices, each behind the exchanges that it reads."""
     plan = work.view.plan
     # The slices are cut already: what drives them no longer matters here, but what moves does.
     counts = dict.fromkeys((scan.input for scan in plan.scans), 0)
     if any(s.input == BUCKET for s in slices):
-        counts = input_rows(cursor, plan, work.job.epoch.snapshot)
+        counts = input_rows(work.lake.cursor(), plan, work.job.epoch.snapshot)
     for fragment in fragments(plan, counts):
         yield from _cut(fragment, slices, ())
 
@@ -124,12 +122,21 @@ def _buckets(work: Work, fragment: Fragment) -> Buckets:
     return found
 
 
-def _plan(work: Work, cursor: Cursor) -> None:
-    """Pin the epoch and write the slices down; from here on the job survives a restart."""
+def start(work: Work) -> Start:
+    """The epoch to pin, and the slices."""
+    cursor = work.lake.cursor()
     epoch = work.now(cursor)
     slices = plan_slices(cursor, work.view.plan, epoch.snapshot, work.settings.slice_rows(), work.shares)
-    with work.store.change() as transaction:
-        start_job(transaction, work.job, epoch, slices)
+    return Start(epoch, tuple(slices))
+
+
+def _stands(work: Work) -> tuple[Sequence[Slice], set[tuple[int, int]]]:
+    """All slices, and (fragment, slice) of the finished ones."""
+    if (fresh := work.fresh_start()) is not None:
+        return fresh.slices, set()
+    cursor = work.lake.cursor()
+    work.progress.resume(finished_rows(cursor, work.id))
+    return load_slices(cursor, work.id)
 
 
 def _run_slices(work: Work, todo: Sequence[Slice], run_slice: Callable[[Slice], None]) -> None:

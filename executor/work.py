@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catalog.errors import canceled
-from catalog.job_store import AlreadyDone, load_slices, move_job_epoch, set_job_group, set_job_waiting
+from catalog.job_store import (
+    AlreadyDone,
+    Start,
+    load_slices,
+    move_job_epoch,
+    set_job_group,
+    set_job_waiting,
+    start_job,
+)
 from catalog.lake import Cursor, Lake
 from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock
@@ -78,9 +86,8 @@ class Work:
         self.store = store
         self.lake: Lake = store.lake
         self.settings = settings
-        self.view = view
-        self.id = job.id
         self.is_serverless = job.is_serverless
+        self._fresh: Start | None = None
         self.started = threading.Event()  # the job is CREATING: one in the background needs its permit no longer
         self.is_cancelled = threading.Event()
         self.is_shut_down = threading.Event()
@@ -94,7 +101,16 @@ class Work:
         self._group_lock = RankedLock(Rank.JOB_GROUP)
         self._interrupts: set[Callable[[], None]] = set()
         self._waiting: str | None = job.waiting
+        self._name(view, job)
+
+    def _name(self, view: View, job: Job) -> None:
+        self.view, self._given, self.id = view, job, job.id
         self.progress = Progress(self.staging / "progress.json" if isinstance(self.staging, Path) else None)
+
+    def reserved(self, relation: Relation, job: Job, start: Start | None) -> None:
+        """The relation and the job, which had no ids before, are stored, and maybe where it starts."""
+        self._name(View(relation, self.view.plan), job)
+        self._fresh = start
 
     @property
     def relation(self) -> Relation:
@@ -102,8 +118,8 @@ class Work:
 
     @property
     def job(self) -> Job:
-        """The job as the catalog has it now."""
-        return self.store.catalog.job_by_id[self.id]
+        """The job as the catalog has it now; as it is to be before the catalog has it."""
+        return self.store.catalog.job_by_id[self.id] if self.id else self._given
 
     @property
     def is_created(self) -> bool:
@@ -249,6 +265,17 @@ class Work:
             with suppress(ControlsChanged):
                 self.retrying(plan)
 
+    def begin(self, start: Start) -> None:
+        """Write down where the job starts; from here on it survives a restart. Slices that it had are forgotten."""
+        with self.store.change() as transaction:
+            start_job(transaction, self.job, start)
+        self._fresh = start
+
+    def fresh_start(self) -> Start | None:
+        """Where a job starts that has not done anything yet, for the first who asks; None where the lake knows."""
+        fresh, self._fresh = self._fresh, None
+        return fresh
+
     # Engines
 
     @lazy
@@ -269,7 +296,7 @@ class Work:
     def reads_on(self) -> bool:
         """Whether the job keeps positions, not slices."""
         if self.is_planned:
-            return not load_slices(self.lake.cursor(), self.id)[0]
+            return not (self._fresh.slices if self._fresh is not None else load_slices(self.lake.cursor(), self.id)[0])
         return self.job.strategy != SNAPSHOT or self.job.rate_limit is not None or self.in_process
 
     def upstream_rows(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from catalog import errors
-from catalog.compute_errors import ComputeErrors, compute_errors
+from catalog.compute_errors import COMPUTE_ERRORS, ComputeErrors, compute_errors
 from catalog.errors import Error
 from catalog.kinds import KAFKA, SINK, UPSERT, Details, Sink
 from catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
@@ -108,11 +108,12 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         order=plan.order,
         specific_group=group,
     )
+    before = session.context.store.snapshot
     backfill = session.context.jobs.create(relation, plan, job, catalog)
     told = [Notice(text) for text in notices(streaming.query, plan, kind)]
     if not is_background:
         _wait_for(session, backfill, what)
-        told += _failed_rows(session, backfill.id if replaces is None else replaces.id)
+        told += _failed_rows(session, backfill.id if replaces is None else replaces.id, before)
     return Result(what.replace(" ", "_"), notices=told)
 
 
@@ -125,9 +126,12 @@ def _wait_for(session: Session, job: BackfillJob, what: str) -> None:
         raise
 
 
-def _failed_rows(session: Session, id_: int) -> list[Notice]:
-    """A warning of the rows for which an expression has failed while they were filled in."""
-    with closing(session.context.lake.cursor()) as cursor:
+def _failed_rows(session: Session, id_: int, before: int) -> list[Notice]:
+    """A warning of the rows for which an expression has failed while they were filled in, since a snapshot."""
+    lake = session.context.lake
+    with closing(lake.cursor()) as cursor:
+        if not lake.has_changed(cursor, [COMPUTE_ERRORS], before, lake.newest(cursor)):
+            return []
         failed = [found for found, _ in compute_errors(cursor, id_).values()]
     return [Notice(_told(found), severity="WARNING") for found in failed]
 
