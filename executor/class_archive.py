@@ -30,7 +30,7 @@ def create() -> None:
     """Write the archive, in half a minute. Raises OSError where it cannot be written, TimeoutError."""
     with tempfile.TemporaryDirectory() as scratch:
         made = CLASS_ARCHIVE.with_suffix(".new")
-        app = Application("class-archive", Size(2, 1024), free_port(), Path(scratch), is_short_lived=True)
+        app = Application("class-archive", Size(2, 1024), free_port(), Path(scratch))
         app = replace(app, archive_option=f"-XX:ArchiveClassesAtExit={made}")
         process = subprocess.Popen(
             command(app), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(app)

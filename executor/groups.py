@@ -68,13 +68,12 @@ class GroupSettings:
 class Order:
     """A group to be had: a steady one by its name, or for None a serverless one, for a job or the next that comes.
 
-    `is_short` tells that the job is; `say` is told why it takes time.
+    `say` is told why it takes time.
     """
 
     size: Size
     name: str | None = None
     job_id: int | None = None
-    is_short: bool = False
     say: Callable[[str], None] = lambda reason: None
 
 
@@ -284,7 +283,7 @@ class Groups:
 
     def prepare(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:
         """A serverless group that waits for a job. Raises as `borrow` does."""
-        return self._provision(Order(size, is_short=True), lambda: self._closing.is_set() or is_cancelled())
+        return self._provision(Order(size), lambda: self._closing.is_set() or is_cancelled())
 
     def end_idle(self, size: Size, most: int) -> int:
         """End the idle groups that have died, are of another size, or more than so many. Returns how many are left."""
@@ -389,7 +388,7 @@ class Groups:
             self._add_event(cursor, PROVISIONING, name, order.job_id, None)
         settings = self._settings
         spark = {**settings.spark, **(settings.serverless_spark if row.is_serverless else {})}
-        application = Application(name, size, port, self._scratch / name, settings.master, spark, order.is_short)
+        application = Application(name, size, port, self._scratch / name, settings.master, spark)
         log_file = self._lake.directory / "logs" / f"{name}.log"
         endpoint = Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file)
         group = Group(row, size, endpoint, jobs=(jobs := int(order.job_id is not None)), uses=jobs)

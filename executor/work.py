@@ -42,9 +42,6 @@ from planner.strategy import SNAPSHOT
 
 logger = logging.getLogger(__name__)
 
-# A view over fewer upstream rows is created within a minute or so.
-SHORT_BACKFILL_ROWS = 20_000_000
-
 # A step that fails is tried again this often, then the job fails with the last reason.
 ATTEMPTS = 3
 
@@ -319,8 +316,7 @@ class Work:
         self._groups.get(self.store.catalog.steady_group(self.job), lambda: self.is_stopping)
 
     def _borrow_group(self) -> Group:
-        is_short = self.upstream_rows() < SHORT_BACKFILL_ROWS
-        order = Order(self.settings.serverless_size(), None, self.id, is_short, self.wait_because)
+        order = Order(self.settings.serverless_size(), None, self.id, self.wait_because)
         group = self._groups.borrow(order, lambda: self.is_stopping)
         with self.store.change() as cursor:
             set_job_group(cursor, self.id, group.name)
