@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from catalog.job_store import Start, check_step, finish_step, finished_rows, load_positions, move_positions
+from catalog.job_store import Start, finish_step, finished_rows, load_positions, move_positions
 from catalog.lake import Cursor, at_one_moment
 from catalog.metrics import BACKFILL_BYTES
 from catalog.model import Epoch
@@ -23,7 +23,7 @@ from executor.advance import Advance, Changes, Fill, bind_changes
 from executor.feeds import Feeds
 from executor.program import more, whole
 from executor.progress import Rows
-from executor.slicing import row_count, row_ids
+from executor.slicing import row_ids
 from executor.throttle import Throttle
 from executor.versions import Version
 from executor.work import ControlsChanged, Work
@@ -82,7 +82,7 @@ def start(work: Work) -> Start:
     with at_one_moment(cursor):  # else each query reads the lake's catalog anew
         for number, scan in enumerate(scans, start=1):
             stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
-            rows = row_count(cursor, scan.relation, epoch.snapshot)
+            rows = work.row_count(cursor, scan.relation, epoch.snapshot)
             positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
     return Start(epoch, positions=tuple(positions))
 
@@ -121,7 +121,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     read = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
     rows = read or {1: 0}
     cursor = work.lake.cursor()
-    check_step(cursor, work.id, step + 1, rows)
+    work.check_retry(cursor, step + 1, rows)
     result = _added(work, cursor, old, new, step, rows)
     if isinstance(result, Fill):
         # What several fragments made is nobody's own.

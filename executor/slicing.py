@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from catalog.job_store import BUCKET, Slice
@@ -20,6 +20,16 @@ LEAST_ROWS = 1_000_000
 MOST_BUCKETS = 256
 # The same of partial results, which are few.
 MOST_MERGES = 16
+
+
+def row_count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
+    """Rows of a relation at a snapshot."""
+    row = first_row(cursor.execute(f"SELECT count(*) FROM {relation.lake_name} AT (VERSION => {snapshot})"))
+    return row[0] if row else 0
+
+
+# What has counted something already may know.
+RowCount = Callable[[Cursor, Relation, int], int]
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,9 @@ class _Limits:
         return min(max(self.shares, -(-rows // self.of_one_task(rows))), MOST_BUCKETS)
 
 
-def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int, shares: int = 1) -> list[Slice]:
+def plan_slices(
+    cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int, shares: int = 1, count: RowCount = row_count
+) -> list[Slice]:
     """The slices of every fragment of a plan over its inputs at a snapshot, of `slice_rows` rows or more.
 
     Of fewer where several nodes share the work: a large fragment has `shares` slices or more. A fragment that is not
@@ -60,14 +72,14 @@ def plan_slices(cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int
     """
     scans, limits = {scan.input: scan for scan in plan.scans}, _Limits(slice_rows, shares)
     with at_one_moment(cursor):  # else each query reads the lake's catalog anew
-        counts = input_rows(cursor, plan, snapshot)
+        counts = input_rows(cursor, plan, snapshot, count)
         cutter = _Cutter(cursor, scans, snapshot, counts, limits)
         return [slice_ for fragment in fragments(plan, counts) for slice_ in cutter.slices(fragment)]
 
 
-def input_rows(cursor: Cursor, plan: StreamPlan, snapshot: int) -> dict[str, int]:
+def input_rows(cursor: Cursor, plan: StreamPlan, snapshot: int, count: RowCount = row_count) -> dict[str, int]:
     """The rows of every input of a plan at a snapshot, by its name."""
-    return {scan.input: row_count(cursor, scan.relation, snapshot) for scan in plan.scans}
+    return {scan.input: count(cursor, scan.relation, snapshot) for scan in plan.scans}
 
 
 @dataclass(frozen=True)
@@ -146,12 +158,6 @@ def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int
         rows = count // number + (1 if index < count % number else 0)
         ranges.append((start if index else 0, start + width if index < number - 1 else None, rows))
     return ranges
-
-
-def row_count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
-    """Rows of a relation at a snapshot."""
-    row = first_row(cursor.execute(f"SELECT count(*) FROM {relation.lake_name} AT (VERSION => {snapshot})"))
-    return row[0] if row else 0
 
 
 def row_ids(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, int]:

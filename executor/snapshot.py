@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
-from catalog.job_store import BUCKET, Slice, Start, check_step, finish_step, finished_rows, load_slices
+from catalog.job_store import BUCKET, Slice, Start, finish_step, finished_rows, load_slices
 from catalog.lake import Cursor, register_files, registered_files
 from catalog.lazy import lazy
 from catalog.log_context import in_this_context
@@ -101,7 +101,7 @@ def _cuts(work: Work, slices: Sequence[Slice]) -> Iterator[_Cut]:
     # The slices are cut already: what drives them no longer matters here, but what moves does.
     counts = dict.fromkeys((scan.input for scan in plan.scans), 0)
     if any(s.input == BUCKET for s in slices):
-        counts = input_rows(work.lake.cursor(), plan, work.job.epoch.snapshot)
+        counts = input_rows(work.lake.cursor(), plan, work.job.epoch.snapshot, work.row_count)
     for fragment in fragments(plan, counts):
         yield from _cut(fragment, slices, ())
 
@@ -126,7 +126,8 @@ def start(work: Work) -> Start:
     """The epoch to pin, and the slices."""
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
-    slices = plan_slices(cursor, work.view.plan, epoch.snapshot, work.settings.slice_rows(), work.shares)
+    slice_rows, shares = work.settings.slice_rows(), work.shares
+    slices = plan_slices(cursor, work.view.plan, epoch.snapshot, slice_rows, shares, work.row_count)
     return Start(epoch, tuple(slices))
 
 
@@ -185,7 +186,7 @@ def _run_whole(work: Work, rows: Rows) -> None:
     Raises AlreadyDone when it is tried again after its commit.
     """
     cursor, epoch = work.lake.cursor(), work.job.epoch
-    check_step(cursor, work.id, 1, rows)
+    work.check_retry(cursor, 1, rows)
     inputs = {scan.input: ALL for scan in work.view.plan.scans}
     with work.spark("slice", work.data / "step_0", rows) as engine:
         filled = engine.fill(cursor, work.view, epoch.snapshot, inputs, whole(work.view.plan), epoch.time_us).as_files
@@ -200,12 +201,9 @@ def _run_whole(work: Work, rows: Rows) -> None:
 
 
 def _begin(work: Work, slice_: Slice) -> Cursor:
-    """A cursor for a slice. Raises AlreadyDone for one that is tried again after its commit.
-
-    What it wrote is the lake's then, and must not be written again.
-    """
+    """A cursor for a slice. Raises AlreadyDone for one that is tried again after its commit."""
     cursor = work.lake.cursor()
-    check_step(cursor, work.id, slice_.id, [slice_.fragment_id])
+    work.check_retry(cursor, slice_.id, [slice_.fragment_id])
     return cursor
 
 

@@ -44,6 +44,7 @@ from executor.lake_files import table_files
 from executor.lake_rows import as_stored, as_values, columns_of, no_rows, read_files, table_rows
 from executor.program import Added, Check, new_checks, program
 from executor.script import bound_checks, script, within
+from executor.slicing import RowCount, row_count
 from executor.versions import Version, rows_at, rows_new
 from planner.nodes import Scan
 from planner.stream import State
@@ -77,6 +78,7 @@ class SparkEngine:
     data: Place | None = None
     # Called before Spark is made to compute anything; raises to give up.
     check: Callable[[], None] = lambda: None
+    count: RowCount = row_count
     # The SQL of what queries read by name.
     inputs: dict[str, str] = field(default_factory=dict)
     # What `now()` of a view's SQL is: before and after, in microseconds.
@@ -119,8 +121,7 @@ class SparkEngine:
 
     def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> str:
         """SQL of the scanned columns of some rows of a relation at a snapshot."""
-        row = cursor.execute(f"SELECT count(*) FROM {scan.relation.lake_name} AT (VERSION => {snapshot})").fetchone()
-        if row and row[0] <= SMALL_INPUT_ROWS:
+        if self.count(cursor, scan.relation, snapshot) <= SMALL_INPUT_ROWS:
             return self._exported(cursor, rows_at(scan, snapshot, rows), _types(scan))
         return self.read_files(cursor, scan, snapshot, rows)
 
@@ -255,14 +256,19 @@ class SparkEngine:
 
 @contextlib.contextmanager
 def spark_engine(
-    group: Group, lake: Lake, purpose: str, data: Place | None = None, check: Callable[[], None] = lambda: None
+    group: Group,
+    lake: Lake,
+    purpose: str,
+    data: Place | None = None,
+    check: Callable[[], None] = lambda: None,
+    count: RowCount = row_count,
 ) -> Iterator[SparkEngine]:
     """A session of a group with a scratch directory that is removed afterwards."""
     scratch = lake.new_temporary(purpose)
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         with group.session() as session:
-            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check)
+            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count)
     finally:
         remove_tree(scratch)
 

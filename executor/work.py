@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,14 @@ from catalog.errors import canceled
 from catalog.job_store import (
     AlreadyDone,
     Start,
+    check_step,
     load_slices,
     move_job_epoch,
     set_job_group,
     set_job_waiting,
     start_job,
 )
-from catalog.lake import Cursor, Lake
+from catalog.lake import Cursor, Lake, at_one_moment
 from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock
 from catalog.metrics import STEP_RETRIES
@@ -85,6 +86,7 @@ class Work:
         self.settings = settings
         self.is_serverless = job.is_serverless
         self._fresh: Start | None = None
+        self._counted: tuple[int, dict[int, int]] = 0, {}  # a snapshot, and rows of relations at it
         self.started = threading.Event()  # the job is CREATING: one in the background needs its permit no longer
         self.is_cancelled = threading.Event()
         self.is_shut_down = threading.Event()
@@ -228,6 +230,7 @@ class Work:
         """
         self._step.since = since if since is not None else self._controls
         for attempt in range(1, ATTEMPTS + 1):
+            self._step.attempt = attempt
             try:
                 self.check_step()
                 step()
@@ -249,6 +252,14 @@ class Work:
             else:
                 self._runs_again()
                 return
+
+    def check_retry(self, cursor: Cursor, step: int, fragments: Iterable[int]) -> None:
+        """Raises AlreadyDone for a step that this thread tries again after its commit.
+
+        What it wrote is the lake's then, and must not be written again.
+        """
+        if self._step.attempt > 1:
+            check_step(cursor, self.id, step, fragments)
 
     def _runs_again(self) -> None:
         """What this thread's step waited for after an error is there: it is tried again, or has succeeded."""
@@ -298,8 +309,19 @@ class Work:
 
     def upstream_rows(self) -> int:
         cursor = self.lake.cursor()
-        snapshot = self.lake.snapshot(cursor)
-        return sum(row_count(cursor, scan.relation, snapshot) for scan in self.view.plan.scans)
+        with at_one_moment(cursor):  # else each query reads the lake's catalog anew
+            snapshot = self.lake.snapshot(cursor)
+            return sum(self.row_count(cursor, scan.relation, snapshot) for scan in self.view.plan.scans)
+
+    def row_count(self, cursor: Cursor, relation: Relation, snapshot: int) -> int:
+        """As `executor.slicing.row_count`. What has been counted for the newest snapshot is known."""
+        counted_at, counts = self._counted
+        if counted_at != snapshot:
+            counts = {}
+            self._counted = snapshot, counts
+        if relation.id not in counts:
+            counts[relation.id] = row_count(cursor, relation, snapshot)
+        return counts[relation.id]
 
     def group(self) -> Group:
         """The job's resource group; another one when the last has died. Raises Error 53000 if it cannot be had."""
@@ -365,7 +387,7 @@ class Work:
             self._groups.calls.watched(
                 self.id, purpose, self.wait_because, self._waits_no_longer, lambda: group.silent_since
             ),
-            spark_engine(group, self.lake, name, data, self.check_step) as engine,
+            spark_engine(group, self.lake, name, data, self.check_step, self.row_count) as engine,
             self._interruptible(engine.interrupt),
             self.progress.running(reads, engine.says),
         ):
