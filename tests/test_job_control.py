@@ -12,9 +12,11 @@ from marking import long_but
 from servers import PATIENCE_SECONDS, wait_until
 from test_law import check, opened, run
 
+from catalog.compute_errors import compute_errors
 from catalog.errors import Error
 from catalog.job_store import finish_job
-from catalog.lake import Cursor
+from catalog.lake import ROW_CHANGES, Cursor, changes_made, locate
+from catalog.names import LakeTable
 from server.context import Context
 from server.dispatch import Client
 
@@ -102,6 +104,39 @@ def test_steps_without_rows_leave_nothing(parts: tuple[Context, Client], strateg
     assert not list(context.lake.data_path.glob("job_*"))
     assert not list(context.lake.staging_path.iterdir())
     assert run(client, "SELECT * FROM slow") == []
+
+
+# How little a CREATE does beside its view.
+
+
+def commits(context: Context, after: int) -> int:
+    """The transactions after a snapshot that have stored something of a job."""
+    cursor = context.lake.cursor()
+    upto = context.lake.snapshot(cursor)
+    ids = {found[0] for name in ("jobs", "finished_slices") if (found := locate(cursor, LakeTable("sparkwave", name)))}
+    changes = changes_made(cursor, after, upto)
+    return len({c.snapshot for c in changes if c.kind in ROW_CHANGES and c.table_id in ids})
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_what_is_little_takes_three_commits(parts: tuple[Context, Client], engine: str) -> None:
+    """The name with where the job starts; the rows of all fragments, by one task, with those that failed; the end."""
+    context, client = parts
+    run(client, "SET background_ddl = false")
+    run(client, f"ALTER SYSTEM SET backfill_engine = {engine}")
+    before = context.lake.snapshot(context.lake.cursor())
+    groups = "SELECT g, count(*) AS n, sum(100 / (v - 7)) AS d FROM r GROUP BY g"
+    run(client, creation("snapshot", f"SELECT n, count(*) AS c, sum(d) AS d FROM ({groups}) AS s GROUP BY n"))
+    assert commits(context, before) == 3
+    assert run(client, "SELECT n, c FROM slow") == [(ROWS // 5, 5)]
+    [job] = [relation.id for relation in context.store.catalog.relations if relation.name == "slow"]
+    assert [found.rows for found, _ in compute_errors(context.lake.cursor(), job).values()] == [1]
+    if engine == "spark":
+        finished = stored(context, "finished_slices", job)
+        assert len(finished) == 2
+        assert len({row[-1] for row in finished}) == 1, "two transactions"
+    run(client, "ALTER SYSTEM SET backfill_engine = spark")
 
 
 # Cancelling.

@@ -57,6 +57,21 @@ def test_one_at_a_time_oldest_first() -> None:
     assert third.has_permit.wait(5)
 
 
+def test_a_free_permit_is_for_whom_nobody_waits() -> None:
+    permits, limit, held = Permits(lambda: limit), 2, threading.Event()
+    assert permits.acquire_free(lambda: not held.is_set())
+    [first] = start(permits, 1)
+    assert not permits.acquire_free(lambda: True)
+    [waiting] = start(permits, 2)
+    held.set()
+    assert waiting.has_permit.wait(5)
+    assert not permits.acquire_free(lambda: True)
+    first.done.set()
+    assert permits.acquire_free(lambda: True)
+    limit = 0
+    assert permits.acquire_free(lambda: True)
+
+
 def test_zero_is_no_limit() -> None:
     assert all(w.has_permit.is_set() for w in start(Permits(lambda: 0), 1, 2, 3))
 
