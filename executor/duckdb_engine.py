@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from catalog.compute_errors import ComputeErrors
 from catalog.lake import Cursor
@@ -23,7 +24,7 @@ from executor.advance import (
     set_times,
 )
 from executor.faults import error_of, is_nobodys, message_of
-from executor.kernel import failed_rows
+from executor.kernel import failed_rows, unless_raised
 from executor.program import Added, Check, new_checks, program, whole
 from executor.script import script, within
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
@@ -113,14 +114,11 @@ class DuckDBEngine:
         for scan in view.plan.scans:
             query = rows_at(scan, snapshot, rows[scan.input])
             cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
-        additions, counts = [], []
-        for number, item in enumerate(queries):
-            name = f"fill_{number}"
-            counts.append(make_table(cursor, name, item.query))
-            for state in view.plan.states_in(item.state):
-                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
-            additions.append(Addition(view.table_of(item.state), name, item.columns))
-        return Fill(view, tuple(additions), tuple(counts), _failed(cursor, new_checks(view.plan)))
+        raising = [replace(item, query=item.raising) for item in queries]
+        if (filled := unless_raised(lambda: _filled(cursor, view, raising))) is not None:
+            return filled
+        filled = _filled(cursor, view, queries)
+        return replace(filled, errors=_failed(cursor, new_checks(view.plan)))
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], read: Collection[str]
@@ -136,6 +134,18 @@ class DuckDBEngine:
             if version.added_rows != NONE:
                 bound[f"{scan.input}_changes"] = rows_added(scan, version)
         return bound
+
+
+def _filled(cursor: Cursor, view: View, queries: Sequence[Added]) -> Fill:
+    """The rows that queries of fragments have, of inputs that the cursor has."""
+    additions, counts = [], []
+    for number, item in enumerate(queries):
+        name = f"fill_{number}"
+        counts.append(make_table(cursor, name, item.query))
+        for state in view.plan.states_in(item.state):
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
+        additions.append(Addition(view.table_of(item.state), name, item.columns))
+    return Fill(view, tuple(additions), tuple(counts))
 
 
 def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:

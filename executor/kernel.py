@@ -9,19 +9,21 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import types
 import uuid
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
 
 # How a table is written: statistics of row groups find rows to update or delete; numbers and times as differences
@@ -61,21 +63,23 @@ class Step:
     """A query whose rows later steps of its task read by `name`: a temporary table, or with a `target` files there.
 
     With `by`, the rows of each value of this column have a directory of files there, and the column is left out; no
-    step reads them.
+    step reads them. `raising` has the same rows, but raises where `query` has NULL for an expression that failed.
     """
 
     name: str
     query: str
     target: str | None = None
     by: str | None = None
+    raising: str | None = None
 
 
 @dataclass(frozen=True)
 class Task:
     """Steps that one worker runs, one after the other. `times` are what `now()` is: before and after, microseconds.
 
-    `checks` are queries that count rows for which an expression failed, each with one that such a row makes fail.
-    `says` is a file in which it says, again and again, what part of the steps is done, from 0 to 1.
+    `checks` are queries that count rows for which an expression failed, each with one that such a row makes fail. They
+    are left out where nothing raises, which is tried first. `says` is a file in which it says, again and again, what
+    part of the steps is done, from 0 to 1.
     """
 
     steps: tuple[Step, ...]
@@ -148,18 +152,43 @@ def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
         raise RuntimeError(f"this node has duckdb {duckdb.__version__}, and the server has {setup.version}")
     database = _database(setup)
     try:
-        return _run(database.cursor(), task)
+        return _tried(database, task)
     except duckdb.OutOfMemoryException:
         # Each thread of a join or an aggregate needs its own room before it can spill.
         database.execute("SET threads = 1")
         try:
-            return _run(database.cursor(), task)
+            return _tried(database, task)
         except duckdb.Error as error:
             return [{"error": _named(error)}]
         finally:
             database.execute(f"SET threads = {setup.threads}")
     except duckdb.Error as error:
         return [{"error": _named(error)}]
+
+
+def _tried(database: Any, task: Task) -> list[dict[str, Any]]:
+    """What a task has done. Raises duckdb.Error."""
+    if all(step.raising is None for step in task.steps):
+        return _run(database.cursor(), task)
+    raising = tuple(replace(step, query=step.raising or step.query) for step in task.steps)
+    found = unless_raised(lambda: _run(database.cursor(), replace(task, steps=raising, checks=())))
+    return found if found is not None else _run(database.cursor(), task)
+
+
+def unless_raised(attempt: Callable[[], T]) -> T | None:
+    """What an attempt comes to whose queries raise where an expression fails; None if they do.
+
+    Nobody asks why they do: without these words DuckDB says anything else again. Raises duckdb.Error where another
+    attempt would come to nothing else.
+    """
+    import duckdb
+
+    try:
+        return attempt()
+    except (duckdb.OutOfMemoryException, duckdb.InterruptException, duckdb.IOException):
+        raise
+    except duckdb.Error:
+        return None
 
 
 def _run(cursor: Any, task: Task) -> list[dict[str, Any]]:
@@ -181,6 +210,9 @@ def _run(cursor: Any, task: Task) -> list[dict[str, Any]]:
             saying.steps_done += 1
         saying.stop()
         return [*(asdict(file) for file in written), *_failed(cursor, task.checks)]
+    except BaseException:
+        _forget(file.path for file in written)
+        raise
     finally:
         saying.stop()
         cursor.close()
@@ -249,6 +281,13 @@ def _named(error: Exception) -> list[str]:
     return [type(error).__name__, str(error)]
 
 
+def _forget(files: Iterable[str]) -> None:
+    """Delete files that nobody will read: another attempt may need the room. Those in a bucket go later."""
+    for file in files:
+        if "://" not in file:
+            Path(file).unlink(missing_ok=True)
+
+
 def write(cursor: Any, step: Step) -> list[File]:
     """Write the rows of a step's query into files of a new directory of its target: another attempt has another one.
 
@@ -259,7 +298,12 @@ def write(cursor: Any, step: Step) -> list[File]:
     if "://" not in target:
         os.makedirs(target)
     cut = FILE_SIZE if step.by is None else f'PARTITION_BY ("{step.by}")'
-    cursor.execute(f"COPY ({step.query}) TO {_literal(target)} ({OPTIONS}, {cut})")
+    try:
+        cursor.execute(f"COPY ({step.query}) TO {_literal(target)} ({OPTIONS}, {cut})")
+    except BaseException:
+        if "://" not in target:
+            shutil.rmtree(target, ignore_errors=True)
+        raise
     columns = [column[0] for column in cursor.description]
     rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     return [File(step.name, row["filename"], row["count"], row["file_size_bytes"]) for row in rows]

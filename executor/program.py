@@ -14,13 +14,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from catalog.names import quote
-from planner.backfill import first_rows, more_rows
+from planner.backfill import FillQuery, first_rows, more_rows
 from planner.delta.checks import Check as PlannedCheck
 from planner.delta.checks import fill_checks
 from planner.delta.compiler import compile_delta
 from planner.delta.nullability import never_null
 from planner.functions.emit import to_sql
-from planner.functions.raising import raised, unguarded
+from planner.functions.raising import or_raise, raised, unguarded
 from planner.nodes import WEIGHT
 from planner.stream import StreamPlan
 
@@ -76,11 +76,12 @@ class Program:
 
 @dataclass(frozen=True)
 class Added:
-    """Rows of a state, or of the view for None."""
+    """Rows of a state, or of the view for None. `raising` is as `planner.functions.raising.or_raise` has the query."""
 
     state: str | None
     columns: tuple[str, ...]
     query: str
+    raising: str
 
 
 @dataclass(frozen=True)
@@ -155,11 +156,16 @@ def whole(plan: StreamPlan) -> tuple[Whole, ...]:
     for item in first_rows(plan):
         node = nodes.get(item.target or "")
         key, present = (node.key, never_null(node)) if node is not None else (plan.key, plan.present)
-        found.append(Whole(item.target, item.columns, to_sql(item.query), tuple(dict.fromkeys(key)), present))
+        found.append(Whole(*_texts(item), tuple(dict.fromkeys(key)), present))
     return tuple(found)
+
+
+def _texts(item: FillQuery) -> tuple[str | None, tuple[str, ...], str, str]:
+    """As the fields of Added."""
+    return item.target, item.columns, to_sql(item.query), or_raise(item.query)
 
 
 @_kept
 def more(plan: StreamPlan, inputs: tuple[str, ...]) -> tuple[Added, ...]:
     """The queries of what more rows of some inputs add to a view without an operator that needs rows together."""
-    return tuple(Added(item.target, item.columns, to_sql(item.query)) for item in more_rows(plan, inputs))
+    return tuple(Added(*_texts(item)) for item in more_rows(plan, inputs))

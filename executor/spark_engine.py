@@ -170,11 +170,13 @@ class SparkEngine:
         steps, additions = [], []
         for number, item in enumerate(queries):
             directory, types = self.data and self.data / f"fill_{number}", view.plan.types_in(item.state)
-            query = f"({within(item.query, self.inputs)})"
+            query, raising = (f"({within(sql, self.inputs)})" for sql in (item.query, item.raising))
             held = [f"{state.name}_state" for state in view.plan.states_in(item.state)]
             # Later queries of the task read a state by its name.
             [name] = held or [f"fill_{number}"]
-            steps.append(self._step(name, query, {column: types[column] for column in item.columns}, directory))
+            columns = {column: types[column] for column in item.columns}
+            step = self._step(name, query, columns, directory)
+            steps.append(step if raising == query else replace(step, raising=as_stored(f"FROM {raising}", columns)))
             additions.append(Addition(view.table_of(item.state), f"fill_{number}", item.columns, (), directory))
         written, failed = self._run(steps, bound_checks(new_checks(view.plan), self.inputs))
         by_step = _by_step(written)

@@ -141,7 +141,9 @@ def _wrong(
     extremes.prepare(postgres, made)
     binder.execute("DELETE FROM i0_new")
     marks = ", ".join("?" for _ in made[0])
-    binder.executemany(f"INSERT INTO i0_new VALUES ({marks})", [(row[0], *map(_read, row[1:], _TYPES)) for row in made])
+    binder.executemany(
+        f"INSERT INTO i0_new VALUES ({marks})", [(row[0], *map(read_value, row[1:], _TYPES)) for row in made]
+    )
     wrong, compared = [], 0
     for call in calls:
         found = _values(binder, call)
@@ -158,7 +160,7 @@ def _wrong(
 _TYPES = [type_ for _, type_ in extremes.COLUMNS]
 
 
-def _read(value: object, type_: str) -> object:
+def read_value(value: object, type_: str) -> object:
     """A value as DuckDB's client takes it."""
     text = str(value)
     if value is None or type_.startswith(("time", "interval", "json", "numeric", "date")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
@@ -24,7 +25,7 @@ from catalog.row_ids import ALL, RowIds
 from catalog.storage import Storage
 from catalog.types import INTEGER, VARCHAR, parse_type
 from executor import kernel, lake_rows
-from executor.kernel import Setup, Step, Task
+from executor.kernel import Setup, Step, Task, read_answers
 from executor.lake_files import table_files
 from executor.lake_rows import table_rows
 from executor.spark_engine import task_script
@@ -217,6 +218,38 @@ def test_tasks_are_sent_whole(tmp_path: Path) -> None:
     with pytest.raises(kernel.TaskError, match="Could not convert string 'a'") as raised:
         kernel.read_answers([*answers, failed])
     assert raised.value.kind == "ConversionException"
+
+
+def test_rows_are_looked_through_only_if_an_expression_raises(tmp_path: Path) -> None:
+    """Of what raised nothing is in the answer, and nothing is read afterwards."""
+    for number, (value, rows) in enumerate((("'2'", 0), ("'x'", 1), ("'x'", 1))):
+        read = f"FROM (VALUES ('1'), ({value})) AS v (s)"
+        lenient, raising = (f"SELECT {cast}(s AS INTEGER) AS x {read}" for cast in ("TRY_CAST", "CAST"))
+        check = (f"SELECT count(*) {read} WHERE TRY_CAST(s AS INTEGER) IS NULL", f"SELECT CAST(s AS INTEGER) {read}")
+        steps = (
+            Step("first", "SELECT 1 AS one", f"{tmp_path}/{number}_first"),
+            Step("made", lenient, raising=raising) if number < 2 else Step("made", lenient, raising="SELECT nothing"),
+            Step("last", "SELECT x, one FROM made, first", f"{tmp_path}/{number}_last"),
+        )
+        done = read_answers([json.dumps(answer) for answer in kernel._answers(SETUP, Task(steps, checks=(check,)))])
+        assert done.failed == rows
+        assert (done.reason or ("",))[0] == ("ConversionException" if rows else "")
+        assert [file.step for file in done.files] == ["first", "last"]
+        assert len(list(tmp_path.glob(f"{number}_*/*/*.parquet"))) == 2
+        found = duckdb.sql(f"FROM read_parquet('{done.files[1].path}') ORDER BY ALL").fetchall()
+        assert found == [(1, 1), (None if rows else 2, 1)]
+    never = ("SELECT error('looked through')", "SELECT 1")
+    steps = (Step("made", "SELECT error('not first')", f"{tmp_path}/never", raising="SELECT 1 AS x"),)
+    [answer] = kernel._answers(SETUP, Task(steps, checks=(never,)))
+    assert answer["rows"] == 1
+
+
+def test_what_is_no_matter_of_rows_is_not_tried_again(tmp_path: Path) -> None:
+    """As a file that is not there."""
+    raising = f"FROM read_parquet('{tmp_path}/nothing.parquet')"
+    steps = (Step("made", "SELECT 1 AS x", f"{tmp_path}/made", raising=raising),)
+    [answer] = kernel._answers(SETUP, Task(steps))
+    assert answer["error"][0] == "IOException"
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:

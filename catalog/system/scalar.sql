@@ -95,8 +95,10 @@ CREATE OR REPLACE MACRO pg.real(x) AS
     if(isfinite(x) AND abs(x) >= 3.4028235677973366e38, sign(x) * 'Infinity'::FLOAT, TRY_CAST(x AS FLOAT));
 -- The text of a float's digits that are sure, of which a numeric is made.
 CREATE OR REPLACE MACRO pg.float_digits
-    (x FLOAT) AS if(isfinite(x), format('{:.6g}', x), pg.raise('22003', 'value overflows numeric format')::VARCHAR),
-    (x DOUBLE) AS if(isfinite(x), format('{:.15g}', x), pg.raise('22003', 'value overflows numeric format')::VARCHAR);
+    (x FLOAT) AS
+        if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.6g}', x)),
+    (x DOUBLE) AS
+        if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.

@@ -35,7 +35,7 @@ from planner.functions.jsonb_contains import contains
 from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, field_place, holds_struct
-from planner.functions.safe import Rows, is_call, is_safe_cast, may_raise
+from planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from planner.functions.safe_aggregates import defined, guarded
 from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
 from planner.functions.typed import data_type, sql_type
@@ -61,12 +61,25 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True) -> exp.Expr:
 
     def spell(node: exp.Expr) -> exp.Expr | None:
         if rows.within(node):
-            return guarded(node) if is_call(node) else _for_duckdb(node, lenient)
+            made = guarded(node) if is_call(node) else _for_duckdb(node, lenient)
+            if isinstance(made, exp.TryCast):
+                made.meta[HOLDS_ROWS] = True
+            return made
         raises = may_raise(node)
         new = _for_duckdb(node, lenient)
-        return duckdb_call("try", new or node) if raises else new
+        return duckdb_call("try", new or node) if raises or _is_seen_through(new) else new
 
     return rewrite_leaves_first(tree, spell, copy)
+
+
+def _is_seen_through(node: exp.Expr | None) -> bool:
+    """Whether it is a TRY_CAST for which DuckDB (1.5.5) raises, or that it drops: `big::int <> 5` is `big <> 5`."""
+    if not isinstance(node, exp.TryCast):
+        return False
+    source, target = sql_type(node.this.type), sql_type(node.args["to"])
+    if source is None or target is None or source.dimensions:
+        return False
+    return (source.is_integer and target.is_integer) or (source == DATE and target == TIMESTAMPTZ)
 
 
 def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None], copy: bool = True) -> exp.Expr:

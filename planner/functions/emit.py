@@ -9,7 +9,10 @@ from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 
 def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
     """The text of a planner-made tree; `lenient` is for views, where a row's error is NULL."""
-    divided = tree.transform(_divided) if lenient else rewrite_leaves_first(_typed(tree), checked_division, copy=False)
+    if lenient:
+        divided = tree.transform(lenient_division)
+    else:
+        divided = rewrite_leaves_first(_typed(tree), checked_division, copy=False)
     return text_of(for_duckdb(divided, lenient, copy=False))
 
 
@@ -27,7 +30,7 @@ def _typed(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _divided(node: exp.Expr) -> exp.Expr:
+def lenient_division(node: exp.Expr) -> exp.Expr:
     """A division by zero in a view gives NULL, as in RisingWave's streams, instead of stopping the job."""
     if isinstance(node, exp.Div) and not isinstance(node.expression, exp.Nullif | exp.Literal):
         divisor = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))
@@ -38,18 +41,18 @@ def _divided(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def checked_division(node: exp.Expr) -> exp.Expr | None:
+def checked_division(node: exp.Expr, failed: exp.Expr | None = None) -> exp.Expr | None:
     """Have the divisor of a division, changed in place, raise where it is zero: DuckDB makes NULL or infinity of that.
 
-    None, as it is a rule of `rewrite_leaves_first`.
+    `failed` is what raises, an error of PostgreSQL's by default. None, as it is a rule of `rewrite_leaves_first`.
     """
     if not isinstance(node, exp.Div | exp.Mod) or node.type is None:  # without a type it is the planner's own
         return None
     divisor = node.expression
     if isinstance(divisor, exp.Literal) and divisor.name.strip("0."):
         return None
-    zero: exp.Expr = exp.cast(exp.Literal.string("!22012 division by zero"), "int")
-    if divisor.type is not None:
+    zero = failed or exp.cast(exp.Literal.string("!22012 division by zero"), "int")
+    if failed is None and divisor.type is not None:
         zero = exp.cast(zero, divisor.type.copy())
     is_zero = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
     has_value = exp.Not(this=exp.paren(exp.Is(this=node.this.copy(), expression=exp.null())))

@@ -1,21 +1,23 @@
-"""For which rows an expression of a view raises, where it is NULL: SQL for DuckDB that tells.
+"""For which rows an expression of a view raises, where it is NULL: SQL for DuckDB that tells, or that raises there.
 
-An expression raised exactly where `TRY(row(e))` is NULL. There `e` is spelled without a TRY in it, so that what a part
-raised counts even if the whole has a value, and what CASE or COALESCE did not compute does not. (Of `a + 1 IS NULL`
-DuckDB 1.5.5 makes `a IS NULL`, which raises nothing.)
+An expression raised exactly where `TRY(row(e))` is NULL. There `e` is spelled so that each of its parts raises, so that
+what a part raised counts even if the whole has a value, and what CASE or COALESCE did not compute does not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 from sqlglot import exp
 
 from catalog.names import quote
 from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
-from planner.functions.emit import checked_division, text_of, to_sql
-from planner.functions.safe import is_safe_cast, may_raise
+from planner.functions.emit import checked_division, lenient_division, text_of, to_sql
+from planner.functions.functions import duckdb_call
+from planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, may_raise
 
+_Rule = Callable[[exp.Expr], exp.Expr | None]
 # NULL where one of their parts is: only rows for which they are NULL need a second look.
 _STRICT = (
     exp.Column, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Cast, exp.EQ, exp.NEQ,
@@ -25,7 +27,9 @@ _STRICT = (
 _LEVELS = 4
 # A division is written with its two sides twice, so that larger ones are left out.
 _LARGEST_DIVISION = 100
-_ASKED = "asked"
+_ASKED, _OR_RAISES = "asked", "or raises"
+# No value of any type that a row is of.
+_FAILED = "an expression has failed"
 
 
 def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
@@ -33,10 +37,10 @@ def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or) and levels:
         return _raised_in_turn(tree, levels)
-    lenient, bare = to_sql(tree), _bare(tree)
-    if lenient == bare.sql(dialect="duckdb", identify=True):
+    lenient, raising = to_sql(tree), or_raise(tree)
+    if lenient == raising:
         return None
-    found = f"TRY(row({_complete(bare)})) IS NULL"
+    found = f"TRY(row({raising})) IS NULL"
     if not all(isinstance(node, _STRICT) for node in tree.walk()):
         return found
     return f"CASE WHEN {_has_values(tree)} AND ({lenient}) IS NULL THEN {found} ELSE FALSE END"
@@ -70,27 +74,60 @@ def _raised_in_turn(tree: exp.And | exp.Or, levels: int) -> str | None:
 
 
 def unguarded(tree: exp.Expr) -> str:
-    """An expression of a view that raises where PostgreSQL's does."""
-    return _complete(_bare(tree))
+    """An expression of a view that raises as PostgreSQL's does: with its words."""
+    return text_of(rewrite_leaves_first(_spelled(tree, _divided, _without_try), _without_shortcut, copy=False))
 
 
-def _complete(bare: exp.Expr) -> str:
-    """The text of an expression of which DuckDB computes every part."""
-    return text_of(rewrite_leaves_first(bare, _without_shortcut))
+def or_raise(tree: exp.Expr) -> str:
+    """The text of a query, or a part of one, that has the rows of `to_sql(tree)`, or raises where an expression does.
+
+    In place of each `TRY(e)` is the field of `TRY(row(e))`, which is there, if NULL, unless `e` raised. Into a TRY
+    DuckDB does not look, so that all else is as it was: of `a + 1 > 5` without one it would make `a > 4`.
+    """
+    return text_of(_spelled(tree, _divided_or_failed, _field_of_row))
+
+
+def _field_of_row(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.Anonymous) and node.name == "try":
+        value = node.expressions[0]
+        if value.meta.get(_OR_RAISES):
+            return value
+    elif isinstance(node, exp.TryCast) and not node.meta.get(_ASKED) and not node.meta.get(HOLDS_ROWS):
+        value = exp.Cast(this=node.this, to=node.args["to"])
+    else:
+        return None
+    row = duckdb_call("try", duckdb_call("row", value))
+    found = exp.func("coalesce", row, exp.Literal.string(_FAILED))
+    made = duckdb_call("struct_extract", found, exp.Literal.number(1))
+    made.meta[_OR_RAISES] = True
+    return made
+
+
+def _divided_or_failed(node: exp.Expr) -> exp.Expr | None:
+    """As a view divides, but failing where that is by zero."""
+    if not isinstance(node, exp.Div | exp.Mod):
+        return None
+    parts = list(islice(node.walk(), _LARGEST_DIVISION))
+    has_rows = any(is_call(part) or isinstance(part, exp.Query) for part in parts)
+    if node.type is None or has_rows or len(parts) == _LARGEST_DIVISION:
+        return lenient_division(node)
+    return checked_division(node, exp.Literal.string(_FAILED))
 
 
 def _without_shortcut(node: exp.Expr) -> exp.Expr | None:
+    """Of `a + 1 IS NULL` DuckDB 1.5.5 makes `a IS NULL`, which raises nothing."""
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         return exp.NullSafeEQ(this=node.this, expression=exp.null())
     return None
 
 
-def _bare(tree: exp.Expr) -> exp.Expr:
+def _spelled(tree: exp.Expr, divided: _Rule, tried: _Rule) -> exp.Expr:
+    """A view's expression by rules for its divisions and then for the TRY and TRY_CAST of the spelling."""
     tree = tree.copy()
     for cast in tree.find_all(exp.TryCast):
         cast.meta[_ASKED] = True
-    spelled = for_duckdb(rewrite_leaves_first(tree, _divided, copy=False), lenient=True, copy=False)
-    return rewrite_leaves_first(spelled, _without_try, copy=False)
+    spelled = for_duckdb(rewrite_leaves_first(tree, divided, copy=False), lenient=True, copy=False)
+    return rewrite_leaves_first(spelled, tried, copy=False)
 
 
 def _divided(node: exp.Expr) -> exp.Expr | None:
@@ -101,8 +138,9 @@ def _divided(node: exp.Expr) -> exp.Expr | None:
 
 
 def _without_try(node: exp.Expr) -> exp.Expr | None:
+    """What is under a TRY, as the field of a row: of `a + 1 > 5` DuckDB would make `a > 4`."""
     if isinstance(node, exp.Anonymous) and node.name == "try":
-        return node.expressions[0]
+        return duckdb_call("struct_extract", duckdb_call("row", node.expressions[0]), exp.Literal.number(1))
     if isinstance(node, exp.TryCast) and not node.meta.get(_ASKED):
         return exp.Cast(this=node.this, to=node.args["to"])
     return None

@@ -40,6 +40,9 @@ AROUND_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, e
 # What has many rows in it, or more or fewer than one: DuckDB has no TRY of those.
 _ROWS = (exp.Query, exp.Subquery, exp.Window, exp.Explode, exp.Unnest)
 
+# What is so marked is a cast of them: no value for a row.
+HOLDS_ROWS = "holds rows"
+
 # DuckDB makes no sum of numerics of up to so many digits longer than that.
 _ADDED_DIGITS = 18
 # Digits before the point that fit whatever they are.
@@ -74,7 +77,7 @@ class Rows:
 
 def is_call(node: exp.Expr) -> bool:
     """Whether a node is the call of an aggregate or a window function, or what belongs to one."""
-    if is_aggregate(node) or isinstance(node, AROUND_CALL):
+    if is_aggregate(node) or isinstance(node, (*AROUND_CALL, exp.RowNumber)):
         return True
     if isinstance(node, exp.Anonymous):
         return as_call(node) is None  # one of DuckDB's aggregates
