@@ -6,7 +6,7 @@ with the rows that it counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.lake import Cursor
@@ -201,6 +201,17 @@ def finish_step(cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int,
     check_step(cursor, job_id, step, row_counts)
     rows = (f"({job_id}, {fragment_id}, {step}, {count}, now())" for fragment_id, count in row_counts.items())
     cursor.execute(f"INSERT INTO {system_table('finished_slices')} VALUES {', '.join(rows)}")
+
+
+def finish_slices(cursor: Cursor, job_id: int, slices: Sequence[Slice]) -> None:
+    """Slices of a fragment have been read. Raises AlreadyDone the second time."""
+    fragment_id, finished = slices[0].fragment_id, system_table("finished_slices")
+    ids = ", ".join(str(slice_.id) for slice_ in slices)
+    of_these = f"job_id = {job_id} AND fragment_id = {fragment_id} AND slice_id IN ({ids})"
+    if cursor.execute(f"SELECT 1 FROM {finished} WHERE {of_these} LIMIT 1").fetchone():
+        raise AlreadyDone
+    rows = (f"({job_id}, {fragment_id}, {slice_.id}, {slice_.row_count}, now())" for slice_ in slices)
+    cursor.execute(f"INSERT INTO {finished} VALUES {', '.join(rows)}")
 
 
 def move_job_epoch(cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:

@@ -13,14 +13,16 @@ The deletes and the inlined rows are small: DuckDB writes each as one Parquet fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.lake import METADATA, Cursor, inlined_deletes, inlined_tables, locate
+from catalog.lazy import lazy
 from catalog.model import Column, Relation
 from catalog.names import literal, quote
 from catalog.places import Place
-from catalog.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
+from catalog.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
 from executor.footers import FOOTERS
 
 
@@ -57,6 +59,26 @@ class TableFiles:
     deletes: Place | None
     inlined: Place | None
     defaults: Mapping[str, str]
+
+    @lazy
+    def _placed(self) -> tuple[list[DataFile], list[DataFile]]:
+        """The files whose rows have the row ids of their places, in their order, and the others."""
+        placed = [file for file in self.files if file.row_id_start is not None and not file.has_row_ids]
+        return placed, [file for file in self.files if file.row_id_start is None or file.has_row_ids]
+
+    @lazy
+    def _starts(self) -> list[int]:
+        return [file.row_id_start or 0 for file in self._placed[0]]
+
+    def near(self, rows: RowIds) -> Sequence[DataFile]:
+        """The files that may have some of these rows, found without a look at each."""
+        placed, others = self._placed
+        found: dict[DataFile, None] = {}
+        for first, last in rows.ranges:
+            start = max(bisect_right(self._starts, first) - 1, 0)
+            stop = len(placed) if last is None else bisect_left(self._starts, last)
+            found.update(dict.fromkeys(placed[start:stop]))
+        return [*found, *others]
 
 
 def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Place) -> TableFiles:

@@ -94,7 +94,7 @@ _Key = tuple[bool, bool, frozenset[str], bool]
 def _grouped(table: TableFiles, rows: RowIds) -> list[tuple[_Key, list[DataFile]]]:
     """The files that have wanted rows, by shape."""
     groups: dict[_Key, list[DataFile]] = {}
-    for file in table.files:
+    for file in table.near(rows):
         start, stop = file.row_id_start, (file.row_id_start or 0) + file.row_count
         is_whole = rows == ALL or (start is not None and not file.has_row_ids and rows.covers(start, stop))
         if is_whole or file.has_row_ids or start is None or rows.overlaps(start, stop):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ NO_ROWS: Rows = {}
 @dataclass(frozen=True, eq=False)
 class _Step:
     rows: Rows
-    says: Path
+    says: tuple[Path, ...]
 
 
 class Progress:
@@ -59,12 +59,12 @@ class Progress:
             self._kept = None
 
     @contextmanager
-    def running(self, rows: Rows, says: Path | None) -> Iterator[None]:
-        """While entered, a step reads so many rows, and a file says which part of them it has, if one does."""
-        if says is None:
+    def running(self, rows: Rows, says: Sequence[Path | None]) -> Iterator[None]:
+        """While entered, tasks read so many rows, and files say which part each has, if they say anything."""
+        step = _Step(rows, tuple(path for path in says if path is not None))
+        if not step.says:
             yield
             return
-        step = _Step(rows, says)
         with self._lock:
             self._running.append(step)
         try:
@@ -78,7 +78,7 @@ class Progress:
         with self._lock:
             now = Counter(self._finished)
             for step in self._running:
-                part = _part(step.says)
+                part = sum(map(_part, step.says)) / len(step.says)
                 now.update({fragment: int(rows * part) for fragment, rows in step.rows.items()})
             if not now <= self._told:
                 self._told |= now

@@ -1,24 +1,25 @@
 """Fills a view from a pinned snapshot of its upstreams, in slices: Snapshot backfill on Spark.
 
 A slice is a range of row ids of the input that drives a fragment, the other inputs being there whole, or a bucket of
-the rows that exchanges have moved. Each commits its rows together with the note that it is finished, in any order.
-Where every fragment is one slice all of them are one task's and one commit's.
+the rows that exchanges have moved. Slices that one Spark job reads commit their rows together with the note that they
+are finished, in any order. Where every fragment is one slice all of them are one task's and one commit's.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
-from catalog.job_store import BUCKET, Slice, Start, finish_step, finished_rows, load_slices
+from catalog.job_store import BUCKET, Slice, Start, finish_slices, finish_step, finished_rows, load_slices
 from catalog.lake import Cursor, register_files, registered_files
 from catalog.lazy import lazy
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
-from catalog.places import Place, delete_unused, keep_list, listed
+from catalog.places import delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
 from catalog.types import Type
 from executor.lake_rows import BUCKET_COLUMN, as_stored, bucket_of, in_buckets
@@ -38,6 +39,9 @@ from planner.backfill import (
 )
 from planner.functions.emit import to_sql
 from planner.stream import StreamPlan
+
+# What is read at once takes about so long: it is lost when the server is killed meanwhile.
+SLICE_SECONDS = 20.0
 
 # Files by the bucket whose rows they have: 0 where all rows are together.
 Buckets = Mapping[int, Sequence[str]]
@@ -85,14 +89,14 @@ def run(work: Work) -> None:
         controls = _hold_back(work, sum(s.row_count for s in slices))
         work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}), controls)
         return
-    moved: dict[int, Buckets] = {}
+    left: dict[str, Buckets] = {}
     for cut in _cuts(work, slices):
         parts, merges = ([s for s in of if (s.fragment_id, s.id) not in finished] for of in (cut.parts, cut.merges))
-        _run_slices(work, parts, partial(_run_slice, work, cut, moved))
+        _run_slices(work, cut, left, parts)
         if cut.fragment.is_exchange:
-            moved[cut.fragment.id] = _buckets(work, cut.fragment)
+            left[cut.fragment.target or ""] = _buckets(work, cut.fragment)
         elif merges:
-            _run_slices(work, merges, partial(_merge, work, cut, _buckets(work, cut.fragment)))
+            _run_slices(work, cut, {PARTIALS: _buckets(work, cut.fragment)}, merges)
 
 
 def _cuts(work: Work, slices: Sequence[Slice]) -> Iterator[_Cut]:
@@ -140,20 +144,51 @@ def _stands(work: Work) -> tuple[Sequence[Slice], set[tuple[int, int]]]:
     return load_slices(cursor, work.id)
 
 
-def _run_slices(work: Work, todo: Sequence[Slice], run_slice: Callable[[Slice], None]) -> None:
-    """As many at a time as the job's group has room for."""
+def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequence[Slice]) -> None:
+    """Run slices as tasks of Spark jobs, of as many tasks as the job's group has room for.
+
+    A task reads so many slices that are next to each other as take SLICE_SECONDS, by those before. Where there are
+    several nodes a second job is there for those that are done with the first. `left` is what other slices have left,
+    by the names of relations.
+    """
     if not todo:
         return
-    slots = work.slots
-    with ThreadPoolExecutor(slots, thread_name_prefix=f"job-{work.id}-slice") as pool:
-        futures: set[Future[None]] = set()
-        for slice_ in todo:
-            if len(futures) >= slots:
-                futures = _rest(futures)
-            controls = _hold_back(work, slice_.row_count)
-            futures.add(pool.submit(in_this_context(work.retrying), partial(run_slice, slice_), controls))
-        while futures:
-            futures = _rest(futures)
+    slots, waiting, length = work.slots, deque(todo), 1
+    with ThreadPoolExecutor(2, thread_name_prefix=f"job-{work.id}-slice") as pool:
+        running: set[Future[float]] = set()
+        while waiting or running:
+            while waiting and len(running) < (1 if slots == 1 else 2):
+                is_limited = work.job.rate_limit is not None
+                shared = min(length, -(-len(waiting) // slots))
+                tasks = _taken(waiting, *((1, 1) if is_limited else (slots, shared)))
+                controls = _hold_back(work, sum(s.row_count for task in tasks for s in task))
+                running.add(pool.submit(in_this_context(_timed), work, cut, left, tasks, controls))
+            running, seconds = _rest(running)
+            length = max(int(SLICE_SECONDS / seconds), 1)
+
+
+def _taken(waiting: deque[Slice], tasks: int, length: int) -> list[list[Slice]]:
+    """The slices of so many tasks, each with up to so many that are next to each other."""
+    found: list[list[Slice]] = []
+    while waiting and len(found) < tasks:
+        task = [waiting.popleft()]
+        while waiting and len(task) < length and _are_neighbours(task[-1], waiting[0]):
+            task.append(waiting.popleft())
+        found.append(task)
+    return found
+
+
+def _are_neighbours(one: Slice, other: Slice) -> bool:
+    return one.input not in (None, BUCKET) and one.input == other.input and one.row_id_to == other.row_id_from
+
+
+def _timed(
+    work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]], controls: int
+) -> float:
+    """Run tasks. Returns seconds for each slice that the longest of them has."""
+    start = time.monotonic()
+    work.retrying(partial(_run_tasks, work, cut, left, tasks), controls)
+    return (time.monotonic() - start) / max(map(len, tasks))
 
 
 def _hold_back(work: Work, rows: int) -> int:
@@ -172,12 +207,10 @@ def _hold_back(work: Work, rows: int) -> int:
         waited = time.monotonic() - started
 
 
-def _rest(futures: set[Future[None]]) -> set[Future[None]]:
-    """Wait for one of them to be done. Raises what made it fail."""
+def _rest(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
+    """Wait for one of them to be done, and what it returns. Raises what made it fail."""
     done, rest = wait(futures, return_when=FIRST_COMPLETED)
-    for future in done:
-        future.result()
-    return rest
+    return rest, max(future.result() for future in done)
 
 
 def _run_whole(work: Work, rows: Rows) -> None:
@@ -200,64 +233,91 @@ def _run_whole(work: Work, rows: Rows) -> None:
     filled.clean_up()
 
 
-def _begin(work: Work, slice_: Slice) -> Cursor:
-    """A cursor for a slice. Raises AlreadyDone for one that is tried again after its commit."""
+def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]]) -> None:
+    """Run slices as tasks of one Spark job and commit what they wrote, or nothing.
+
+    Of several slices nobody would know which rows of the other inputs have been counted as failed.
+    """
+    plan, fragment, first = work.view.plan, cut.fragment, tasks[0][0]
+    slices = [slice_ for task in tasks for slice_ in task]
+    rows = {fragment.id: sum(slice_.row_count for slice_ in slices)}
     cursor = work.lake.cursor()
-    work.check_retry(cursor, slice_.id, [slice_.fragment_id])
-    return cursor
-
-
-def _run_slice(work: Work, cut: _Cut, moved: Mapping[int, Buckets], slice_: Slice) -> None:
-    cursor = _begin(work, slice_)
-    plan, epoch, fragment = work.view.plan, work.job.epoch, cut.fragment
-    query = _query(plan, cut, slice_)
-    target = _directory(work, fragment, slice_, cut.buckets > 0)
-    with work.spark("slice", reads={fragment.id: slice_.row_count}) as engine:
-        for scan in (scan for scan in plan.scans if f"{scan.input}_new" in query):
-            work.check_step()
-            is_range = scan.input == slice_.input and slice_.row_id_from is not None
-            rows = RowIds(((slice_.row_id_from or 0, slice_.row_id_to),)) if is_range else ALL
-            engine.bind_slice(cursor, scan, epoch.snapshot, rows)
-        for exchange in fragment.exchanges if slice_.input == BUCKET else ():
-            assert exchange.target is not None
-            files = moved[exchange.id].get(slice_.row_id_from or 0, ())
-            engine.bind_files(exchange.target, files, {f.name: f.type for f in exchange.partial_fields})
-        _bind_states(work, engine, cursor, query)
-        engine.times = epoch.time_us, epoch.time_us
-        if cut.buckets > 1:
-            keys = [to_sql(key) for key in fragment.keys]
-            stored, by = in_buckets(query, cut.written, keys, cut.buckets), BUCKET_COLUMN
-        else:
-            stored, by = as_stored(query, cut.written if cut.buckets else plan.types_in(fragment.target)), None
-        # Of several slices nobody would know which rows of the other inputs have been counted as failed.
-        written = engine.run_to_parquet(stored, target, by)
+    work.check_retry(cursor, first.id, [fragment.id])
+    is_target = first in cut.merges or not cut.buckets
+    target = step_directory(work.data if is_target else work.staging, fragment.id, first.id)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    by = BUCKET_COLUMN if not is_target and cut.buckets > 1 else None
+    with work.spark("slice", None, rows, len(tasks)) as engine:
+        engine.times = work.job.epoch.time_us, work.job.epoch.time_us
+        queries = list(_bound(work, cut, left, tasks, engine, cursor))
+        types = plan.types_in(fragment.target) if is_target else cut.written
+        keys = [to_sql(key) for key in fragment.keys]
+        stored = [in_buckets(q, types, keys, cut.buckets) if by else as_stored(q, types) for q in queries]
+        written = engine.run_each(stored, target, by)
     BACKFILL_BYTES.add(work.id, sum(file.size for file in written), fragment.id)
     work.check()
-    if cut.buckets:
-        keep_list(target, filled_files(written) or [file.path for file in written])
-    _commit_slice(work, cursor, fragment, slice_, None if cut.buckets else target, filled_files(written))
+    files = filled_files(written)
+    if not is_target:
+        keep_list(target, files or [file.path for file in written[:1]])
+    with work.lake.transaction(cursor):
+        if is_target:
+            register_files(cursor, work.view.table_of(fragment.target), files)
+        finish_slices(cursor, work.id, slices)
+    work.progress.finish(rows)
+    if is_target:
+        delete_unused(target, files, 1)
+
+
+def _bound(
+    work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]], engine: SparkEngine,
+    cursor: Cursor,
+) -> Iterator[str]:  # fmt: skip
+    """The query of each task, with what it reads in front of it."""
+    made: dict[str | None, str] = {}
+    for task in tasks:
+        first, last = task[0], task[-1]
+        if first.input not in made:
+            made[first.input] = _query(work.view.plan, cut, first)
+            _bind_whole(work, engine, cursor, made[first.input], first)
+        query = made[first.input]
+        for scan in (
+            scan for scan in work.view.plan.scans if scan.input == first.input and first.row_id_from is not None
+        ):
+            work.check_step()
+            rows = RowIds(((first.row_id_from or 0, last.row_id_to),))
+            engine.bind_slice(cursor, scan, work.job.epoch.snapshot, rows)
+        if first.input in (None, BUCKET):
+            for name, types in _left_types(cut, first).items():
+                engine.bind_files(name, left[name].get(first.row_id_from or 0, ()), types)
+        yield engine.bound(query)
+
+
+def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
+    """The relations that a slice reads of what others have left, with their columns."""
+    if slice_ in cut.merges:
+        return {PARTIALS: cut.written}
+    if slice_.input != BUCKET:
+        return {}
+    return {x.target or "": {f.name: f.type for f in x.partial_fields} for x in cut.fragment.exchanges}
 
 
 def _query(plan: StreamPlan, cut: _Cut, slice_: Slice) -> str:
     if cut.is_whole:
         return to_sql(whole_query(plan, cut.fragment))
+    if slice_.input is None:
+        return to_sql(merge_query(plan, cut.fragment))
     if slice_.input == BUCKET:
         return to_sql(bucket_query(plan, cut.fragment))
-    assert slice_.input is not None
     return to_sql(slice_query(plan, cut.fragment, slice_.input))
 
 
-def _merge(work: Work, cut: _Cut, partials: Buckets, slice_: Slice) -> None:
-    """Partial results become one, all of them or those in a bucket."""
-    cursor, fragment = _begin(work, slice_), cut.fragment
-    target = _directory(work, fragment, slice_, is_partial=False)
-    with work.spark("merge", reads={fragment.id: slice_.row_count}) as engine:
-        engine.bind_files(PARTIALS, partials.get(slice_.row_id_from or 0, ()), cut.written)
-        query = to_sql(merge_query(work.view.plan, fragment))
-        files = engine.run_to_parquet(as_stored(query, work.view.plan.types_in(fragment.target)), target)
-    BACKFILL_BYTES.add(work.id, sum(file.size for file in files), fragment.id)
-    work.check()
-    _commit_slice(work, cursor, fragment, slice_, target, filled_files(files))
+def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, slice_: Slice) -> None:
+    """Make relations of what the query of a slice reads whole."""
+    for scan in (scan for scan in work.view.plan.scans if f"{scan.input}_new" in query):
+        if scan.input != slice_.input or slice_.row_id_from is None:
+            work.check_step()
+            engine.bind_slice(cursor, scan, work.job.epoch.snapshot)
+    _bind_states(work, engine, cursor, query)
 
 
 def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) -> None:
@@ -265,25 +325,3 @@ def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) ->
     for state in work.view.plan.states:
         if f"{state.name}_state" in query:
             engine.bind_state_files(work.view, state, registered_files(cursor, work.view.state_table(state)))
-
-
-def _commit_slice(
-    work: Work, cursor: Cursor, fragment: Fragment, slice_: Slice, directory: Place | None, files: Sequence[str]
-) -> None:
-    """Rows and cursor together: register the files of a directory and note the slice, or neither.
-
-    What others read has no such directory: nothing of it is registered.
-    """
-    with work.lake.transaction(cursor):
-        if directory is not None:
-            register_files(cursor, work.view.table_of(fragment.target), files)
-        finish_step(cursor, work.id, slice_.id, {slice_.fragment_id: slice_.row_count})
-    work.progress.finish({slice_.fragment_id: slice_.row_count})
-    if directory is not None:
-        delete_unused(directory, files, 1)
-
-
-def _directory(work: Work, fragment: Fragment, slice_: Slice, is_partial: bool) -> Place:
-    directory = step_directory(work.staging if is_partial else work.data, fragment.id, slice_.id)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    return directory

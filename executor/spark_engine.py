@@ -40,7 +40,7 @@ from executor.advance import (
 from executor.applications import Size
 from executor.groups import Group
 from executor.kernel import Done, File, Setup, Step, Task
-from executor.lake_files import table_files
+from executor.lake_files import TableFiles, table_files
 from executor.lake_rows import as_stored, as_values, columns_of, no_rows, read_files, table_rows
 from executor.program import Added, Check, new_checks, program
 from executor.script import bound_checks, script, within
@@ -83,27 +83,38 @@ class SparkEngine:
     inputs: dict[str, str] = field(default_factory=dict)
     # What `now()` of a view's SQL is: before and after, in microseconds.
     times: tuple[int, int] | None = None
+    # The files of relations at snapshots.
+    _listed: dict[tuple[int, int], TableFiles] = field(default_factory=dict)
 
     @property
     def name(self) -> EngineName:
         return "spark"
 
-    @property
-    def says(self) -> Path | None:
+    def says(self, task: int = 0) -> Path | None:
         """The file in which a task says what part of it is done; none in a bucket, where that would be requests."""
-        return self.scratch / "progress" if isinstance(self.scratch, Path) else None
+        return self.scratch / f"progress_{task}" if isinstance(self.scratch, Path) else None
 
-    def run_to_parquet(self, query: str, target: Place, by: str | None = None) -> list[File]:
-        """Run a query and write its rows as Parquet files into a new directory. Returns the files, at least one.
+    def run_to_parquet(self, query: str, target: Place) -> list[File]:
+        """Run a query and write its rows as Parquet files into a new directory. Returns the files, at least one."""
+        return self.run_each([self.bound(query)], target)
 
-        `by` is as in Step: of no rows there is no file then.
+    def run_each(self, queries: Sequence[str], target: Place, by: str | None = None) -> list[File]:
+        """Run queries with what they read in front of them as tasks of one job, which write into a new directory.
+
+        Returns all files, of each task at least one. `by` is as in Step: of no rows there is no file then.
         """
         remove_tree(target)
         try:
-            return self._run([Step("rows", within(query, self.inputs), str(target), by)])[0]
+            return self._run_tasks(
+                [self._task([Step("rows", q, str(target), by)], (), n) for n, q in enumerate(queries)]
+            ).files
         except BaseException:
             remove_tree(target)
             raise
+
+    def bound(self, query: str) -> str:
+        """A query with what it reads in front of it."""
+        return within(query, self.inputs)
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
         """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
@@ -127,8 +138,10 @@ class SparkEngine:
 
     def read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> str:
         """The same over the files of the lake."""
-        table = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
-        return table_rows(table, scan.relation, scan.columns, rows)
+        key = scan.relation.id, snapshot
+        if key not in self._listed:
+            self._listed[key] = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
+        return table_rows(self._listed[key], scan.relation, scan.columns, rows)
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
@@ -233,19 +246,25 @@ class SparkEngine:
         return as_values(read_files([target]), types)
 
     def _run(self, steps: Sequence[Step], checks: Sequence[Check] = ()) -> tuple[list[File], ComputeErrors | None]:
-        """Run steps and checks as one task. What could not be written takes no room: another try may need it."""
+        """Run steps and checks as one task."""
+        done = self._run_tasks([self._task(steps, checks)])
+        if not done.failed:
+            return done.files, None
+        return done.files, ComputeErrors(done.failed, done.reason and translate(error_named(*done.reason)).message)
+
+    def _task(self, steps: Sequence[Step], checks: Sequence[Check], number: int = 0) -> Task:
+        says = self.says(number)
+        return Task(tuple(steps), self.times, tuple(check.queries for check in checks), str(says) if says else None)
+
+    def _run_tasks(self, tasks: Sequence[Task]) -> Done:
+        """Run tasks as one job. What could not be written takes no room: another try may need it."""
         self.check()
-        found = tuple(check.queries for check in checks)
-        task = Task(tuple(steps), self.times, found, str(self.says) if self.says is not None else None)
         try:
-            done = run_tasks(self.session, self.setup, [task])
+            return run_tasks(self.session, self.setup, tasks)
         except BaseException:
             if self.data is not None:
                 remove_tree(self.data)
             raise
-        if not done.failed:
-            return done.files, None
-        return done.files, ComputeErrors(done.failed, done.reason and translate(error_named(*done.reason)).message)
 
     def interrupt(self) -> None:
         """Stop what the session is running; the call in progress fails."""

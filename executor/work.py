@@ -375,10 +375,12 @@ class Work:
         self._group = None
 
     @contextmanager
-    def spark(self, purpose: str, data: Place | None = None, reads: Rows = NO_ROWS) -> Iterator[SparkEngine]:
+    def spark(
+        self, purpose: str, data: Place | None = None, reads: Rows = NO_ROWS, tasks: int = 1
+    ) -> Iterator[SparkEngine]:
         """An engine of the job's group, which a cancel reaches, for a step that reads rows of some fragments.
 
-        `data` is as in SparkEngine.
+        `data` is as in SparkEngine; `tasks` of the step have about as many rows each.
         """
         self.check()
         name = f"{purpose}_{self.id}"
@@ -389,7 +391,7 @@ class Work:
             ),
             spark_engine(group, self.lake, name, data, self.check_step, self.row_count) as engine,
             self._interruptible(engine.interrupt),
-            self.progress.running(reads, engine.says),
+            self.progress.running(reads, [engine.says(task) for task in range(tasks)]),
         ):
             self._runs_again()
             yield engine

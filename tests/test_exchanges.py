@@ -19,6 +19,7 @@ from executor import slicing
 from executor.lake_rows import BUCKET_COLUMN, in_buckets, no_rows
 from executor.slicing import plan_slices
 from executor.versions import rows_at
+from executor.work import Work
 from planner.backfill import PARTIALS, Fragment, bucket_query, fragments, merge_query, slice_query, whole_query
 from planner.bind import Scope
 from planner.functions.emit import to_sql
@@ -187,6 +188,7 @@ ON_SPARK = {
 def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
     """Rows move between tasks through files, and nothing of them is left behind."""
     monkeypatch.setattr(slicing, "MOST_TIMES", 2)
+    monkeypatch.setattr(Work, "slots", 2)  # a job has two tasks, as on two nodes
     views = {name: ON_SPARK[name] for name in names.split()}
     with opened(tmp_path / "lake", backfill_engine="spark", backfill_slice_rows="150") as (context, client):
         run(client, "CREATE TABLE big (id int PRIMARY KEY, d bigint, name varchar, price numeric(12, 2))")

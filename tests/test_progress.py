@@ -60,7 +60,7 @@ def test_what_is_told_is_never_taken_back(tmp_path: Path) -> None:
     progress, says = Progress(tmp_path / "kept.json"), tmp_path / "says"
     progress.resume({1: 100})
     assert progress.rows() == {1: 100}
-    with progress.running({1: 200, 2: 10}, says):
+    with progress.running({1: 200, 2: 10}, [says]):
         assert progress.rows() == {1: 100}
         says.write_text("0.5")
         assert progress.rows() == {1: 200, 2: 5}
@@ -69,10 +69,13 @@ def test_what_is_told_is_never_taken_back(tmp_path: Path) -> None:
         says.write_text("7")
         assert progress.rows() == {1: 300, 2: 10}
     says.write_text("0.1")
-    with progress.running({1: 200, 2: 10}, says), progress.running({1: 50}, None):  # it is tried again
+    with progress.running({1: 200, 2: 10}, [says]), progress.running({1: 50}, []):  # it is tried again
         assert progress.rows() == {1: 300, 2: 10}
-    progress.finish({1: 200, 2: 10})
-    with progress.running({1: 100}, says):
+    with progress.running({3: 100}, [says, tmp_path / "of_another_task"]):
+        assert progress.rows()[3] == 5
+    progress.start_again()
+    progress.resume({1: 300, 2: 10})
+    with progress.running({1: 100}, [says]):
         assert progress.rows() == {1: 310, 2: 10}
 
     again = Progress(tmp_path / "kept.json")  # of the next server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from catalog.check import check_files, known_files
 from catalog.lake import METADATA, Cursor, Lake, register_files
 from catalog.model import ROW_ID, Column, Relation, row_id_column
 from catalog.names import LakeTable
+from catalog.row_ids import ALL, RowIds
 from catalog.storage import Storage
 from catalog.types import INTEGER, VARCHAR
 from executor.footers import Footers
-from executor.lake_files import table_files
+from executor.lake_files import DataFile, TableFiles, table_files
 
 T = Relation(1, "dev", "public", "t", "table", (Column("a", INTEGER), Column("s", VARCHAR), row_id_column()),
              (ROW_ID,), "", True)  # fmt: skip
@@ -129,3 +131,24 @@ def test_kept_footers_are_bounded(lake: Lake) -> None:
     assert set(footers.columns(cursor, files[-10:])) == set(files[-10:])
     with pytest.raises(Exception, match="No files found"):
         footers.columns(cursor, files[:1])
+
+
+def test_files_near_some_rows_are_found_without_a_look_at_each() -> None:
+    chance = random.Random(5)
+    for _ in range(200):
+        starts = sorted(chance.sample(range(0, 300, 3), chance.randint(1, 12)))
+        stops = [*starts[1:], 400]
+        placed = [
+            DataFile(f"p{s}", s, chance.randint(1, stop - s), False, False)
+            for s, stop in zip(starts, stops, strict=True)
+        ]
+        moved = [DataFile("moved", 5, 9, True, True), DataFile("none", None, 9, True, False)]
+        files = [*placed, *moved]
+        by_start = sorted(files, key=lambda f: (f.row_id_start is None, f.row_id_start or 0))
+        table = TableFiles(1, tuple(by_start), None, None, {})
+        edges = sorted(chance.sample(range(400), 4))
+        for rows in (ALL, RowIds(((edges[0], edges[1]), (edges[2], edges[3]))), RowIds(((edges[0], None),))):
+            wanted = {f for f in placed if rows.overlaps(f.row_id_start or 0, (f.row_id_start or 0) + f.row_count)}
+            near = table.near(rows)
+            assert wanted <= set(near) and set(moved) <= set(near) and len(set(near)) == len(near)
+            assert len(near) <= len(wanted) + len(moved) + len(rows.ranges)

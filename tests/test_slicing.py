@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 
 import pytest
 from test_retention import opened, run
 
+from catalog.job_store import BUCKET, Slice
 from executor import slicing
 from executor.slicing import cut, plan_slices
+from executor.snapshot import _taken
 from server.context import Context
 
 TABLES = (
@@ -97,3 +100,15 @@ def test_cut() -> None:
     assert cut((10, 19), 10, 4) == [(0, 15, 5), (15, None, 5)]
     assert cut((0, 9), 3, 1) == [(0, 4, 1), (4, 8, 1), (8, None, 1)]
     assert cut((0, -1), 0, 5) == [(0, None, 0)]
+
+
+def test_tasks_of_a_job() -> None:
+    """Neighbours are read by one task, the more of them the less time one takes."""
+    ranges = [Slice(1, n + 1, 7, "i0", 10 * n, 10 * n + 10, 10) for n in range(7)]
+    others = [Slice(1, 8, 7, "i1", 0, 10, 10), Slice(1, 9, None, BUCKET, 0, 1, 5), Slice(1, 10, None, BUCKET, 1, 2, 5)]
+    waiting = deque([*ranges, *others])
+    assert [[s.id for s in task] for task in _taken(waiting, 2, 3)] == [[1, 2, 3], [4, 5, 6]]
+    assert [[s.id for s in task] for task in _taken(waiting, 9, 3)] == [[7], [8], [9], [10]]
+    assert not waiting and _taken(waiting, 2, 1) == []
+    gone = [ranges[0], *ranges[2:4]]  # what is finished already is no neighbour
+    assert [[s.id for s in task] for task in _taken(deque(gone), 9, 3)] == [[1], [3, 4]]
