@@ -11,6 +11,7 @@ from catalog.lake import Cursor
 from catalog.metrics import EngineName
 from catalog.names import LakeTable, quote
 from catalog.row_ids import NONE, RowIds
+from catalog.transactions import in_transaction
 from catalog.translation import DuckDBError
 from executor.advance import (
     Addition,
@@ -111,13 +112,11 @@ class DuckDBEngine:
     ) -> Fill:  # fmt: skip
         """As `executor.advance.Engine`."""
         set_times(cursor, (time_us, time_us))
-        for scan in view.plan.scans:
-            query = rows_at(scan, snapshot, rows[scan.input])
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
+        inputs = {f"{scan.input}_new": rows_at(scan, snapshot, rows[scan.input]) for scan in view.plan.scans}
         raising = [replace(item, query=item.raising) for item in queries]
-        if (filled := unless_raised(lambda: _filled(cursor, view, raising))) is not None:
+        if (filled := unless_raised(lambda: _filled(cursor, view, inputs, raising))) is not None:
             return filled
-        filled = _filled(cursor, view, queries)
+        filled = _filled(cursor, view, inputs, queries)
         return replace(filled, errors=_failed(cursor, new_checks(view.plan)))
 
     def _bound(
@@ -136,15 +135,18 @@ class DuckDBEngine:
         return bound
 
 
-def _filled(cursor: Cursor, view: View, queries: Sequence[Added]) -> Fill:
-    """The rows that queries of fragments have, of inputs that the cursor has."""
+def _filled(cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequence[Added]) -> Fill:
+    """The rows that queries of fragments have, of inputs whose SQL is given by name and left in the cursor."""
     additions, counts = [], []
-    for number, item in enumerate(queries):
-        name = f"fill_{number}"
-        counts.append(make_table(cursor, name, item.query))
-        for state in view.plan.states_in(item.state):
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
-        additions.append(Addition(view.table_of(item.state), name, item.columns))
+    with in_transaction(cursor):  # else each query reads the lake's catalog anew
+        for name, rows in inputs.items():
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows}")
+        for number, item in enumerate(queries):
+            name = f"fill_{number}"
+            counts.append(make_table(cursor, name, item.query))
+            for state in view.plan.states_in(item.state):
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
+            additions.append(Addition(view.table_of(item.state), name, item.columns))
     return Fill(view, tuple(additions), tuple(counts))
 
 
