@@ -20,7 +20,7 @@ from catalog.compute_errors import ComputeErrors, add_errors, add_up, compute_er
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.storage import Storage
-from executor.program import new_checks, program
+from executor.program import new_checks, program, whole
 from planner.bind import data_type
 from planner.functions.raising import raised
 
@@ -288,6 +288,28 @@ def test_numbers_whose_digits_fit_are_not_looked_through(tmp_path: Path) -> None
             assert [errors.rows for errors, _ in compute_errors(cursor).values()] == [1]
     checks = new_checks(plan(queries("tpch")["q03"], catalog("tpch", "")))
     assert not [check for check in checks if "i0_new" in check.count]
+
+
+def test_a_sum_is_of_a_column_as_it_is_where_it_has_its_scale(tmp_path: Path) -> None:
+    first, *_ = whole(plan(queries("tpch")["q18"], catalog("tpch", "")))
+    assert 'SUM("lineitem.l_quantity")' in first.query
+    with opened(tmp_path / "lake") as (context, client):
+        run(
+            client, "CREATE TABLE t (k int PRIMARY KEY, a numeric(15, 2), b numeric(28, 0), c numeric, d numeric(9, 0))"
+        )
+        run(client, "CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS a, sum(b) AS b, sum(c) AS c, sum(d) AS d FROM t")
+        run(client, f"INSERT INTO t VALUES {', '.join(f'({k}, {A}, {B}, {C}, {D})' for k in range(30))}")
+        run(client, "INSERT INTO t (k) VALUES (30)")
+        context.coordinator.flush(lambda: False)
+        run(client, "CREATE MATERIALIZED VIEW w AS SELECT sum(a) AS a, sum(b) AS b, sum(c) AS c, sum(d) AS d FROM t")
+        with localcontext() as exact:
+            exact.prec = 60
+            totals = [tuple(30 * Decimal(value) for value in (A, B, C, D))]
+        assert run(client, "SELECT * FROM v") == run(client, "SELECT * FROM w") == totals
+
+
+# The largest values of numeric(15, 2) and (9, 0), and such that thirty add up to no more than a numeric holds.
+A, B, C, D = f"{'9' * 13}.99", f"1{'9' * 26}", f"1{'9' * 25}.0000000001", "9" * 9
 
 
 @pytest.mark.parametrize("name", ["q07", "q19"])
