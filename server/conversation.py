@@ -21,6 +21,7 @@ from catalog.errors import (
     Error,
 )
 from catalog.metrics import count_error, statement_seconds
+from catalog.translation import DuckDBError, translate
 from server import messages as m
 from server.copy import CopyParser, copy_rows
 from server.copy_binary import BinaryCopyParser, binary_rows
@@ -61,7 +62,10 @@ class Channel(Protocol):
 
 
 def as_error(error: Exception) -> Error:
-    """What the client is told. All but our own Error and too deep a statement is a fault of ours, and is logged."""
+    """What the client is told. All but our own Error, DuckDB's and too deep a statement is a fault of ours, and is
+    logged. DuckDB may say something where no statement of the client runs, as in a COMMIT that is interrupted."""
+    if isinstance(error, DuckDBError):
+        error = translate(error)
     if isinstance(error, Error):
         return error
     if isinstance(error, RecursionError):

@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psycopg
 import pytest
 from psycopg.errors import Diagnostic
 from psycopg.pq import DiagnosticField
 from servers import Server, launch, wait_until
+
+from server.conversation import as_error
 
 Connection = psycopg.Connection[Any]
 
@@ -620,3 +623,9 @@ def test_creating_view_cannot_be_written_or_dropped_as_a_table(creating: Connect
         "42809",
         "Use `DROP MATERIALIZED VIEW` to drop a materialized view.",
     )
+
+
+def test_an_interrupt_is_no_internal_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where no statement of the client is being run, as in the COMMIT of a COPY whose client has gone."""
+    assert as_error(duckdb.InterruptException("INTERRUPT Error: Interrupted!")).sqlstate == "57014"
+    assert not caplog.text

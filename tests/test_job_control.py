@@ -59,8 +59,14 @@ def creation(strategy: str, query: str, options: str = "") -> str:
     return f"CREATE MATERIALIZED VIEW slow WITH (backfill_strategy = '{strategy}'{options}) AS {query}"
 
 
+def creating(context: Context) -> set[int]:
+    return {job.id for job in context.store.catalog.jobs if job.status == "CREATING"}
+
+
 def only_job(context: Context) -> int:
-    [job] = [job.id for job in context.store.catalog.jobs if job.status == "CREATING"]
+    """The one that has begun, or soon will."""
+    assert wait_until(lambda: bool(creating(context)), PATIENCE_SECONDS)
+    [job] = creating(context)
     return job
 
 
@@ -391,12 +397,14 @@ def test_recover_while_jobs_run(parts: tuple[Context, Client]) -> None:
     for strategy, query in SLOW.items():
         sql = creation(strategy, query).replace("VIEW slow", f"VIEW {strategy}_slow")
         run(client, sql)
+    assert wait_until(lambda: len(creating(context)) == len(SLOW), PATIENCE_SECONDS)
     time.sleep(1)
-    jobs = {job.id for job in context.store.catalog.jobs if job.status == "CREATING"}
+    jobs = creating(context)
+    assert len(jobs) == len(SLOW), "the queries are too small for this test"
     started = time.monotonic()
     run(client, "RECOVER")
     assert time.monotonic() - started < 10
-    assert {job.id for job in context.store.catalog.jobs if job.status == "CREATING"} == jobs
+    assert creating(context) == jobs
     run(client, "WAIT")
     context.coordinator.flush(lambda: False)
     check(client, {f"{strategy}_slow": query for strategy, query in SLOW.items()}, "recovered")

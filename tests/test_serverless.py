@@ -543,8 +543,9 @@ def test_two_nodes_fill_a_view_at_once(filled: Server) -> None:
         assert session.execute("SELECT count(*), sum(n) FROM v").fetchall() == [(7, 2_000_000)]
     assert filled.stop() == 0
     with opened_lake(filled.data) as lake:
-        finished = "SELECT row_count FROM lake.sparkwave.finished_slices ORDER BY slice_id"
-        assert lake.cursor().execute(finished).fetchall() == [(1_000_000,), (1_000_000,), (0,)]
+        # Merges of what these have left read no rows of the table.
+        read = "SELECT row_count FROM lake.sparkwave.finished_slices WHERE row_count > 0"
+        assert lake.cursor().execute(read).fetchall() == [(1_000_000,), (1_000_000,)]
 
 
 # Groups of the configuration.

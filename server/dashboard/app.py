@@ -25,7 +25,7 @@ from starlette.types import ASGIApp
 from catalog import errors
 from catalog.errors import Error
 from catalog.names import DEFAULT_DATABASE
-from catalog.translation import DuckDBError, translate
+from catalog.translation import DuckDBError
 from server.authentication import is_this_machine
 from server.context import Context
 from server.conversation import as_error
@@ -201,6 +201,6 @@ async def _too_many(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, raw: Exception) -> Response:
-    error = as_error(translate(raw) if isinstance(raw, DuckDBError) else raw)
+    error = as_error(raw)
     content = {"error": error.message, "detail": error.detail, "hint": error.hint, "sqlstate": error.sqlstate}
     return _json(content, _STATUS.get(error.sqlstate, 400))
