@@ -27,7 +27,6 @@ from bench.scale.model import (
 from bench.scale.plot import svg
 from bench.scale.sweep import (
     A_NODE,
-    ALONE,
     BYTES,
     DESIGNS,
     NODES,
@@ -84,13 +83,13 @@ def _print_backfills(costs: Costs) -> None:
         f"Backfill of 10 TB on 1,000 nodes: {load.rows:.0e} rows, {load.files:,} files; the nodes need "
         f"{_time(ideal_seconds(cluster, load))}, one plain Spark job {_time(plain_seconds(cluster, load))}"
     )
-    title = f"{'takes':>9} {'x plain':>8} {'slices':>7} {'new files':>10}  bound by"
+    title = f"{'takes':>9} {'x plain':>8} {'slices':>7} {'jobs':>5} {'new files':>10}  bound by"
     print(f"  {'design':<34} {title}")
-    for design in (*DESIGNS, *ALONE):
+    for design in DESIGNS:
         found = backfill(cluster, load, design, costs)
         print(
             f"  {design.name:<34} {_time(found.seconds):>9} {found.factor:>8.1f} {found.slices:>7,} "
-            f"{found.output_files:>10,}  {_parts(found.busy)}"
+            f"{found.jobs:>5} {found.output_files:>10,}  {_parts(found.busy)}"
         )
     print()
 
@@ -150,7 +149,7 @@ def _print_memory(costs: Costs) -> None:
     for size in BYTES:
         load = Load(size)
         found = {name: value / 1e6 for name, value in catalog_bytes(load, costs).items()}
-        memory = coordinator_bytes(load, Design(), costs) / 1e6
+        memory = coordinator_bytes(load, costs) / 1e6
         print(
             f"  {_bytes(size):<10} {load.files:>9,} {found['files']:>9.1f} {found['snapshots']:>10.1f} "
             f"{found['a day']:>7.2f} {memory:>16.1f} {_time(merging_seconds(load)):>9}"

@@ -23,13 +23,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from catalog.compaction import tables_to_compact
-from catalog.job_store import Slice, check_step, start_job
+from catalog.job_store import Slice, Start, check_step, finish_slices, start_job
 from catalog.lake import METADATA, Cursor, changes_made, register_files
 from catalog.model import Epoch, Relation
 from catalog.names import literal
 from catalog.row_ids import RowIds
 from catalog.translation import DuckDBError
+from executor import kernel
+from executor.footers import FOOTERS
 from executor.lake_files import TableFiles, table_files
+from executor.lake_rows import table_rows
 from executor.slicing import row_count, row_ids
 from server.config import Config
 from server.context import Context, open_context
@@ -43,6 +46,8 @@ SNAPSHOTS = (100, 1_000, 10_000)
 SLICES = (100, 400, 1_600)
 VIEWS = (16, 4, 1)
 ROWS = 1000
+FILES_A_TASK = 150  # of 10 TB in 1,000 tasks
+TASK_ROWS = 5_000_000
 COLUMNS = "id BIGINT, customer INT, product INT, quantity INT, price DOUBLE PRECISION, ordered_at TIMESTAMP"
 ORDERS = (
     "SELECT i::BIGINT AS id, (i * 31 % 1009)::INT AS customer, i::INT AS product, 1::INT AS quantity, "
@@ -202,11 +207,22 @@ def _file_costs(
     yield "register", register, 1 if many else 3
     yield "compaction_look", lambda: tables_to_compact(cursor, str(lake.data_path)), 1
     yield "delete_by_clustered_key", delete, 1 if many else 3
-    yield "list", lambda: _list(context, cursor, orders), 1 if many else 2
+    yield "list", partial(_list_anew, context, cursor, orders), 1 if many else 2
+    listed = _list(context, cursor, orders)
+    yield "list_known", lambda: _list(context, cursor, orders), 2
+    part = RowIds(((count // 2 * ROWS, (count // 2 + FILES_A_TASK) * ROWS),))
+    listed.near(part)  # which sorts them, once a job
+    yield "task_rows", lambda: table_rows(listed, orders, ("id", "price"), part), 3
     if not many:
         scattered = f"SELECT count(*) FROM {orders.lake_name} WHERE customer = 500"
         yield "look_up_scattered_key", lambda: cursor.execute(scattered).fetchall(), 1
     yield "commit_here", commit_here, 3
+
+
+def _list_anew(context: Context, cursor: Cursor, relation: Relation) -> TableFiles:
+    """As the first who asks for these files."""
+    FOOTERS._kept.clear()
+    return _list(context, cursor, relation)
 
 
 def _list(context: Context, cursor: Cursor, relation: Relation) -> TableFiles:
@@ -326,19 +342,47 @@ def of_slices(context: Context) -> Iterator[tuple[str, object]]:
     context.coordinator.stop()
     cursor, store = context.lake.cursor(), context.store
     id_ = _relation(context, "v").id
-    written, finished = {}, {}
+    written, finished, together = {}, {}, {}
     for count in SLICES:
         slices = [Slice(1, n + 1, 1, "orders", n * 100, n * 100 + 100, 100) for n in range(count)]
         start = time.thread_time()
         cursor.execute("BEGIN")
-        start_job(cursor, store.catalog.job_by_id[id_], Epoch(1, 1), slices)
+        start_job(cursor, store.catalog.job_by_id[id_], Start(Epoch(1, 1), tuple(slices)))
         written[count] = round(time.thread_time() - start, 7)
         yield "start_job", written
         values = ", ".join(f"({id_}, 1, {n}, 100, now())" for n in range(count))
         cursor.execute(f"INSERT INTO lake.sparkwave.finished_slices VALUES {values}")
         finished[count] = seconds(lambda: check_step(cursor, id_, 10**6, [1]))
-        cursor.execute("ROLLBACK")
         yield "check_step", finished
+        more = [Slice(2, n + 1, 1, "orders", n * 100, n * 100 + 100, 100) for n in range(count)]
+        together[count] = seconds(lambda: finish_slices(cursor, id_, more), 1)  # noqa: B023
+        yield "finish_slices", together
+        cursor.execute("ROLLBACK")
+
+
+def of_tasks(context: Context) -> Iterator[tuple[str, object]]:
+    """What a task reads and writes, a second of one processor, and what its files cost by their number."""
+    lake, cursor = context.lake, context.lake.cursor()
+    context.coordinator.stop()
+    orders = _relation(context, "orders")
+    table = f"{lake.data_path}/rows.parquet"
+    cursor.execute(f"COPY ({ORDERS} FROM range({TASK_ROWS}) r(i)) TO {literal(table)} (FORMAT parquet)")
+    query = f"SELECT id, price * 2 AS twice, ordered_at FROM read_parquet({literal(table)}) WHERE price > 5"
+    written = seconds(lambda: kernel.write(cursor, kernel.Step("rows", query, str(lake.data_path / "task"))), 3)
+    yield "kernel_rows", round(TASK_ROWS / written)
+    registered: Curve = {}
+    for count in (100, 400, 1_600):
+        directory = lake.data_path / f"registered_{count}"
+        directory.mkdir()
+        source = directory / "f0.parquet"
+        cursor.execute(f"COPY ({ORDERS} FROM range({ROWS}) r(i)) TO {literal(str(source))} (FORMAT parquet)")
+        for number in range(1, count):
+            os.link(source, directory / f"f{number}.parquet")
+        cursor.execute("BEGIN")
+        files = [str(directory / f"f{number}.parquet") for number in range(count)]
+        registered[count] = seconds(lambda: register_files(cursor, orders.lake_table, files), 1)  # noqa: B023
+        cursor.execute("ROLLBACK")
+        yield "register_files", registered
 
 
 def of_views(context: Context) -> Iterator[tuple[str, object]]:
@@ -386,6 +430,7 @@ SECTIONS: dict[str, Callable[[Context], Iterator[tuple[str, object]]]] = {
     "deletes": of_deletes,
     "snapshots": of_snapshots,
     "slices": of_slices,
+    "tasks": of_tasks,
     "views": of_views,
 }
 

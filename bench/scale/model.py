@@ -1,14 +1,13 @@
 """The model: what a backfill and an epoch take, by cluster, data and design. Times are seconds, sizes bytes.
 
 What the coordinator does has measured costs (`Costs`, from constants.json); what nodes and networks do is assumed
-(`Cluster`, sources in README.md). A backfill is simulated slice by slice: some at a time, each is listed by a thread of
-the coordinator, launched by Spark's one driver, computed by its part of the nodes, and committed by one transaction at
-a time, whose cost grows with the files that the view has by then.
+(`Cluster`, sources in README.md). A backfill is simulated job by job, as `executor.snapshot` runs them: a Spark job has
+a task a node and two are there at a time; each is listed by the coordinator, launched by Spark's one driver, computed
+by the nodes, and committed by one transaction, whose cost grows with its files and slices.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
 import math
 from bisect import bisect_right
@@ -19,7 +18,8 @@ from pathlib import Path
 
 CONSTANTS = Path(__file__).with_name("constants.json")
 MIB, GB, TB = 1 << 20, 10**9, 10**12
-ROW_GROUP_ROWS = 122_880  # executor.spark_engine.ROW_GROUP_ROWS: the least that one task reads
+# As in executor.slicing and executor.snapshot.
+SLICE_ROWS, LEAST_ROWS, SLICE_SECONDS = 20e6, 1e6, 20.0
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Cluster:
     nodes: int
     cores: int = 8
     node_read: float = 1.25 * GB  # 10 Gbit/s
-    core_rows: float = 1.25e6  # README: 10 M rows projected in about 4 s on 2 cores
+    core_rows: float = 1.25e6  # of plain Spark: 10 M rows projected in about 4 s on 2 cores
     launches: float = 1500.0  # tasks a second and driver
     job_s: float = 0.4  # README: what is the same for a CREATE of any size
     fsync_s: float = 0.002  # of a COMMIT
@@ -116,21 +116,11 @@ class Load:
 class Design:
     """The choices that are compared; the defaults are the code as it is.
 
-    `slice_rows` and `slices_at_once` are for a small cluster; with `slices_fit` a slice is 20 s of the cluster's work.
-    `lists_once` keeps a snapshot's list of files and looks into it by row ids. With `knows_files` the catalog says what
-    is now read from all footers: which files have row ids and snapshots in them. With `fits_files` a slice's files have
-    the lake's size. `registers_at_once` adds a slice's files as rows of the catalog in one statement, by statistics
-    that the tasks return. `groups` are coordinators, each with views of its own. `buckets` is how many parts a table is
-    in by its key.
+    With `knows_files` the catalog says what is now read from all footers: which files have row ids and snapshots in
+    them. `groups` are coordinators, each with views of its own. `buckets` is how many parts a table is in by its key.
     """
 
     name: str = "as it is"
-    slice_rows: float = 20e6
-    slices_at_once: int = 2
-    slices_fit: bool = False
-    lists_once: bool = False
-    fits_files: bool = False
-    registers_at_once: bool = False
     knows_files: bool = False
     groups: int = 1
     buckets: int = 1
@@ -138,12 +128,13 @@ class Design:
 
 @dataclass(frozen=True)
 class Backfill:
-    """How long it took; how long each part was busy, added up over its units; and how many slices and files."""
+    """How long it took; how long each part was busy, added up over its units; and how many slices, jobs and files."""
 
     seconds: float
     ideal: float
     plain: float
     slices: int
+    jobs: int
     output_files: int
     busy: Mapping[str, float]
 
@@ -158,58 +149,48 @@ class Backfill:
         return self.seconds / self.plain
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """How a design cuts a table for a cluster."""
-
-    slices: int
-    at_once: int
-    rows: float
-    launched: int  # tasks
-    tasks: int  # those that get a row
-    files: int  # that a slice writes
-
-
 def backfill(cluster: Cluster, load: Load, design: Design, costs: Costs) -> Backfill:
-    """Fill a map-only view of one table, slice by slice."""
-    shape = _shape(cluster, load, design)
-    slots = min(shape.tasks, max(cluster.all_cores // shape.at_once, 1))
-    share = slots / cluster.all_cores
-    compute = max(
-        shape.rows / (slots * cluster.core_rows),
-        shape.rows * load.row_bytes / (share * cluster.nodes * cluster.node_read),
+    """Fill a map-only view of one table, job by job."""
+    slice_rows = min(SLICE_ROWS, max(load.rows / cluster.nodes, LEAST_ROWS)) if cluster.nodes > 1 else SLICE_ROWS
+    slices = max(int(load.rows / slice_rows), 1)
+    slice_rows = load.rows / slices
+    slice_s = _computing(cluster, load, costs, slice_rows)
+    planning = costs.at("row_count", load.files) + costs.at("row_ids", load.files) + costs.at("start_job", slices)
+    first = _first_list(cluster, load, design, costs)
+    known = costs.at("list_rows" if design.knows_files else "list_known", load.files)
+    prepared = planning + first
+    computed, committed = 0.0, [0.0, 0.0]
+    at_once = 2 if cluster.nodes > 1 else 1
+    files, jobs, length, waiting = 0, 0, 1, slices
+    busy = {"nodes": 0.0, "driver": 0.0, "listing": first, "commits": 0.0, "planning": planning}
+    while waiting:
+        taken = min(cluster.nodes * min(length, math.ceil(waiting / cluster.nodes)), waiting)
+        tasks = min(cluster.nodes, taken)
+        a_task = math.ceil(taken / tasks)
+        listing = known + tasks * costs.at("task_rows", load.files)
+        launch, compute = tasks / cluster.launches, a_task * slice_s
+        new = tasks * math.ceil(a_task * slice_rows * load.row_bytes * load.output_share / load.file_bytes)
+        commit = _commit(cluster, costs, new, files, taken)
+        # Of several nodes one job is prepared and committed while another one computes.
+        prepared = max(prepared, committed[-at_once]) + listing + launch + cluster.job_s
+        computed = max(prepared, computed) + compute
+        committed.append(max(committed[-1], computed) + commit)
+        length = max(int(SLICE_SECONDS / ((listing + launch + cluster.job_s + compute + commit) / a_task)), 1)
+        for part, seconds in (("nodes", compute), ("driver", launch), ("listing", listing), ("commits", commit)):
+            busy[part] += seconds
+        files, jobs, waiting = files + new, jobs + 1, waiting - taken
+    return Backfill(
+        committed[-1], ideal_seconds(cluster, load), plain_seconds(cluster, load), slices, jobs, files, busy
     )
-    launch = shape.launched / cluster.launches
-    listing = _listing(cluster, load, design, costs)
-    planning = _planning(load, design, costs) + costs.at("start_job", shape.slices)
-    first_listing = _list(cluster, load, design, costs) if design.lists_once else 0.0
-    start = planning + first_listing
 
-    driver = lake = start
-    places = [start] * shape.at_once  # when each of those that run slices is free
-    files, end, committing = 0, start, 0.0
-    for number in range(shape.slices):
-        driver = max(driver, places[0] + listing) + launch
-        commit = _commit(cluster, design, costs, shape.files, files, number)
-        lake = end = max(lake, driver + cluster.job_s + compute) + commit
-        committing += commit
-        files += shape.files
-        heapq.heapreplace(places, lake)
 
-    ideal, plain = ideal_seconds(cluster, load), plain_seconds(cluster, load)
-    busy = {
-        "nodes": ideal,
-        "small slices": shape.slices * (compute + cluster.job_s) / shape.at_once - ideal,
-        "driver": shape.slices * launch,
-        "listing": first_listing + shape.slices * listing / shape.at_once,
-        "commits": committing,
-        "planning": planning,
-    }
-    return Backfill(end, ideal, plain, shape.slices, files, busy)
+def _computing(cluster: Cluster, load: Load, costs: Costs, rows: float) -> float:
+    """What a node needs for so many rows: to read and to compute them."""
+    return max(rows * load.row_bytes / cluster.node_read, rows / (cluster.cores * costs.bytes["kernel_rows"]))
 
 
 def ideal_seconds(cluster: Cluster, load: Load) -> float:
-    """What the nodes need at least: to read and to compute."""
+    """What the nodes of plain Spark need at least: to read and to compute."""
     return max(load.bytes / (cluster.nodes * cluster.node_read), load.rows / (cluster.all_cores * cluster.core_rows))
 
 
@@ -219,52 +200,18 @@ def plain_seconds(cluster: Cluster, load: Load) -> float:
     return cluster.job_s + max(ideal_seconds(cluster, load), tasks / cluster.launches)
 
 
-def _shape(cluster: Cluster, load: Load, design: Design) -> _Shape:
-    rows, at_once = design.slice_rows, design.slices_at_once
-    if design.slices_fit:
-        # Of 10 to 60 s, as design.md has it; and some, so that one runs while another one commits.
-        a_second = min(cluster.all_cores * cluster.core_rows, cluster.nodes * cluster.node_read / load.row_bytes)
-        rows = max(min(20 * a_second, load.rows / 8), design.slice_rows)
-        at_once = 4
-    slices = max(math.ceil(load.rows / rows), 1)
-    rows = load.rows / slices
-    size = rows * load.row_bytes
-    # As Spark cuts files (FilePartition.maxSplitBytes), and coalesce(actors); a row group goes to one task.
-    split = min(128 * MIB, max(4 * MIB, size / cluster.all_cores))
-    launched = min(math.ceil(size / split), cluster.all_cores)
-    tasks = min(launched, math.ceil(rows / ROW_GROUP_ROWS))
-    files = tasks
-    if design.fits_files:
-        files = min(tasks, math.ceil(size * load.output_share / load.file_bytes))
-    return _Shape(slices, min(at_once, slices), rows, launched, tasks, files)
-
-
-def _planning(load: Load, design: Design, costs: Costs) -> float:
-    """How many rows there are, and which row ids they have."""
+def _first_list(cluster: Cluster, load: Load, design: Design, costs: Costs) -> float:
+    """What the first listing needs more than others: every footer is read, if the catalog does not say what it says."""
     if design.knows_files:
-        return costs.at("list_rows", load.files)
-    return costs.at("row_count", load.files) + costs.at("row_ids", load.files)
+        return 0.0
+    more = costs.at("list", load.files) - costs.at("list_known", load.files)
+    return max(more, 0.0) + load.files * cluster.get_s / cluster.requests
 
 
-def _list(cluster: Cluster, load: Load, design: Design, costs: Costs) -> float:
-    """All files of the table, with every footer or without."""
-    if design.knows_files:
-        return costs.at("list_rows", load.files)
-    return costs.at("list", load.files) + load.files * cluster.get_s / cluster.requests
-
-
-def _listing(cluster: Cluster, load: Load, design: Design, costs: Costs) -> float:
-    """The files for one slice: among all of the table's, or among those of a list that is kept."""
-    if design.lists_once:
-        return costs.at("overlaps", load.files)
-    return costs.at("row_count", load.files) + _list(cluster, load, design, costs)
-
-
-def _commit(cluster: Cluster, design: Design, costs: Costs, new: int, present: int, slices: int) -> float:
-    """A slice's transaction: its files one CALL each, the note that it is finished, COMMIT."""
-    registering = costs.at("register", present) * (1 if design.registers_at_once else new)
-    statement = new * costs.bytes["insert_file_s"] if design.registers_at_once else 0.0
-    return registering + statement + costs.at("check_step", slices) + costs.at("commit_here", present) + cluster.fsync_s
+def _commit(cluster: Cluster, costs: Costs, new: int, present: int, slices: int) -> float:
+    """A job's transaction: its files by one CALL, the notes that its slices are finished, COMMIT."""
+    notes = costs.at("finish_slices", slices)
+    return costs.at("register_files", new) + notes + costs.at("commit_here", present) + cluster.fsync_s
 
 
 @dataclass(frozen=True)
@@ -334,7 +281,6 @@ def merging_seconds(load: Load) -> float:
     return 10 * load.bytes * load.output_share / load.file_bytes
 
 
-def coordinator_bytes(load: Load, design: Design, costs: Costs) -> float:
-    """Lists of files in Python's memory: one a slice that runs, and compaction's."""
-    lists = 1 if design.lists_once else design.slices_at_once
-    return load.files * costs.bytes["memory_bytes_a_file"] * (lists + 1)
+def coordinator_bytes(load: Load, costs: Costs) -> float:
+    """Lists of files in Python's memory: one a job that runs, of which there are two, and compaction's."""
+    return load.files * costs.bytes["memory_bytes_a_file"] * 3

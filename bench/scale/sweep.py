@@ -19,21 +19,8 @@ WALL = 2.0
 T = TypeVar("T")
 
 AS_IS = Design()
-# Each change without the others.
-ALONE = (
-    Design("only slices that fit", slices_fit=True),
-    Design("only one statement", registers_at_once=True),
-    Design("only files of the lake's size", fits_files=True),
-    Design("only the list kept", lists_once=True),
-    Design("only no footers read", knows_files=True),
-)
-_FIT = Design("+ slices that fit the cluster", slices_fit=True)
-_ONCE = replace(_FIT, name="+ a slice's files in one statement", registers_at_once=True)
-_FILES = replace(_ONCE, name="+ files of the lake's size", fits_files=True)
-_KEPT = replace(_FILES, name="+ the list of files kept", lists_once=True)
-_KNOWN = replace(_KEPT, name="+ no footers read", knows_files=True)
-# Each with those before it.
-DESIGNS = (AS_IS, _FIT, _ONCE, _FILES, _KEPT, _KNOWN)
+KNOWN = Design("no footers read", knows_files=True)
+DESIGNS = (AS_IS, KNOWN)
 
 
 def backfills(costs: Costs, design: Design, nodes: Iterable[int] = NODES, get_s: float = 0.0) -> list[Backfill]:
