@@ -27,6 +27,8 @@ from test_law import check, run, without_epochs
 from catalog.errors import Error
 from executor import advance, groups, snapshot
 from executor.duckdb_engine import DuckDBEngine
+from executor.spark_engine import SparkEngine
+from executor.work import Work
 from server.config import Config
 from server.context import Context, open_context
 from server.dispatch import Client
@@ -260,7 +262,9 @@ def upstream_file(context: Context, table: str = "r") -> Path:
 def states_until(client: Client, is_over: Callable[[], bool]) -> set[tuple[object, ...]]:
     """The states of the jobs, and their reasons, that were seen meanwhile."""
     seen: set[tuple[object, ...]] = set()
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_over():
+        assert time.monotonic() < deadline, seen
         seen |= set(run(client, STATES))
     return seen
 
@@ -268,13 +272,13 @@ def states_until(client: Client, is_over: Callable[[], bool]) -> set[tuple[objec
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.parametrize("strategy", FILLS)
-def test_a_step_that_fails(tmp_path: Path, strategy: str) -> None:
+def test_a_step_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     """Once: it is tried again. Always: the job fails and says why. Other views go on, jobs are created."""
     with opened(tmp_path / "lake", backfill_engine="spark") as (context, client):
         run(client, "CREATE TABLE w (k int PRIMARY KEY, v numeric(38, 0))")
         run(client, "CREATE MATERIALIZED VIEW other AS SELECT k + 1 AS l FROM w")
         file, query = upstream_file(context), FILLS[strategy]
-        check_retried(context, client, file, strategy, query)
+        check_retried(context, client, file, strategy, query, monkeypatch)
         with missing(file):
             check_failure(context, client, strategy, query, "", file.name)
         check_failure(context, client, strategy, query, "", file.name, missing(file))
@@ -285,15 +289,23 @@ def test_a_step_that_fails(tmp_path: Path, strategy: str) -> None:
         assert run(client, "SELECT count(*) FROM other") == [(3,)]
 
 
-def check_retried(context: Context, client: Client, file: Path, strategy: str, query: str) -> None:
+def check_retried(
+    context: Context, client: Client, file: Path, strategy: str, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A step does not find the upstream's file once, and then it does."""
-    away = file.with_name("away")
+    away, spark = file.with_name("away"), Work.spark
+
+    def without_file(work: Work, *arguments: Any) -> AbstractContextManager[SparkEngine]:
+        monkeypatch.setattr(Work, "spark", spark)
+        file.rename(away)
+        return spark(work, *arguments)
+
+    monkeypatch.setattr(Work, "spark", without_file)
     create(client, strategy, query)
-    file.rename(away)
     states_until(client, lambda: any(state == "RETRYING" for state, _ in run(client, STATES)))
     away.rename(file)
     seen = states_until(client, lambda: not run(client, STATES))
-    assert {state for state, _ in seen} <= {"RETRYING", "RUNNING", "CATCHING UP", "FINISHING"}
+    assert {state for state, _ in seen} <= {"RETRYING", "PROVISIONING", "RUNNING", "CATCHING UP", "FINISHING"}
     context.coordinator.flush(lambda: False)
     check(client, {"made": query}, strategy)
     run(client, "DROP MATERIALIZED VIEW made")

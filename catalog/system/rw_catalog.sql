@@ -141,6 +141,7 @@ SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.s
        coalesce(j.waiting, 'waiting for ' || h.names || ' (backfill_order)') AS waiting, j.waiting_since,
        CASE WHEN j.waiting LIKE 'waiting for a permit%' THEN 'WAITING'
             WHEN j.is_finishing THEN 'FINISHING'
+            WHEN j.status = 'INITIAL' AND j.waiting LIKE 'retrying%' THEN 'RETRYING'
             WHEN j.status = 'INITIAL' THEN 'PROVISIONING'
             WHEN bool_and(p.is_read) OVER (PARTITION BY j.id) THEN 'CATCHING UP'
             WHEN p.is_read THEN 'FINISHED'
