@@ -14,7 +14,7 @@ from bench.sql import scalar
 from examples.local_server import LocalServer, local_server
 
 ROWS, SLICE_ROWS = 3_000_000, 500_000
-READY_S, SLICE_S = 3.0, 10.0
+READY_S, SLICE_S = 3.0, 4.0
 GROUP = "SELECT count(*) FROM rw_catalog.rw_worker_nodes WHERE host LIKE '%backfill%' AND state = 'RUNNING'"
 SLICES = "SELECT count(*) FROM rw_catalog.rw_ddl_progress WHERE progress NOT LIKE '%[0.00%' AND progress LIKE '%(%/%)%'"
 VIEW = """CREATE MATERIALIZED VIEW by_kind WITH (cloud.serverless_backfill_enabled = true) AS
