@@ -147,9 +147,9 @@ def _stands(work: Work) -> tuple[Sequence[Slice], set[tuple[int, int]]]:
 def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequence[Slice]) -> None:
     """Run slices as tasks of Spark jobs, of as many tasks as the job's group has room for.
 
-    A task reads so many slices that are next to each other as take SLICE_SECONDS, by those before. Where there are
-    several nodes a second job is there for those that are done with the first. `left` is what other slices have left,
-    by the names of relations.
+    A task reads so many slices that are next to each other as take SLICE_SECONDS, by those before, and up to twice as
+    many as those. Where there are several nodes a second job is there for those that are done with the first. `left` is
+    what other slices have left, by the names of relations.
     """
     if not todo:
         return
@@ -164,7 +164,7 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
                 controls = _hold_back(work, sum(s.row_count for task in tasks for s in task))
                 running.add(pool.submit(in_this_context(_timed), work, cut, left, tasks, controls))
             running, seconds = _rest(running)
-            length = max(int(SLICE_SECONDS / seconds), 1)
+            length = max(min(int(SLICE_SECONDS / seconds), 2 * length), 1)
 
 
 def _taken(waiting: deque[Slice], tasks: int, length: int) -> list[list[Slice]]:

@@ -175,7 +175,8 @@ def backfill(cluster: Cluster, load: Load, design: Design, costs: Costs) -> Back
         prepared = max(prepared, committed[-at_once]) + listing + launch + cluster.job_s
         computed = max(prepared, computed) + compute
         committed.append(max(committed[-1], computed) + commit)
-        length = max(int(SLICE_SECONDS / ((listing + launch + cluster.job_s + compute + commit) / a_task)), 1)
+        a_slice = (listing + launch + cluster.job_s + compute + commit) / a_task
+        length = max(min(int(SLICE_SECONDS / a_slice), 2 * length), 1)
         for part, seconds in (("nodes", compute), ("driver", launch), ("listing", listing), ("commits", commit)):
             busy[part] += seconds
         files, jobs, waiting = files + new, jobs + 1, waiting - taken
