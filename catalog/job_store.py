@@ -197,20 +197,23 @@ def check_step(cursor: Cursor, job_id: int, step: int, fragments: Iterable[int])
 
 
 def finish_step(cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
-    """A step, or a slice, has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
-    check_step(cursor, job_id, step, row_counts)
-    rows = (f"({job_id}, {fragment_id}, {step}, {count}, now())" for fragment_id, count in row_counts.items())
-    cursor.execute(f"INSERT INTO {system_table('finished_slices')} VALUES {', '.join(rows)}")
+    """A step has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
+    _finish(cursor, job_id, [(fragment_id, step, rows) for fragment_id, rows in row_counts.items()])
 
 
-def finish_slices(cursor: Cursor, job_id: int, slices: Sequence[Slice]) -> None:
-    """Slices of a fragment have been read. Raises AlreadyDone the second time."""
-    fragment_id, finished = slices[0].fragment_id, system_table("finished_slices")
-    ids = ", ".join(str(slice_.id) for slice_ in slices)
-    of_these = f"job_id = {job_id} AND fragment_id = {fragment_id} AND slice_id IN ({ids})"
-    if cursor.execute(f"SELECT 1 FROM {finished} WHERE {of_these} LIMIT 1").fetchone():
+def finish_slices(cursor: Cursor, job_id: int, slices: Iterable[Slice]) -> None:
+    """Slices have been read. Raises AlreadyDone the second time."""
+    _finish(cursor, job_id, [(slice_.fragment_id, slice_.id, slice_.row_count) for slice_ in slices])
+
+
+def _finish(cursor: Cursor, job_id: int, read: Sequence[tuple[int, int, int]]) -> None:
+    """Note fragments, their steps or slices, and rows."""
+    finished = system_table("finished_slices")
+    ids = ", ".join(f"({fragment_id}, {step})" for fragment_id, step, _ in read)
+    done = f"SELECT 1 FROM {finished} WHERE job_id = {job_id} AND (fragment_id, slice_id) IN ({ids}) LIMIT 1"
+    if cursor.execute(done).fetchone():
         raise AlreadyDone
-    rows = (f"({job_id}, {fragment_id}, {slice_.id}, {slice_.row_count}, now())" for slice_ in slices)
+    rows = (f"({job_id}, {fragment_id}, {step}, {count}, now())" for fragment_id, step, count in read)
     cursor.execute(f"INSERT INTO {finished} VALUES {', '.join(rows)}")
 
 

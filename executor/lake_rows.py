@@ -26,15 +26,17 @@ def read_files(files: Iterable[str]) -> str:
 
 def as_stored(query: str, types: Mapping[str, Type]) -> str:
     """Some columns of a query's rows as the lake has them, in types that Parquet has."""
-    columns = (f"CAST({quote(name)} AS {type_.in_lake()}) AS {quote(name)}" for name, type_ in types.items())
-    return f"SELECT {', '.join(columns) or '1 AS one'} FROM ({query})"
+    return f"SELECT {', '.join(_stored(types)) or '1 AS one'} FROM ({query})"
 
 
 def in_buckets(query: str, types: Mapping[str, Type], keys: Sequence[str], buckets: int) -> str:
     """The same, with the bucket of each row in BUCKET_COLUMN: that of all rows with equal keys, which are SQL."""
-    columns = (f"CAST({quote(name)} AS {type_.in_lake()}) AS {quote(name)}" for name, type_ in types.items())
     bucket = f"hash({', '.join(keys)}) % {buckets}" if keys else "0"
-    return f"SELECT {', '.join(columns)}, CAST({bucket} AS INTEGER) AS {BUCKET_COLUMN} FROM ({query})"
+    return f"SELECT {', '.join([*_stored(types), f'CAST({bucket} AS INTEGER) AS {BUCKET_COLUMN}'])} FROM ({query})"
+
+
+def _stored(types: Mapping[str, Type]) -> list[str]:
+    return [f"CAST({quote(name)} AS {type_.in_lake()}) AS {quote(name)}" for name, type_ in types.items()]
 
 
 def bucket_of(file: str) -> int:

@@ -94,7 +94,7 @@ def run(work: Work) -> None:
         parts, merges = ([s for s in of if (s.fragment_id, s.id) not in finished] for of in (cut.parts, cut.merges))
         _run_slices(work, cut, left, parts)
         if cut.fragment.is_exchange:
-            left[cut.fragment.target or ""] = _buckets(work, cut.fragment)
+            left[cut.fragment.relation] = _buckets(work, cut.fragment)
         elif merges:
             _run_slices(work, cut, {PARTIALS: _buckets(work, cut.fragment)}, merges)
 
@@ -279,17 +279,14 @@ def _bound(
         if first.input not in made:
             made[first.input] = _query(work.view.plan, cut, first)
             _bind_whole(work, engine, cursor, made[first.input], first)
-        query = made[first.input]
-        for scan in (
-            scan for scan in work.view.plan.scans if scan.input == first.input and first.row_id_from is not None
-        ):
+        driver = next((scan for scan in work.view.plan.scans if scan.input == first.input), None)
+        if driver is not None and first.row_id_from is not None:
             work.check_step()
-            rows = RowIds(((first.row_id_from or 0, last.row_id_to),))
-            engine.bind_slice(cursor, scan, work.job.epoch.snapshot, rows)
-        if first.input in (None, BUCKET):
-            for name, types in _left_types(cut, first).items():
-                engine.bind_files(name, left[name].get(first.row_id_from or 0, ()), types)
-        yield engine.bound(query)
+            rows = RowIds(((first.row_id_from, last.row_id_to),))
+            engine.bind_slice(cursor, driver, work.job.epoch.snapshot, rows)
+        for name, types in _left_types(cut, first).items():
+            engine.bind_files(name, left[name].get(first.row_id_from or 0, ()), types)
+        yield engine.bound(made[first.input])
 
 
 def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
@@ -298,7 +295,7 @@ def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
         return {PARTIALS: cut.written}
     if slice_.input != BUCKET:
         return {}
-    return {x.target or "": {f.name: f.type for f in x.partial_fields} for x in cut.fragment.exchanges}
+    return {x.relation: {f.name: f.type for f in x.partial_fields} for x in cut.fragment.exchanges}
 
 
 def _query(plan: StreamPlan, cut: _Cut, slice_: Slice) -> str:

@@ -122,13 +122,11 @@ class SparkEngine:
 
     def bind_files(self, name: str, files: Sequence[str], types: Mapping[str, Type] = _NONE) -> None:
         """Make a relation of Parquet files, of rows as they are stored or with values of these types."""
-        stored = read_files(files) if files else no_rows({name: type_.in_lake() for name, type_ in types.items()})
-        self.inputs[name] = as_values(stored, types)
+        self.inputs[name] = as_values(_stored_rows(files, types), types)
 
     def bind_state_files(self, view: View, state: State, files: Sequence[str]) -> None:
         """Make `<state>_state` the rows of an operator, which are all in some files, if there are any."""
-        types = {field.name: field.type.in_lake() for field in state.node.fields}
-        self.inputs[f"{state.name}_state"] = read_files(files) if files else no_rows(types)
+        self.inputs[f"{state.name}_state"] = _stored_rows(files, {f.name: f.type for f in state.node.fields})
 
     def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> str:
         """SQL of the scanned columns of some rows of a relation at a snapshot."""
@@ -329,6 +327,11 @@ def run_tasks(session: SparkSession, setup: Setup, tasks: Sequence[Task]) -> Don
         return kernel.read_answers(answers)
     except kernel.TaskError as error:
         raise error_named(error.kind, str(error)) from None
+
+
+def _stored_rows(files: Sequence[str], types: Mapping[str, Type]) -> str:
+    """SQL of the rows of files as they are stored; without a file, of no rows."""
+    return read_files(files) if files else no_rows({name: type_.in_lake() for name, type_ in types.items()})
 
 
 def _types(scan: Scan) -> dict[str, Type]:

@@ -79,7 +79,7 @@ def more_rows(plan: StreamPlan, inputs: Iterable[str]) -> tuple[FillQuery, ...]:
 
 @dataclass(frozen=True)
 class Fragment:
-    """`target` is the state it fills, None for the view; of an exchange, the relation of its rows in a bucket.
+    """`target` is the state it fills, None for the view and for an exchange, which fills nothing.
 
     `drivers` are names of inputs. `end` is the operator with state it ends in, whose tasks leave partial results to
     merge. `inputs` are the names of all inputs that it reads itself, not by what others have filled. `exchanges` are
@@ -99,7 +99,12 @@ class Fragment:
     @property
     def merges(self) -> bool:
         """Whether partial results are smaller than what they are of."""
-        return self.end is not None and is_mergeable(self.end)
+        return isinstance(self.end, TopN) or (self.end is not None and self.end.is_mergeable)
+
+    @property
+    def relation(self) -> str:
+        """What who reads an exchange calls its rows in a bucket."""
+        return f"x{self.id}"
 
     @property
     def partial_fields(self) -> tuple[Field, ...]:
@@ -134,9 +139,8 @@ def _exchanges(node: Node, row_counts: Mapping[str, int], ids: Iterator[int]) ->
     found = []
     for moved, keys in _moved(node, row_counts) or ():
         below = _exchanges(moved, row_counts, ids)
-        own = next(ids)
         drivers, inputs = _drivers(moved, row_counts), _inputs(moved)
-        found.append(Fragment(own, f"x{own}", moved, drivers, None, inputs, below, keys, is_exchange=True))
+        found.append(Fragment(next(ids), None, moved, drivers, None, inputs, below, keys, is_exchange=True))
     return tuple(found)
 
 
@@ -215,11 +219,6 @@ def _inputs(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(source.input for source in sources(node) if isinstance(source, Scan)))
 
 
-def is_mergeable(node: Aggregate | TopN) -> bool:
-    """Whether results over parts of the input can be put together."""
-    return isinstance(node, TopN) or node.is_mergeable
-
-
 def linear_inputs(node: Node) -> tuple[Node, ...]:
     """The inputs of an operator whose rows may come in parts, the results of which are put together by adding them."""
     match node:
@@ -254,7 +253,7 @@ def slice_query(plan: StreamPlan, fragment: Fragment, driver: str) -> exp.Select
 
 def bucket_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     """The same of one bucket of the fragment's exchanges."""
-    moved = {exchange.node: exchange.target or "" for exchange in fragment.exchanges}
+    moved = {exchange.node: exchange.relation for exchange in fragment.exchanges}
     return _part(plan, fragment, Rows(plan, "new", moved=moved))
 
 

@@ -90,7 +90,7 @@ class Filling:
         self.whole_inputs()
 
     def by_key(self, fragment: Fragment) -> Iterator[str]:
-        moved = {exchange.target: self.exchanged(exchange) for exchange in fragment.exchanges}
+        moved = {exchange.relation: self.exchanged(exchange) for exchange in fragment.exchanges}
         for bucket in range(BUCKETS):
             for name, written in moved.items():
                 self.bind(

@@ -110,8 +110,9 @@ def show_backfill(sql: str) -> str:
 def show_fragment(made: StreamPlan, fragment: Fragment) -> Iterator[str]:
     for exchange in fragment.exchanges:
         yield from show_fragment(made, exchange)
-    fills = f"moves by {', '.join(map(to_sql, fragment.keys))}" if fragment.is_exchange else "fills"
-    yield f"fragment {fragment.id} {fills} {fragment.target or 'view'}, driven by {', '.join(fragment.drivers)}"
+    keys = ", ".join(map(to_sql, fragment.keys))
+    does = f"moves by {keys} {fragment.relation}" if fragment.is_exchange else f"fills {fragment.target or 'view'}"
+    yield f"fragment {fragment.id} {does}, driven by {', '.join(fragment.drivers)}"
     yield f"  whole: {to_sql(whole_query(made, fragment))}"
     for driver in fragment.drivers:
         yield f"  slice of {driver}: {to_sql(slice_query(made, fragment, driver))}"
