@@ -24,6 +24,8 @@ from catalog.errors import Error
 from catalog.s3 import S3
 
 _LIST = "files.txt"
+# How often a directory is looked through to which somebody adds while it is deleted.
+_PASSES = 10
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,12 @@ def check_url(text: str) -> str:
 
 
 def remove_tree(place: Place) -> None:
-    """Delete all that is below, as far as that can be done."""
+    """Delete all that is below, as far as that can be done, with what somebody adds there meanwhile."""
     if isinstance(place, Path):
-        shutil.rmtree(place, ignore_errors=True)
+        for _ in range(_PASSES):
+            shutil.rmtree(place, ignore_errors=True)
+            if not os.path.lexists(place):
+                return
     else:
         with contextlib.suppress(OSError):
             place.s3.filesystem.delete_dir(place.key)

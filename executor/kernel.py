@@ -291,12 +291,13 @@ def _forget(files: Iterable[str]) -> None:
 def write(cursor: Any, step: Step) -> list[File]:
     """Write the rows of a step's query into files of a new directory of its target: another attempt has another one.
 
-    One or more files, of no rows one without any; with `by` none of no rows.
+    One or more files, of no rows one without any; with `by` none of no rows. Without the target nothing is written: a
+    task that runs on for a moment after it was given up would bring back what has been deleted.
     """
     assert step.target is not None
     target = f"{step.target}/{uuid.uuid4().hex}"
     if "://" not in target:
-        os.makedirs(target)
+        os.mkdir(target)
     cut = FILE_SIZE if step.by is None else f'PARTITION_BY ("{step.by}")'
     try:
         cursor.execute(f"COPY ({step.query}) TO {_literal(target)} ({OPTIONS}, {cut})")

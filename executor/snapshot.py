@@ -245,7 +245,6 @@ def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequen
     work.check_retry(cursor, first.id, [fragment.id])
     is_target = first in cut.merges or not cut.buckets
     target = step_directory(work.data if is_target else work.staging, fragment.id, first.id)
-    target.parent.mkdir(parents=True, exist_ok=True)
     by = BUCKET_COLUMN if not is_target and cut.buckets > 1 else None
     with work.spark("slice", None, rows, len(tasks)) as engine:
         engine.times = work.job.epoch.time_us, work.job.epoch.time_us

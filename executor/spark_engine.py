@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import uuid
 import zlib
@@ -258,6 +259,9 @@ class SparkEngine:
         """Run tasks as one job. What could not be written takes no room: another try may need it."""
         self.check()
         try:
+            for target in {step.target for task in tasks for step in task.steps if step.target is not None}:
+                if "://" not in target:  # tasks write below it only while it is there
+                    os.makedirs(target, exist_ok=True)
             return run_tasks(self.session, self.setup, tasks)
         except BaseException:
             if self.data is not None:

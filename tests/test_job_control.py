@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(900)
 ROWS = 30_000
 # One step of each takes seconds, on both engines: every row meets, or becomes, thousands.
 PAIRS = "SELECT a.g, count(*) AS n, sum(a.v - b.v) AS d FROM r a JOIN r b ON a.g = b.g WHERE a.v + b.v > 7 GROUP BY a.g"
-SERIES = "SELECT k, i FROM (SELECT k, generate_series(1, 20000) AS i FROM r) AS s WHERE i > 19999"
+SERIES = "SELECT k, i FROM (SELECT k, generate_series(1, 60000) AS i FROM r) AS s WHERE i > 59999"
 SLOW = {"snapshot": PAIRS, "arrangement": PAIRS, "no_shuffle": SERIES}
 # DuckDB fills a view with this aggregate whatever its size.
 IN_PROCESS = PAIRS.replace("count(*)", "count(*) AS c, stddev_pop(a.v - b.v)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -12,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -21,6 +23,7 @@ from test_functions import GOLDEN, create_table_h, in_view
 
 from catalog.lake import ENGINE_VERSION, Cursor, Lake
 from catalog.model import ROW_ID, Column, Relation, row_id_column
+from catalog.places import remove_tree
 from catalog.row_ids import ALL, RowIds
 from catalog.storage import Storage
 from catalog.types import INTEGER, VARCHAR, parse_type
@@ -40,6 +43,12 @@ def cursor(tmp_path: Path) -> Iterator[Cursor]:
     lake = Lake(Storage(tmp_path / "lake"))
     yield lake.cursor()
     lake.close()
+
+
+def made(directory: Path) -> str:
+    """A directory for files of a task, which whoever runs it makes."""
+    directory.mkdir()
+    return str(directory)
 
 
 def snapshot_of(cursor: Cursor) -> int:
@@ -186,13 +195,15 @@ def test_tasks_are_sent_whole(tmp_path: Path) -> None:
     """A Python with duckdb and pyarrow and nothing of ours runs tables, files that later steps read, and `now`."""
     steps = (
         Step("shared", "SELECT i, 7 / 2 AS half, getvariable('now_new') AS now FROM range(1000) r(i)"),
-        Step("state", 'SELECT * FROM "shared" WHERE i < 10', f"{tmp_path}/state"),
-        Step("none", 'SELECT * FROM "state" WHERE i < 0', f"{tmp_path}/none"),
+        Step("state", 'SELECT * FROM "shared" WHERE i < 10', made(tmp_path / "state")),
+        Step("none", 'SELECT * FROM "state" WHERE i < 0', made(tmp_path / "none")),
         Step(
-            "view", """SELECT count(*) AS n, max(memory.pg.upper('ß' || now)) AS s FROM "state" """, f"{tmp_path}/view"
+            "view",
+            """SELECT count(*) AS n, max(memory.pg.upper('ß' || now)) AS s FROM "state" """,
+            made(tmp_path / "view"),
         ),
     )
-    bad = Task((Step("x", "SELECT CAST('a' AS INTEGER) AS x", f"{tmp_path}/x"),))
+    bad = Task((Step("x", "SELECT CAST('a' AS INTEGER) AS x", made(tmp_path / "x")),))
     program = """if True:
         import pickle, sys
         import pyarrow as pa
@@ -227,9 +238,9 @@ def test_rows_are_looked_through_only_if_an_expression_raises(tmp_path: Path) ->
         lenient, raising = (f"SELECT {cast}(s AS INTEGER) AS x {read}" for cast in ("TRY_CAST", "CAST"))
         check = (f"SELECT count(*) {read} WHERE TRY_CAST(s AS INTEGER) IS NULL", f"SELECT CAST(s AS INTEGER) {read}")
         steps = (
-            Step("first", "SELECT 1 AS one", f"{tmp_path}/{number}_first"),
+            Step("first", "SELECT 1 AS one", made(tmp_path / f"{number}_first")),
             Step("made", lenient, raising=raising) if number < 2 else Step("made", lenient, raising="SELECT nothing"),
-            Step("last", "SELECT x, one FROM made, first", f"{tmp_path}/{number}_last"),
+            Step("last", "SELECT x, one FROM made, first", made(tmp_path / f"{number}_last")),
         )
         done = read_answers([json.dumps(answer) for answer in kernel._answers(SETUP, Task(steps, checks=(check,)))])
         assert done.failed == rows
@@ -239,7 +250,7 @@ def test_rows_are_looked_through_only_if_an_expression_raises(tmp_path: Path) ->
         found = duckdb.sql(f"FROM read_parquet('{done.files[1].path}') ORDER BY ALL").fetchall()
         assert found == [(1, 1), (None if rows else 2, 1)]
     never = ("SELECT error('looked through')", "SELECT 1")
-    steps = (Step("made", "SELECT error('not first')", f"{tmp_path}/never", raising="SELECT 1 AS x"),)
+    steps = (Step("made", "SELECT error('not first')", made(tmp_path / "never"), raising="SELECT 1 AS x"),)
     [answer] = kernel._answers(SETUP, Task(steps, checks=(never,)))
     assert answer["rows"] == 1
 
@@ -247,15 +258,55 @@ def test_rows_are_looked_through_only_if_an_expression_raises(tmp_path: Path) ->
 def test_what_is_no_matter_of_rows_is_not_tried_again(tmp_path: Path) -> None:
     """As a file that is not there."""
     raising = f"FROM read_parquet('{tmp_path}/nothing.parquet')"
-    steps = (Step("made", "SELECT 1 AS x", f"{tmp_path}/made", raising=raising),)
+    steps = (Step("made", "SELECT 1 AS x", made(tmp_path / "made"), raising=raising),)
     [answer] = kernel._answers(SETUP, Task(steps))
     assert answer["error"][0] == "IOException"
+
+
+@pytest.mark.parametrize("by", [None, "x"])
+def test_what_has_been_given_up_is_not_brought_back(tmp_path: Path, by: str | None) -> None:
+    """A task that runs on when its files have been deleted makes none again, before and while it writes."""
+    target = tmp_path / "job_1" / "step_0"
+    target.mkdir(parents=True)
+    calls: list[int] = []
+
+    def gone() -> bool:
+        calls.append(1)
+        remove_tree(tmp_path / "job_1")
+        return True
+
+    cursor = duckdb.connect().cursor()
+    cursor.create_function("gone", gone, [], "BOOLEAN", side_effects=True)  # type: ignore[arg-type]
+    cursor.execute("SET threads = 1; SET preserve_insertion_order = false")
+    step = Step("rows", "SELECT i AS x, i AS y FROM range(3) r(i) WHERE i >= 0 AND gone()", str(target), by)
+    with contextlib.suppress(duckdb.IOException):
+        kernel.write(cursor, step)
+    assert calls and not list(tmp_path.iterdir())
+    with pytest.raises(FileNotFoundError):
+        kernel.write(cursor, step)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_tree_to_which_somebody_adds_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task makes a directory right before the one that it is in goes."""
+    target, rmdir, added = tmp_path / "step_0", os.rmdir, list[object]()
+
+    def late(path: str | Path, **options: Any) -> None:
+        if Path(path) == target and len(added) < 3:
+            (target / str(len(added))).mkdir()
+            added.append(path)
+        rmdir(path, **options)
+
+    target.mkdir()
+    monkeypatch.setattr(os, "rmdir", late)
+    remove_tree(target)
+    assert len(added) == 3 and not target.exists()
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
     setup = Setup("1.0.0", 1, 256, (), task_script())
     with pytest.raises(RuntimeError, match=r"this node has duckdb .*, and the server has 1\.0\.0"):
-        kernel._answers(setup, Task((Step("x", "SELECT 1 AS x", f"{tmp_path}/x"),)))
+        kernel._answers(setup, Task((Step("x", "SELECT 1 AS x", made(tmp_path / "x")),)))
 
 
 def test_secrets_are_not_shown() -> None:

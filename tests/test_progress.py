@@ -36,6 +36,7 @@ def test_a_task_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kernel.os, "replace", noted)
     duckdb.sql(f"COPY (SELECT i FROM range(1000000) AS r (i)) TO '{tmp_path}/read' (FORMAT parquet)")
     slow = f"SELECT max(list_sum(list_transform(range(20), x -> x + i))) AS m FROM read_parquet('{tmp_path}/read')"
+    (tmp_path / "b").mkdir()
     steps = (Step("a", slow), Step("b", slow, f"{tmp_path}/b"))
     setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
     answers = kernel._answers(setup, Task(steps, says=f"{tmp_path}/says"))
@@ -49,6 +50,8 @@ def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """A task does its work where it cannot say how far it is; it ends when DuckDB has an error."""
     monkeypatch.setattr(kernel, "SAY_SECONDS", 0.001)
     setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
     slow = "SELECT sum(i) AS s FROM range(20000000) AS r (i)"
     task = Task((Step("a", slow, f"{tmp_path}/a"),), says=f"{tmp_path}/gone/says")
     assert [answer["rows"] for answer in kernel._answers(setup, task)] == [1]
