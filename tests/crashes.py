@@ -205,6 +205,21 @@ def wait_for_progress(connection: Connection, share: float) -> int:
     raise AssertionError("the job makes no progress")
 
 
+def holding(file: Path, steps: int) -> str:
+    """What a server runs first so that a job waits after so many steps as long as there is a file."""
+    return f"""
+import os, time
+from executor.work import Work
+run, done = Work.retrying, []
+def held(work, step, since=None):
+    while len(done) >= {steps} and os.path.exists({str(file)!r}):
+        time.sleep(0.02)
+    run(work, step, since)
+    done.append(step)
+Work.retrying = held
+"""
+
+
 @dataclass(frozen=True)
 class Standing:
     """How far the jobs of a stopped server are.

@@ -34,11 +34,16 @@ CATALOGS: Callable[[Path], dict[str, str]] = in_files
 class Server:
     """One `sparkwave serve` process. `options` are its command line options, with underscores.
 
-    With `fills_on_spark` every view is filled there, however little it reads.
+    With `fills_on_spark` every view is filled there, however little it reads. `patch` is Python that it runs first.
     """
 
     def __init__(
-        self, data: Path, environment: Mapping[str, str] | None = None, fills_on_spark: bool = False, **options: object
+        self,
+        data: Path,
+        environment: Mapping[str, str] | None = None,
+        fills_on_spark: bool = False,
+        patch: str = "",
+        **options: object,
     ) -> None:
         self.data = data
         self.log_file = data.with_name(f"{data.name}.log")
@@ -51,7 +56,7 @@ class Server:
         }
         self.address = str(given["listen"])
         self.port = int(self.address.rpartition(":")[2])
-        self.process = launch(self.log_file, environment, **given)
+        self.process = launch(self.log_file, environment, patch, **given)
         self._wait_until_ready()
         if fills_on_spark:
             with self.connect() as own:
@@ -111,14 +116,17 @@ class Server:
             raise
 
 
-def launch(log_file: Path, environment: Mapping[str, str] | None = None, **options: object) -> subprocess.Popen[bytes]:
+def launch(
+    log_file: Path, environment: Mapping[str, str] | None = None, patch: str = "", **options: object
+) -> subprocess.Popen[bytes]:
     """Start `sparkwave serve` without waiting for anything; metrics and a dashboard only if the options have them."""
     given = {"metrics": "", "dashboard": "", **options}
     arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    program = ["-c", f"{patch}\nfrom server.__main__ import main\nmain()"] if patch else ["-m", "server"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPARKWAVE_")}
     with open(log_file, "ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "server", "serve", *arguments],
+            [sys.executable, *program, "serve", *arguments],
             cwd=Path(__file__).parent.parent,
             stdin=subprocess.DEVNULL,
             stdout=log,

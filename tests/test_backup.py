@@ -20,6 +20,7 @@ from crashes import (
     check_views,
     create_in_background,
     create_tables,
+    holding,
     standing,
     start_writers,
     wait_for_progress,
@@ -464,6 +465,8 @@ def test_during_a_backfill(tmp_path: Path, strategy: str, view: str, has_bucket:
             stack.callback(bucket.stop)
             environment = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": bucket.url}
             options = {"catalog": postgres.conninfo(), "shared": "s3://data/lake"}
+        # Planning is a step of its own.
+        options["patch"] = holding(tmp_path / "hold", 3)
         server = Server(tmp_path / "data", environment, fills_on_spark=True, spark_start="eager", **options)
         check_backfill(tmp_path, server, strategy, view)
 
@@ -473,16 +476,18 @@ def check_backfill(tmp_path: Path, server: Server, strategy: str, view: str) -> 
     try:
         with server.connect() as own:
             create_tables(own, slice_rows=4000)
+            (hold := tmp_path / "hold").touch()
             create_in_background(own, view, strategy)
-            wait_for_progress(own, 0.3)
+            wait_for_progress(own, 0.05)
             writers = start_writers(server, seed=1)
             own.execute(f"BACKUP TO '{tmp_path / 'b'}'")
+            hold.unlink()
             own.execute("WAIT")  # which deletes partial results
             for writer in writers:
                 writer.stop()
         server.kill()
         known = standing(tmp_path / "b")
-        assert known.creating
+        assert known.creating and known.finished
         restore(tmp_path / "b", Storage(tmp_path / "restored"))
         shutil.rmtree(tmp_path / "b")
         shutil.rmtree(tmp_path / "data")
