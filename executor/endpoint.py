@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
 import shutil
 import socket
@@ -10,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 from pyspark.sql import SparkSession
 
+from catalog.locks import RankedLock
 from executor import keeper
 from executor.applications import Application, command, environment, nodes_of
 from executor.usage import Tree
@@ -28,6 +31,14 @@ class Ended(Exception):
     """The application has ended before it was ready; the text is what its log says of it."""
 
 
+@dataclass(eq=False)
+class _Lent:
+    """A session that somebody has: so many users of one owner."""
+
+    session: SparkSession
+    users: int = 0
+
+
 class Endpoint:
     """An application: `start` runs it, again when it has ended. `priority` is as in the keeper."""
 
@@ -38,6 +49,8 @@ class Endpoint:
         self._process: subprocess.Popen[bytes] | None = None
         self._sessions: list[SparkSession] = []
         self._idle_sessions: list[SparkSession] = []
+        self._lent: dict[object, _Lent] = {}
+        self._lock = RankedLock()
 
     def start(self) -> None:
         """Start its processes. Raises OSError where they cannot be."""
@@ -68,11 +81,13 @@ class Endpoint:
         return Tree(app.name, process.pid, app.is_in_one_process) if process is not None and self.is_alive else None
 
     def wait_until_ready(self, deadline: float, check: Callable[[], None]) -> None:
-        """Wait until it answers, which it does not before it has all its nodes.
+        """Wait until it answers, which it does not before it has all its nodes. Meanwhile the client library is loaded.
 
         `deadline` is of `time.monotonic`; `check` raises to give up.
         Raises Ended, and TimeoutError with what it was waiting for.
         """
+        # Not before: pandas comes with it, a second that a server without Spark need not take to start.
+        importlib.import_module("pyspark.sql.connect.session")
         while not answers(self._application.port):
             check()
             if not self.is_alive:
@@ -83,21 +98,42 @@ class Endpoint:
             time.sleep(0.05)
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[SparkSession]:
-        """A Spark session of its own for the caller; sessions are reused, because a new one costs a second."""
-        session = self._idle_sessions.pop() if self._idle_sessions else None
-        if session is None:
-            session = connect(self._application.port)
-            self._sessions.append(session)
+    def session(self, owner: object) -> Iterator[SparkSession]:
+        """A Spark session that only those share who name the same owner at a time.
+
+        Sessions are reused: a new one has to start workers of its own, which takes half a second.
+        """
+        lent = self._lend(owner)
         try:
-            yield session
+            yield lent.session
         finally:
-            if session in self._sessions:
-                self._idle_sessions.append(session)
+            self._take_back(owner, lent)
+
+    def _lend(self, owner: object) -> _Lent:
+        with self._lock:
+            lent = self._lent.get(owner)
+            if lent is None:
+                lent = self._lent[owner] = _Lent(self._idle_sessions.pop() if self._idle_sessions else self._connect())
+            lent.users += 1
+            return lent
+
+    def _connect(self) -> SparkSession:
+        session = connect(self._application.port)
+        self._sessions.append(session)
+        return session
+
+    def _take_back(self, owner: object, lent: _Lent) -> None:
+        with self._lock:
+            lent.users -= 1
+            if not lent.users and lent.session in self._sessions:
+                del self._lent[owner]
+                self._idle_sessions.append(lent.session)
 
     def abandon(self, session: SparkSession) -> None:
         """Have the calls of a session fail at once, though the server does not answer. Nobody gets it again."""
-        self._sessions.remove(session)
+        with self._lock:
+            self._sessions.remove(session)
+            self._lent = {owner: lent for owner, lent in self._lent.items() if lent.session is not session}
         session.client._channel.close()  # its own `close` first waits for the server
 
     def is_responsive(self, timeout_s: float) -> bool:
@@ -140,7 +176,6 @@ def connect(port: int) -> SparkSession:
 
     One that cannot be reached is dead soon, and steps are tried again; the library's own policy tries for ten minutes.
     """
-    # Here, because pandas comes with it: a second that a server without Spark need not take to start.
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()

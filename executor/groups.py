@@ -105,9 +105,9 @@ class Group:
         """It is kept ready for a job, and has never had one."""
         return self.row.is_serverless and self.state == READY and not self.uses
 
-    def session(self) -> contextlib.AbstractContextManager[SparkSession]:
-        """A Spark session of its own for the caller."""
-        return self.endpoint.session()
+    def session(self, owner: object) -> contextlib.AbstractContextManager[SparkSession]:
+        """A Spark session that only those share who name the same owner at a time."""
+        return self.endpoint.session(owner)
 
     def interrupt(self, session: SparkSession) -> None:
         """Have a session stop what it runs. A group that does not even answer is ended, whoever else waits for it."""

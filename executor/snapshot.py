@@ -148,16 +148,16 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
     """Run slices as tasks of Spark jobs, of as many tasks as the job's group has room for.
 
     A task reads so many slices that are next to each other as take SLICE_SECONDS, by those before, and up to twice as
-    many as those. Where there are several nodes a second job is there for those that are done with the first. `left` is
+    many as those. Behind the first job a second one is there for nodes that are done with theirs. `left` is
     what other slices have left, by the names of relations.
     """
     if not todo:
         return
-    slots, waiting, length = work.slots, deque(todo), 1
+    slots, waiting, length, jobs = work.slots, deque(todo), 1, 1
     with ThreadPoolExecutor(2, thread_name_prefix=f"job-{work.id}-slice") as pool:
         running: set[Future[float]] = set()
         while waiting or running:
-            while waiting and len(running) < (1 if slots == 1 else 2):
+            while waiting and len(running) < jobs:
                 is_limited = work.job.rate_limit is not None
                 shared = min(length, -(-len(waiting) // slots))
                 tasks = _taken(waiting, *((1, 1) if is_limited else (slots, shared)))
@@ -165,6 +165,7 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
                 running.add(pool.submit(in_this_context(_timed), work, cut, left, tasks, controls))
             running, seconds = _rest(running)
             length = max(min(int(SLICE_SECONDS / seconds), 2 * length), 1)
+            jobs = 1 if slots == 1 else 2
 
 
 def _taken(waiting: deque[Slice], tasks: int, length: int) -> list[list[Slice]]:

@@ -56,8 +56,6 @@ SparkError = (PySparkException, grpc.RpcError)
 
 # Below this many rows an input is handed over as one Parquet file that the server writes: cheaper than listing files.
 SMALL_INPUT_ROWS = 200_000
-# A group that is kept ready has so many sessions at most.
-WARM_SESSIONS = 4
 _NONE: Mapping[str, Type] = {}
 # The step that writes the change of a view's rows.
 _LEFT = "left"
@@ -285,26 +283,28 @@ def spark_engine(
     data: Place | None = None,
     check: Callable[[], None] = lambda: None,
     count: RowCount = row_count,
+    owner: object = None,
 ) -> Iterator[SparkEngine]:
-    """A session of a group with a scratch directory that is removed afterwards."""
+    """A session of a group with a scratch directory that is removed afterwards.
+
+    Engines of one owner share a session, so that to interrupt one of them interrupts all; without one it has its own.
+    """
     scratch = lake.new_temporary(purpose)
     scratch.mkdir(parents=True, exist_ok=True)
     try:
-        with group.session() as session:
+        with group.session(object() if owner is None else owner) as session:
             yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count)
     finally:
         remove_tree(scratch)
 
 
 def warm_up(group: Group, lake: Lake) -> None:
-    """Have sessions of a group, and their workers with a database each: the first steps then begin at once.
+    """Have a session of a group, and its workers with a database each: the first steps then begin at once.
 
     Raises DuckDBError and SparkError.
     """
-    setup, slots = setup_of(lake, group.size), group.size.slots * group.size.replicas
-    with contextlib.ExitStack() as stack:
-        for session in [stack.enter_context(group.session()) for _ in range(min(slots, WARM_SESSIONS))]:
-            run_tasks(session, setup, [Task(())] * slots)
+    with group.session("warm_up") as session:
+        run_tasks(session, setup_of(lake, group.size), [Task(())] * group.size.slots * group.size.replicas)
 
 
 def setup_of(lake: Lake, size: Size) -> Setup:

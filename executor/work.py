@@ -389,7 +389,7 @@ class Work:
             self._groups.calls.watched(
                 self.id, purpose, self.wait_because, self._waits_no_longer, lambda: group.silent_since
             ),
-            spark_engine(group, self.lake, name, data, self.check_step, self.row_count) as engine,
+            spark_engine(group, self.lake, name, data, self.check_step, self.row_count, self) as engine,
             self._interruptible(engine.interrupt),
             self.progress.running(reads, [engine.says(task) for task in range(tasks)]),
         ):

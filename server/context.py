@@ -33,6 +33,7 @@ from executor.retention import Retention
 from executor.serving import Serving
 from executor.sinks import Sinks
 from executor.sources.reader import Sources
+from executor.spark_engine import warm_up
 from executor.usage import Usage
 from executor.warm_groups import WarmGroups
 from executor.work import Settings
@@ -255,17 +256,18 @@ def _start(context: Context) -> None:
     for work in context.background:
         work.start()
     if context.config.spark_start == "eager":
-        threading.Thread(target=_warm_up, args=(context.groups,), name="warm-up", daemon=True).start()
+        threading.Thread(
+            target=_warm_up, args=(context.groups, context.store.lake), name="warm-up", daemon=True
+        ).start()
     context.warm_groups.start()
     context.sources.start()
     context.outbox.start()
 
 
-def _warm_up(groups: Groups) -> None:
+def _warm_up(groups: Groups, lake: Lake) -> None:
     """Have Spark ready before the first view needs it."""
     try:
-        with groups.get().session() as session:
-            session.sql("SELECT 1").collect()
+        warm_up(groups.get(), lake)
     except Error as error:
         if error.sqlstate != errors.QUERY_CANCELED:
             logger.warning("Spark is not ready: %s", error.message)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow
 import pytest
 from marking import long_but
 from servers import PATIENCE_SECONDS, wait_until
@@ -17,6 +19,7 @@ from catalog.errors import Error
 from catalog.job_store import finish_job
 from catalog.lake import ROW_CHANGES, Cursor, changes_made, locate
 from catalog.names import LakeTable
+from executor import kernel
 from server.context import Context
 from server.dispatch import Client
 
@@ -39,7 +42,7 @@ def opened_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cont
         run(client, "CREATE TABLE r (k int PRIMARY KEY, g int, v int)")
         run(client, f"INSERT INTO r SELECT i, i % 5, i FROM range({ROWS}) AS x (i)")
         run(client, "ALTER SYSTEM SET backfill_engine = spark")
-        with context.groups.get().session() as session:
+        with context.groups.get().session("test") as session:
             session.sql("SELECT 1").collect()
         yield context, client
 
@@ -410,6 +413,26 @@ def test_recover_while_jobs_run(parts: tuple[Context, Client]) -> None:
     check(client, {f"{strategy}_slow": query for strategy, query in SLOW.items()}, "recovered")
     for strategy in SLOW:
         run(client, f"DROP MATERIALIZED VIEW {strategy}_slow")
+
+
+def test_a_session_is_its_owners(opened_once: tuple[Context, Client]) -> None:
+    """And a worker of its own loads neither pandas nor pyspark's archive, which take longest."""
+
+    def loaded(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for _ in batches:
+            found = [str("pandas" in sys.modules), str(sys.modules["pyspark"].__file__)]
+            yield pyarrow.RecordBatch.from_arrays([kernel._strings(found)], names=["answer"])
+
+    group = opened_once[0].groups.get()
+    with group.session("one") as first, group.session("one") as same, group.session("other") as second:
+        assert first is same
+        assert first is not second
+        frame = second.range(0, 1, 1, 1).mapInArrow(loaded, "answer string")
+        has_pandas, path = frame.toArrow().column(0).to_pylist()
+    assert has_pandas == "False"
+    assert Path(path).is_file()  # in an archive it is none
+    with group.session("one") as again, group.session("other") as another:
+        assert {again, another} == {first, second}
 
 
 def test_a_view_is_there_when_its_job_has_finished(tmp_path: Path) -> None:
