@@ -29,6 +29,7 @@ from catalog.types import (
     Type,
 )
 from planner.batch.pg_casts import array_items, escaped
+from planner.functions.digits import INT64_DIGITS, NARROW, digits
 from planner.functions.formats import strftime_format
 from planner.functions.functions import FUNCTIONS, OURS, duckdb_call, ours
 from planner.functions.jsonb_contains import contains
@@ -248,48 +249,16 @@ def _is_untyped_aggregate(node: exp.Expr) -> bool:
 
 def _product(node: exp.Mul) -> exp.Expr:
     """A product of numerics. DuckDB keeps it in 18 digits where both factors fit them: one is made wider."""
-    known = _digits(node)
+    known = digits(node)
     if known is None or known[1] > DEFAULT_NUMERIC[1]:
         is_plain = _is_number(node.this) or _is_number(node.expression)
         return node if is_plain else ours("multiply", node.this, node.expression)
-    if known[0] <= _NARROW:
+    if known[0] <= INT64_DIGITS or node.meta.get(NARROW):
         return node
-    left = _digits(node.this)
+    left = digits(node.this)
     assert left is not None
     wide = exp.DataType.build(f"DECIMAL({DEFAULT_NUMERIC[0]}, {left[1]})", dialect="duckdb")
     return exp.Mul(this=exp.Cast(this=node.this, to=wide), expression=node.expression)
-
-
-# Digits that a 64-bit decimal of DuckDB holds.
-_NARROW = 18
-
-
-def _digits(node: exp.Expr) -> tuple[int, int] | None:
-    """Width and scale of the decimal that DuckDB computes for an exact number; None where they are not known."""
-    if isinstance(node, exp.Paren | exp.Neg):
-        return _digits(node.this)
-    if isinstance(node, exp.Anonymous) and node.name == "try":
-        return _digits(node.expressions[0])
-    if isinstance(node, exp.Literal):
-        whole, _, fraction = node.name.partition(".")
-        return (len(whole) + len(fraction), len(fraction)) if not node.is_string else None
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        sides = [_digits(side) for side in node.iter_expressions()]
-        known = [side for side in sides if side is not None]
-        if len(known) != len(sides):
-            return None
-        if isinstance(node, exp.Mul):
-            return min(sum(width for width, _ in known), DEFAULT_NUMERIC[0]), sum(scale for _, scale in known)
-        scale = max(scale for _, scale in known)
-        return min(max(width - own for width, own in known) + scale + 1, DEFAULT_NUMERIC[0]), scale
-    type_ = sql_type(node.to if isinstance(node, exp.Cast) else node.type)
-    if type_ is None or type_.dimensions or not isinstance(node, exp.Column | exp.Cast):
-        return None
-    if type_.is_integer:
-        return {"smallint": 5, "integer": 10}.get(type_.name, 19), 0
-    if type_.name != "numeric":
-        return None
-    return (type_.precision, type_.scale or 0) if type_.precision is not None else DEFAULT_NUMERIC
 
 
 def _json_extract(node: exp.Expr) -> exp.Expr:

@@ -15,6 +15,7 @@ from catalog.names import quote
 from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 from planner.functions.emit import checked_division, lenient_division, text_of, to_sql
 from planner.functions.functions import duckdb_call
+from planner.functions.narrow import narrow_sums
 from planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, may_raise
 
 _Rule = Callable[[exp.Expr], exp.Expr | None]
@@ -37,7 +38,7 @@ def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or) and levels:
         return _raised_in_turn(tree, levels)
-    lenient, raising = to_sql(tree), or_raise(tree)
+    lenient, raising = to_sql(tree), text_of(_raising(tree))
     if lenient == raising:
         return None
     found = f"TRY(row({raising})) IS NULL"
@@ -78,13 +79,18 @@ def unguarded(tree: exp.Expr) -> str:
     return text_of(rewrite_leaves_first(_spelled(tree, _divided, _without_try), _without_shortcut, copy=False))
 
 
-def or_raise(tree: exp.Expr) -> str:
-    """The text of a query, or a part of one, that has the rows of `to_sql(tree)`, or raises where an expression does.
+def or_raise(query: exp.Expr) -> str:
+    """The text of a query that has the rows of `to_sql(query)`, or raises: it does where an expression does."""
+    return text_of(_raising(narrow_sums(query)))
+
+
+def _raising(tree: exp.Expr) -> exp.Expr:
+    """A query, or a part of one, with the rows of `to_sql(tree)`, or that raises where an expression does.
 
     In place of each `TRY(e)` is the field of `TRY(row(e))`, which is there, if NULL, unless `e` raised. Into a TRY
     DuckDB does not look, so that all else is as it was: of `a + 1 > 5` without one it would make `a > 4`.
     """
-    return text_of(_spelled(tree, _divided_or_failed, _field_of_row))
+    return _spelled(tree, _divided_or_failed, _field_of_row)
 
 
 def _field_of_row(node: exp.Expr) -> exp.Expr | None:
