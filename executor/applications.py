@@ -28,7 +28,7 @@ CLASS_ARCHIVE = SPARK_HOME / "sparkwave.jsa"
 # Memory of a driver whose executors are processes of their own.
 DRIVER_MIB = 1024
 # The JVMs see no rows, so what they would gain by compiling code well never pays for it: the first jobs take half the
-# processor time so, and all later ones two thirds. For the same reason Spark does not make code for each plan.
+# processor time so, and all later ones two thirds. For the same reason Spark makes no code, for a stage or for a row.
 LIGHT_CODE = "-XX:TieredStopAtLevel=1"
 # The JVM of a node has so much, at least and at most; a worker's Python with its libraries; and a task.
 _HEAP_MIB, _PYTHON_MIB, _LEAST_MIB = (512, 1024), 100, 128
@@ -202,6 +202,7 @@ def command(app: Application) -> list[str]:
         "spark.connect.grpc.binding.port": str(app.port),
         "spark.connect.session.manager.defaultSessionTimeout": "-1",  # ours are kept while nobody needs them
         "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -56,8 +56,8 @@ def _use(session: SparkSession, scratch: Path) -> None:
     """What backfills do: tasks that DuckDB runs."""
     setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
     for number in range(3):
-        step = Step("rows", f"SELECT i, 'x' || i AS s FROM range({number}000) r(i)", str(scratch / f"rows_{number}"))
-        run_tasks(session, setup, [Task((step,)), Task((replace(step, target=str(scratch / "others")),))])
+        step = Step("rows", f"SELECT i, 'x' || i AS s FROM range({number}000) r(i)", str(scratch))
+        run_tasks(session, setup, [Task((step,)), Task((step,))])
 
 
 if __name__ == "__main__":
