@@ -176,11 +176,6 @@ def _check_snapshots(store: Store, cursor: Cursor) -> Iterator[str]:
 
 
 def _check_progress(store: Store, cursor: Cursor) -> Iterator[str]:
-    for table in ("slices", "finished_slices", "positions"):
-        rows = cursor.execute(f"SELECT DISTINCT job_id FROM {system_table(table)} ORDER BY 1").fetchall()
-        for (job_id,) in rows:
-            if job_id not in store.catalog.job_by_id:
-                yield f"{table}: job {job_id} is missing"
     twice = cursor.execute(
         f"SELECT job_id, fragment_id, slice_id FROM {system_table('finished_slices')} GROUP BY ALL HAVING count(*) > 1"
     ).fetchall()

@@ -13,6 +13,11 @@ from catalog.names import system_table
 _TABLE = system_table("comments")
 
 
+def load_commented(cursor: Cursor) -> frozenset[int]:
+    """The ids of what comments are on."""
+    return frozenset(id_ for (id_,) in cursor.execute(f"SELECT DISTINCT object_id FROM {_TABLE}").fetchall())
+
+
 def put_comment(cursor: Cursor, object_id: int, column: str | None, text: str | None) -> None:
     """Store the comment on a thing, or on a column of it, in place of another; None or no text removes it."""
     cursor.execute(

@@ -119,6 +119,11 @@ def add_started_job(cursor: Cursor, job: Job, start: Start) -> None:
     _add_steps(cursor, job.id, start)
 
 
+def add_created_job(cursor: Cursor, job: Job) -> None:
+    """Add the job of a relation that is stored as created."""
+    add_job(cursor, replace(job, status=CREATED))
+
+
 def start_job(cursor: Cursor, job: Job, start: Start) -> None:
     """The backfill is planned: pin its epoch and write down its slices, if it is cut into some; forget others."""
     if job.status == CREATING:
@@ -251,22 +256,8 @@ def finish_job(cursor: Cursor, job_id: int, group: str) -> None:
     cursor.execute(f"UPDATE {system_table('relations')} SET created = true, created_at = now() WHERE id = ?", [job_id])
 
 
-_STEPS = ("slices", "finished_slices", "positions")
-
-
-def forget_steps(cursor: Cursor, job_id: int) -> None:
-    """Remove the slices and the like of a job that will be none any more."""
-    for table in _STEPS:
-        cursor.execute(f"DELETE FROM {system_table(table)} WHERE job_id = ?", [job_id])
-
-
-def forget_slices(cursor: Cursor) -> None:
-    """Remove the slices of jobs that are no longer being created. Left for later, to keep the last step short."""
-    for table in _STEPS:
-        cursor.execute(
-            f"DELETE FROM {system_table(table)} WHERE job_id NOT IN "
-            f"(SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}')"
-        )
+# The tables that say how far a job is; once it is created, or gone, they say nothing.
+STEPS = ("slices", "finished_slices", "positions")
 
 
 def leave_behind(cursor: Cursor, job_id: int, position: Position | None, reason: str, has_failed: bool) -> None:

@@ -438,11 +438,13 @@ class Lake:
             self._table_names |= {table_id: (schema, table) for table_id, schema, table in names}
         return {self._table_names[id_]: has_deletes for id_, has_deletes in kinds.items() if id_ in self._table_names}
 
-    def has_changed(self, cursor: Cursor, tables: Iterable[LakeTable], after: int, upto: int | None = None) -> bool:
+    def has_changed(self, cursor: Cursor, tables: Collection[LakeTable], after: int, upto: int | None = None) -> bool:
         """Whether rows of any of these tables have changed in snapshots `after < s <= upto`, None being the newest.
 
         All is as the cursor's transaction sees it. Of snapshots that are forgotten nobody knows: they may have.
         """
+        if not tables:
+            return False
         last = self.snapshot(cursor) if upto is None else upto
         if last <= after:
             return False

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from catalog.comments import put_comment
 from catalog.compute_errors import move_errors
-from catalog.job_store import forget_steps
 from catalog.lake import Cursor
 from catalog.model import CREATED, Relation
 from catalog.names import system_table
@@ -50,7 +49,6 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
     store.drop_tables(cursor, before)
     jobs, states, relations = map(system_table, ("jobs", "states", "relations"))
     cursor.execute(f"DELETE FROM {jobs} WHERE id = ?", [relation.id])
-    forget_steps(cursor, made_id)
     cursor.execute(
         f"UPDATE {jobs} SET id = ?, status = '{CREATED}', snapshot = NULL, waiting = NULL, waiting_since = NULL, "
         "resource_group = ? WHERE id = ?",

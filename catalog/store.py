@@ -17,7 +17,7 @@ from typing import Any
 from catalog import errors
 from catalog.column_names import escaped
 from catalog.columns import load_columns, put_columns, replace_columns
-from catalog.comments import forget_comments
+from catalog.comments import forget_comments, load_commented
 from catalog.errors import Error
 from catalog.function_store import load_functions
 from catalog.job_store import load_jobs
@@ -59,6 +59,7 @@ def _made(column: Column) -> Column:
 _FIRST_FREE_OID = 16384
 _CATALOG_OIDS = range(1247, _FIRST_FREE_OID)
 
+_IDENTIFIERS = system_table("identifiers")
 # The system tables that say how far jobs and sources are.
 _PROGRESS = {
     "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
@@ -67,7 +68,7 @@ _PROGRESS = {
 # Those that `Store.catalog` is read from.
 _LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
-    "subscriptions", "functions", "sources", "secrets",
+    "subscriptions", "functions", "sources", "secrets", "comments", "states",
 }  # fmt: skip
 
 
@@ -80,6 +81,9 @@ class Store:
         self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
         self._cursor = lake.cursor()
         self._columns: dict[int, tuple[Column, ...]] = {}
+        self._commented: frozenset[int] = frozenset()  # the ids of what comments are on
+        self._states: dict[int, list[str]] = {}  # the internal tables of jobs
+        self._next_id: int | None = None  # once one has been given: this server alone gives them
         self.catalog = Catalog()
         self.version = 0  # grows whenever something else than the progress of jobs has changed
         with lake.exclusive():
@@ -129,6 +133,11 @@ class Store:
             ):
                 if not tables.isdisjoint(changed):
                     found |= load()
+            if "comments" in changed:
+                self._commented = load_commented(self._cursor)
+            if "states" in changed:
+                query = f"SELECT job_id, list(name) FROM {system_table('states')} GROUP BY job_id"
+                self._states = dict(self._cursor.execute(query).fetchall())
         self.version += not _PROGRESS.issuperset(changed)
         self.catalog = replace(self.catalog, **found)
 
@@ -194,10 +203,13 @@ class Store:
 
     def next_id(self, cursor: Cursor) -> int:
         """An id that nothing has had: clients see it as an OID, so those of PostgreSQL's own catalogs are left out."""
-        row = cursor.execute(f"SELECT next_id FROM {system_table('identifiers')}").fetchone()
-        assert row is not None
-        id_ = _FIRST_FREE_OID if row[0] in _CATALOG_OIDS else row[0]
-        cursor.execute(f"UPDATE {system_table('identifiers')} SET next_id = ?", [id_ + 1])
+        if self._next_id is None:
+            row = cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchone()
+            assert row is not None
+            self._next_id = row[0]
+        id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else self._next_id
+        self._next_id = id_ + 1  # whether or not this transaction is committed
+        cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id])
         return id_
 
     def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
@@ -258,7 +270,8 @@ class Store:
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
             "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
             "version_columns, details, replaces, planner, fingerprint) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), {'now()' if relation.created else 'NULL'}, "
+            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -270,7 +283,6 @@ class Store:
                 list(relation.upstreams),
                 relation.created,
                 relation.owner,
-                None,
                 relation.append_only,
                 relation.watermark.column if relation.watermark else None,
                 relation.watermark.delay_us if relation.watermark else None,
@@ -284,8 +296,6 @@ class Store:
                 relation.fingerprint,
             ],
         )
-        if relation.created:
-            cursor.execute(f"UPDATE {system_table('relations')} SET created_at = now() WHERE id = ?", [relation.id])
         put_columns(cursor, relation.id, relation.columns)
         if relation.is_stored:
             # What a view's query makes certain needs no constraint.
@@ -344,27 +354,33 @@ class Store:
 
     def drop_tables(self, cursor: Cursor, relation: Relation) -> None:
         """Drop what a relation and its job store rows in."""
-        states = f"SELECT name FROM {system_table('states')} WHERE job_id = ?"
-        for (state,) in cursor.execute(states, [relation.id]).fetchall() if relation.is_streaming else ():
+        for state in self._states.get(relation.id, ()):
             cursor.execute(f"DROP TABLE IF EXISTS {replace(relation.lake_table, name=state).sql}")
         cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
 
     def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Remove a relation, its job and everything they store."""
+        """Remove a relation, its job and everything they store.
+
+        A DELETE is the dearest statement of a lake, so there is none where nothing is. What nobody reads of a relation
+        that is no more is left for later (`catalog.leftovers`).
+        """
+        id_ = relation.id
         self.drop_tables(cursor, relation)
-        for tables, column, may_have in (
-            (("relations",), "id", True),
-            (("columns",), "relation_id", True),
-            (("grants",), "object_id", True),
-            (("jobs",), "id", relation.is_streaming),
-            (("states", "slices", "finished_slices", "positions"), "job_id", relation.is_streaming),
-            (("compute_errors",), "relation_id", relation.is_streaming),
-            (("subscriptions",), "relation_id", relation.is_subscription),
-            (("sources", "source_splits", "source_failures"), "relation_id", relation.is_table),
+        for table, column, has_rows in (
+            ("relations", "id", True),
+            ("columns", "relation_id", True),
+            ("jobs", "id", relation.is_streaming),
+            ("states", "job_id", id_ in self._states),
+            ("subscriptions", "relation_id", relation.is_subscription),
+            ("sources", "relation_id", id_ in self.catalog.sources),
+            ("source_splits", "relation_id", id_ in self.catalog.sources),
+            ("source_failures", "relation_id", id_ in self.catalog.sources),
         ):
-            for table in tables if may_have else ():
-                cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [relation.id])
-        forget_comments(cursor, (relation.id, relation.key_index_id))
+            if has_rows:
+                cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [id_])
+        if any(grant.object_id == id_ for grant in self.catalog.grants):
+            forget_grants(cursor, (id_,))
+        forget_comments(cursor, self._commented & {id_, relation.key_index_id})
 
     def epoch(self, cursor: Cursor) -> Epoch:
         """What every created view has applied: neither number ever falls."""
@@ -375,11 +391,6 @@ class Store:
     def set_epoch(self, cursor: Cursor, epoch: Epoch) -> None:
         """Store one more: to delete what is there costs a checkpoint as much as a view does."""
         cursor.execute(f"INSERT INTO {system_table('epoch')} VALUES (?, ?)", [epoch.snapshot, epoch.time_us])
-
-    def forget_epochs(self, cursor: Cursor) -> None:
-        """Delete the epochs before the newest."""
-        table, newest = system_table("epoch"), self.epoch(cursor)
-        cursor.execute(f"DELETE FROM {table} WHERE snapshot < ? OR time_us < ?", [newest.snapshot, newest.time_us])
 
     def set_parameter(self, cursor: Cursor, name: str, value: str | None) -> None:
         """Store a system parameter or a default of a session variable; None removes it."""

@@ -6,7 +6,7 @@ either engine, reads it the same way. Nothing is written to the lake before `app
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -184,6 +184,11 @@ class Fill:
     def as_files(self) -> Fill:
         """The same with all of these files for the lake: what is filled in one step is."""
         return replace(self, additions=tuple(replace(addition, file_rows=1) for addition in self.additions))
+
+    def of(self, view: View, states: Iterable[str | None]) -> Fill:
+        """The same for the view as it is stored, whose tables have got names. `states` are those it has rows of."""
+        placed = (replace(item, table=view.table_of(state)) for item, state in zip(self.additions, states, strict=True))
+        return replace(self, view=view, additions=tuple(placed))
 
     @property
     def tables(self) -> list[LakeTable]:

@@ -63,6 +63,14 @@ class BackfillJob:
         self.error: Error | None = None
         self._thread = threading.Thread(target=self._run, name=f"job-{work.id}", daemon=True)
 
+    @classmethod
+    def over(cls, store: Store, coordinator: Coordinator, work: Work) -> BackfillJob:
+        """One that has nothing left to do."""
+        job = cls(store, coordinator, work)
+        job.started.set()
+        job.finished.set()
+        return job
+
     def start(self) -> None:
         self._thread.start()
 

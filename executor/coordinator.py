@@ -13,10 +13,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from catalog import errors
-from catalog.compute_errors import add_up
 from catalog.errors import Error, canceled
 from catalog.job_store import finish_job
 from catalog.lake import Cursor, Lake
+from catalog.leftovers import forget_leftovers
 from catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from catalog.log_context import note
 from catalog.metrics import (
@@ -168,6 +168,29 @@ class Coordinator:
         message = f"{view.kind} {view.qualified_name} does not follow: {reason.message}"
         return Error(message, reason.sqlstate, detail=reason.detail, hint=reason.hint)
 
+    def reach(self, snapshot: int, patience_s: float) -> bool:
+        """Have a barrier go as far as a snapshot. Returns whether one has within the time."""
+        with self._epoch_condition:
+            if self._epoch.snapshot >= snapshot:
+                return True
+            self._awaited.append(snapshot)
+            try:
+                self._wake.set()
+                self._epoch_condition.notify_all()  # who pauses, too
+                return self._epoch_condition.wait_for(lambda: self._epoch.snapshot >= snapshot, patience_s)
+            finally:
+                self._awaited.remove(snapshot)
+
+    @contextmanager
+    def between_barriers(self, patience_s: float) -> Iterator[Epoch | None]:
+        """While entered, no barrier runs: all created views are at the epoch. None when one takes longer than that."""
+        is_free = self.barrier_lock.acquire(timeout=patience_s)
+        try:
+            yield self._epoch if is_free else None
+        finally:
+            if is_free:
+                self.barrier_lock.release()
+
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""
         handover = Handover(job_id)
@@ -195,8 +218,7 @@ class Coordinator:
                 # What is stored is a snapshot too, which must not make the next time necessary.
                 if stored < min(before - 1, self._epoch.snapshot):
                     self._store.set_epoch(cursor, self._epoch)
-                self._store.forget_epochs(cursor)
-                add_up(cursor)
+                forget_leftovers(self._store, cursor)
         finally:
             self.barrier_lock.release()
 

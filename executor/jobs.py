@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.job_store import Start, add_job, add_started_job, forget_slices, set_job_waiting
+from catalog.job_store import Start, add_job, add_started_job, set_job_waiting
 from catalog.lake import Cursor, Lake
+from catalog.leftovers import forget_leftovers
 from catalog.locks import Rank, RankedRLock, check_free
 from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.store import Store
 from catalog.translation import DuckDBError
+from executor import at_once
 from executor.advance import View, internal_name
 from executor.backfill import Admission, BackfillJob, start_of
 from executor.coordinator import Coordinator
@@ -84,7 +86,7 @@ class Jobs:
                     info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
                     self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
         with self._store.change() as cursor:
-            forget_slices(cursor)
+            forget_leftovers(self._store, cursor)
         self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
         self._unfit = find_unfit(self._store, self._plans)
         unfit = {each.relation.id for each in self._unfit}
@@ -209,55 +211,80 @@ class Jobs:
             job.controls_changed()
 
     def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:
-        """Reserve the name and start the job once it has a permit. `relation` and `job` have no id yet.
+        """Create it at once, or reserve the name and start the job once it has a permit; neither has an id yet.
 
         Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more, 55006 when
         the view to be replaced is being replaced already, 0A000 for rows that would come from themselves.
         """
         work = Work(self._store, self._groups, self._settings, View(relation, plan), job)
+        created = self._create_at_once(work, catalog)
+        if created is not None:
+            return created
         permit = _Permit()
-        start = self._start_at_once(work, permit)
         try:
-            backfill = self._reserve(work, relation, plan, job, catalog, start)
+            start = self._start_at_once(work, permit)
+            backfill = self._reserve(work, catalog, start)
         except BaseException:
             permit.lapses.set()
             raise
         permit.lapses = backfill.started if job.is_background else backfill.finished
         return backfill
 
-    def _reserve(
-        self, work: Work, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog, start: Start | None
-    ) -> BackfillJob:
+    def _create_at_once(self, work: Work, catalog: Catalog) -> BackfillJob | None:
+        """The job of a view that is created, which has nothing left to do. None for one that takes a job."""
+
+        def add(cursor: Cursor) -> Relation:
+            relation = self._add(cursor, replace(work.view.relation, created=True), work.view.plan, catalog)
+            self._plans.put({relation.id: work.view.plan})  # for the next barrier
+            return relation
+
+        is_over = threading.Event()
+        if work.job.is_background or not self._permits.acquire_free(lambda: not is_over.is_set()):
+            return None
+        try:
+            view = at_once.create(work, self._coordinator, add)
+        finally:
+            is_over.set()
+        if view is None:
+            return None
+        work.reserved(view.relation, replace(work.job, id=view.relation.id), None)
+        return BackfillJob.over(self._store, self._coordinator, work)
+
+    def _add(self, cursor: Cursor, relation: Relation, plan: StreamPlan, catalog: Catalog) -> Relation:
+        """Store a relation that was planned with a catalog, and its tables, which are empty. Returns it with its id."""
+        now = self._store.catalog
+        written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
+        has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in (*relation.upstreams, *written))
+        if has_changed or not set(catalog.functions) <= set(now.functions):
+            raise Error(
+                "a relation that the query reads, or a function, has just been dropped or altered",
+                errors.NOT_IN_PREREQUISITE_STATE,
+                hint="Try again.",
+            )
+        if relation.replaces is not None:
+            refuse_altering(now, now.by_id[relation.replaces])
+        if not now.closure(relation.upstreams).isdisjoint(written):
+            raise circular_dependency(relation.kind)
+        relation = self._store.create_relation(cursor, replace(relation, id=self._store.next_id(cursor)))
+        for state in plan.states:
+            if not state.in_view:
+                columns = tuple(Column(f.name, f.type) for f in state.node.fields)
+                self._store.add_state(cursor, relation, internal_name(relation.id, plan, state.name), columns)
+        if relation.is_sink and relation.sink.is_remote:
+            self._store.add_state(cursor, relation, log_name(relation.id), log_columns(relation))
+        return relation
+
+    def _reserve(self, work: Work, catalog: Catalog, start: Start | None) -> BackfillJob:
         with self._store.change() as cursor:
-            now = self._store.catalog
-            written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
-            has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in (*relation.upstreams, *written))
-            if has_changed or not set(catalog.functions) <= set(now.functions):
-                raise Error(
-                    "a relation that the query reads, or a function, has just been dropped or altered",
-                    errors.NOT_IN_PREREQUISITE_STATE,
-                    hint="Try again.",
-                )
-            if relation.replaces is not None:
-                refuse_altering(now, now.by_id[relation.replaces])
-            if not now.closure(relation.upstreams).isdisjoint(written):
-                raise circular_dependency(relation.kind)
-            job_id = self._store.next_id(cursor)
-            relation, job = replace(relation, id=job_id), replace(job, id=job_id)
-            relation = self._store.create_relation(cursor, relation)
+            relation = self._add(cursor, work.relation, work.view.plan, catalog)
+            job = replace(work.job, id=relation.id)
             if start is None:
                 add_job(cursor, job)
             else:
                 add_started_job(cursor, job, start)
-            for state in plan.states:
-                if not state.in_view:
-                    columns = tuple(Column(f.name, f.type) for f in state.node.fields)
-                    self._store.add_state(cursor, relation, internal_name(job_id, plan, state.name), columns)
-            if relation.is_sink and relation.sink.is_remote:
-                self._store.add_state(cursor, relation, log_name(job_id), log_columns(relation))
-        self._plans.put({job_id: plan})  # as it would be planned again from the definition
+        self._plans.put({job.id: work.view.plan})  # as it would be planned again from the definition
         try:
-            work.reserved(self._store.catalog.by_id[job_id], job, start)
+            work.reserved(self._store.catalog.by_id[job.id], job, start)
             return self._start(work, self._admission(job) if start is None else None)
         except BaseException:
             with self._store.change() as cursor:

@@ -133,7 +133,7 @@ class Work:
         return self.job.status == CREATING
 
     def now(self, cursor: Cursor) -> Epoch:
-        return Epoch(self.lake.snapshot(cursor), time.time_ns() // 1000)
+        return Epoch(self.lake.newest(cursor), time.time_ns() // 1000)
 
     @property
     def staging(self) -> Place:
@@ -298,7 +298,7 @@ class Work:
             or (self.is_planned and not self.reads_on)
         ):
             return False
-        return self.upstream_rows() <= limit
+        return self.upstream_rows <= limit
 
     @property
     def reads_on(self) -> bool:
@@ -307,10 +307,12 @@ class Work:
             return not (self._fresh.slices if self._fresh is not None else load_slices(self.lake.cursor(), self.id)[0])
         return self.job.strategy != SNAPSHOT or self.job.rate_limit is not None or self.in_process
 
+    @lazy
     def upstream_rows(self) -> int:
+        """The rows of all inputs when that is asked first."""
         cursor = self.lake.cursor()
+        snapshot = self.lake.newest(cursor)
         with at_one_moment(cursor):  # else each query reads the lake's catalog anew
-            snapshot = self.lake.snapshot(cursor)
             return sum(self.row_count(cursor, scan.relation, snapshot) for scan in self.view.plan.scans)
 
     def row_count(self, cursor: Cursor, relation: Relation, snapshot: int) -> int:

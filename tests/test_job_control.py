@@ -130,13 +130,17 @@ def commits(context: Context, after: int) -> int:
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["spark", "auto"])
 def test_what_is_little_takes_three_commits(parts: tuple[Context, Client], engine: str) -> None:
-    """The name with where the job starts; the rows of all fragments, by one task, with those that failed; the end."""
+    """The name with where the job starts; the rows of all fragments, by one task, with those that failed; the end.
+
+    In process, where the job is in the background: else see tests/test_at_once.py.
+    """
     context, client = parts
-    run(client, "SET background_ddl = false")
+    run(client, f"SET background_ddl = {engine == 'auto'}")
     run(client, f"ALTER SYSTEM SET backfill_engine = {engine}")
     before = context.lake.snapshot(context.lake.cursor())
     groups = "SELECT g, count(*) AS n, sum(100 / (v - 7)) AS d FROM r GROUP BY g"
     run(client, creation("snapshot", f"SELECT n, count(*) AS c, sum(d) AS d FROM ({groups}) AS s GROUP BY n"))
+    run(client, "WAIT")
     assert commits(context, before) == 3
     assert run(client, "SELECT n, c FROM slow") == [(ROWS // 5, 5)]
     [job] = [relation.id for relation in context.store.catalog.relations if relation.name == "slow"]

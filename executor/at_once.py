@@ -1,0 +1,124 @@
+"""Creates a view over little data by one transaction, which stores the view together with its rows.
+
+The rows are computed before anything of the view is stored, as of the newest snapshot. Then, while no barrier runs, the
+view is stored as one that is created, if what it reads has not changed since as the created views see it. Where
+anything is in the way of that, or takes longer than a moment, nothing has happened, and a job creates the view.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+from catalog.job_store import add_created_job
+from catalog.lake import Cursor
+from catalog.model import Epoch, Relation
+from catalog.names import LakeTable
+from catalog.row_ids import ALL
+from catalog.translation import DuckDBError
+from executor.advance import Fill, View
+from executor.backfill import MAX_HANDOVER_ROWS
+from executor.coordinator import Coordinator
+from executor.duckdb_engine import DuckDBEngine
+from executor.faults import message_of
+from executor.program import whole
+from executor.work import Work
+
+logger = logging.getLogger(__name__)
+
+# A view that takes longer is created by a job, which can be watched.
+MOMENT_S = 0.5
+# So long a barrier is waited for: a job would wait for it at its end.
+PATIENCE_S = 0.5
+
+# Stores a relation and its empty tables, in the cursor's transaction.
+Add = Callable[[Cursor], Relation]
+
+
+def _is_for(work: Work) -> bool:
+    """Whether a view may be created so: few rows, which the server itself reads, and nothing that slows it down."""
+    relation, job = work.relation, work.job
+    return (
+        not (relation.is_sink or job.rate_limit is not None or work.view.plan.reads_now)
+        and relation.replaces is None
+        and work.in_process
+        and work.upstream_rows <= min(MAX_HANDOVER_ROWS, work.settings.slice_rows())
+    )
+
+
+def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
+    """Create the view of a job that is not stored yet. Returns it as it is stored, None for what a job is to do.
+
+    Raises what `add` raises.
+    """
+    with closing(work.lake.cursor()) as cursor:
+        try:
+            snapshot = _applied(work, coordinator, cursor) if _is_for(work) else None
+            fill = _fill(work, cursor, snapshot) if snapshot is not None else None
+            if snapshot is None or fill is None or sum(fill.counts) > MAX_HANDOVER_ROWS:
+                return None
+            with coordinator.between_barriers(PATIENCE_S) as epoch:
+                if epoch is not None and _still_holds(work, cursor, snapshot, epoch):
+                    return _store(work, cursor, fill, epoch, add)
+        except DuckDBError as error:
+            logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))
+    return None
+
+
+def _inputs(work: Work, are_tables: bool) -> list[LakeTable]:
+    relations = (scan.relation for scan in work.view.plan.scans)
+    return [relation.lake_table for relation in relations if relation.is_table == are_tables]
+
+
+def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None:
+    """The newest snapshot, once the created views have applied what was there before; None where that takes long.
+
+    Then all inputs were there at their epoch, from which the next barrier goes on.
+    """
+    if coordinator.reach(work.lake.newest(cursor), PATIENCE_S):
+        return work.lake.newest(cursor)
+    return None
+
+
+def _fill(work: Work, cursor: Cursor, snapshot: int) -> Fill:
+    """The rows of the view and its states at a snapshot. Raises DuckDBError when that takes longer than a moment."""
+    inputs = {scan.input: ALL for scan in work.view.plan.scans}
+    with _limited(cursor):
+        return DuckDBEngine().fill(cursor, work.view, snapshot, inputs, whole(work.view.plan), time.time_ns() // 1000)
+
+
+@contextmanager
+def _limited(cursor: Cursor) -> Iterator[None]:
+    timer = threading.Timer(MOMENT_S, cursor.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _still_holds(work: Work, cursor: Cursor, snapshot: int, epoch: Epoch) -> bool:
+    """Whether at an epoch that is the newest all inputs are as they were at a snapshot, and followed by the others."""
+    lake, catalog = work.lake, work.store.catalog
+    first, last = sorted((snapshot, epoch.snapshot))
+    jobs = (catalog.job_by_id.get(id_) for id_ in work.relation.upstreams)
+    return (
+        not any(job is not None and job.is_behind for job in jobs)
+        and not lake.has_changed(cursor, _inputs(work, True), first, last)
+        and not lake.has_changed(cursor, _inputs(work, False), snapshot, lake.newest(cursor))
+    )
+
+
+def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> View:
+    with work.store.change(cursor):
+        view = View(add(cursor), work.view.plan)
+        add_created_job(cursor, replace(work.job, id=view.relation.id))
+        fill.of(view, (item.state for item in whole(view.plan))).apply(cursor)
+        work.store.set_epoch(cursor, epoch)  # which the view has applied too
+    return view
