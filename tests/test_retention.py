@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -238,8 +239,9 @@ def test_a_long_write_keeps_the_snapshots_since_its_start(tmp_path: Path) -> Non
         with context.lake.table_transaction(writer, LakeTable("dev.public", "t")):
             writer.execute('INSERT INTO lake."dev.public".t VALUES (-1, 0, 0)')
             at_start = snapshots(context)[-1]
-            run(client, "CREATE TABLE other (k int)", "INSERT INTO other VALUES (1)", "FLUSH")
-            forget(context)
+            with ThreadPoolExecutor(1) as other:  # a thread that holds a table's lock waits for nobody
+                other.submit(run, client, "CREATE TABLE o (k int)", "INSERT INTO o VALUES (1)", "FLUSH").result()
+                other.submit(forget, context).result()
             assert at_start in snapshots(context)
         check(client, "sums", SUMS)
 
