@@ -190,7 +190,7 @@ def test_a_cancelled_task_leaves_nothing_that_it_has_spilled(server: Server, own
 def test_what_is_larger_than_memory_spills(server: Server, own: Connection, kind: str) -> None:
     """The node keeps to its 1 GiB: Java, and Python with DuckDB."""
     create(own, LARGE[kind])
-    with memory_of(lambda: [*workers(server), *java(server)]) as most, spills(server) as found:
+    with memory_of(lambda: of_the_default_group(server)) as most, spills(server) as found:
         own.execute("WAIT")
     if kind == "groups":
         assert rows(own, "SELECT count(*)::int, sum(n)::int, count(DISTINCT s)::int FROM made") == [(2_000_000,) * 3]
@@ -201,8 +201,11 @@ def test_what_is_larger_than_memory_spills(server: Server, own: Connection, kind
     assert most["sum"] < 1024, most
 
 
-def java(server: Server) -> list[int]:
-    return [pid for pid in server.java_processes() if b"two" not in b" ".join(command_line(pid))]
+def of_the_default_group(server: Server) -> list[int]:
+    """Process ids of Java and of the workers that it has: of the group with one node, in one process."""
+    [java] = [p for p in server.java_processes() if b"spark.app.name=risingwave-compute-1" in command_line(p)]
+    below = descendants(java)
+    return [java, *(pid for pid in workers(server) if pid in below)]
 
 
 @contextmanager
