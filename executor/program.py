@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -145,7 +145,12 @@ def _check(check: PlannedCheck, has_weight: bool) -> Check:
 @_kept
 def new_checks(plan: StreamPlan) -> tuple[Check, ...]:
     """The checks for inputs all of whose rows are new."""
-    return tuple(_check(check, has_weight=False) for check in fill_checks(plan))
+    return checks_of(fill_checks(plan))
+
+
+def checks_of(planned: Iterable[PlannedCheck]) -> tuple[Check, ...]:
+    """Checks of rows all of which are new."""
+    return tuple(_check(check, has_weight=False) for check in planned)
 
 
 @_kept

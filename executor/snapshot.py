@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
+from catalog.compute_errors import add_errors
 from catalog.job_store import BUCKET, Slice, Start, finish_slices, finish_step, finished_rows, load_slices
 from catalog.lake import Cursor, register_files, registered_files
 from catalog.lazy import lazy
@@ -22,9 +23,11 @@ from catalog.metrics import BACKFILL_BYTES
 from catalog.places import delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
 from catalog.types import Type
+from executor.kernel import Step
 from executor.lake_rows import BUCKET_COLUMN, as_stored, bucket_of, in_buckets
-from executor.program import whole
+from executor.program import Check, checks_of, whole
 from executor.progress import Rows
+from executor.script import bound_checks
 from executor.slicing import input_rows, plan_slices
 from executor.spark_engine import SparkEngine, filled_files
 from executor.work import Work, step_directory
@@ -37,7 +40,9 @@ from planner.backfill import (
     slice_query,
     whole_query,
 )
+from planner.fragment_checks import Part, bucket_checks, merge_checks, rest_checks, slice_checks, whole_checks
 from planner.functions.emit import to_sql
+from planner.functions.raising import or_raise
 from planner.stream import StreamPlan
 
 # What is read at once takes about so long: it is lost when the server is killed meanwhile.
@@ -78,6 +83,19 @@ class _Cut:
     def written(self) -> dict[str, Type]:
         """The columns that its parts write."""
         return {field.name: field.type for field in self.fragment.partial_fields}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """As `planner.fragment_checks.Part`. `raising` is as `planner.functions.raising.or_raise` has the query."""
+
+    query: str
+    raising: str
+    checks: tuple[Check, ...]
+
+    @staticmethod
+    def of(part: Part) -> _Part:
+        return _Part(to_sql(part.query), or_raise(part.query), checks_of(part.checks))
 
 
 def run(work: Work) -> None:
@@ -163,7 +181,7 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
                 tasks = _taken(waiting, *((1, 1) if is_limited else (slots, shared)))
                 controls = _hold_back(work, sum(s.row_count for task in tasks for s in task))
                 running.add(pool.submit(in_this_context(_timed), work, cut, left, tasks, controls))
-            running, seconds = _rest(running)
+            running, seconds = _done(running)
             length = max(min(int(SLICE_SECONDS / seconds), 2 * length), 1)
             jobs = 1 if slots == 1 else 2
 
@@ -208,7 +226,7 @@ def _hold_back(work: Work, rows: int) -> int:
         waited = time.monotonic() - started
 
 
-def _rest(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
+def _done(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
     """Wait for one of them to be done, and what it returns. Raises what made it fail."""
     done, rest = wait(futures, return_when=FIRST_COMPLETED)
     return rest, max(future.result() for future in done)
@@ -235,10 +253,7 @@ def _run_whole(work: Work, rows: Rows) -> None:
 
 
 def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]]) -> None:
-    """Run slices as tasks of one Spark job and commit what they wrote, or nothing.
-
-    Of several slices nobody would know which rows of the other inputs have been counted as failed.
-    """
+    """Run slices as tasks of one Spark job and commit what they wrote and for how many rows it failed, or nothing."""
     plan, fragment, first = work.view.plan, cut.fragment, tasks[0][0]
     slices = [slice_ for task in tasks for slice_ in task]
     rows = {fragment.id: sum(slice_.row_count for slice_ in slices)}
@@ -249,11 +264,19 @@ def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequen
     by = BUCKET_COLUMN if not is_target and cut.buckets > 1 else None
     with work.spark("slice", None, rows, len(tasks)) as engine:
         engine.times = work.job.epoch.time_us, work.job.epoch.time_us
-        queries = list(_bound(work, cut, left, tasks, engine, cursor))
+        rest = _rest(plan, cut, slices)
+        parts = list(_bound(work, cut, left, tasks, engine, cursor, rest))
         types = plan.types_in(fragment.target) if is_target else cut.written
         keys = [to_sql(key) for key in fragment.keys]
-        stored = [in_buckets(q, types, keys, cut.buckets) if by else as_stored(q, types) for q in queries]
-        written = engine.run_each(stored, target, by)
+
+        def stored(query: str) -> str:
+            return in_buckets(query, types, keys, cut.buckets) if by else as_stored(query, types)
+
+        states = [f"{state.name}_state" for state in plan.states_in(fragment.target)] if is_target else []
+        [name] = states or ["rows"]  # what it has written is looked through by the name of the state
+        steps = [Step(name, stored(p.query), str(target), by, stored(p.raising)) for p in parts]
+        failing = [part.checks for part in parts]
+        written, failed = engine.run_each(target, steps, failing, bound_checks(rest, engine.inputs))
     BACKFILL_BYTES.add(work.id, sum(file.size for file in written), fragment.id)
     work.check()
     files = filled_files(written)
@@ -262,6 +285,7 @@ def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequen
     with work.lake.transaction(cursor):
         if is_target:
             register_files(cursor, work.view.table_of(fragment.target), files)
+        add_errors(cursor, work.view.relation.id, failed)
         finish_slices(cursor, work.id, slices)
     work.progress.finish(rows)
     if is_target:
@@ -270,15 +294,15 @@ def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequen
 
 def _bound(
     work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]], engine: SparkEngine,
-    cursor: Cursor,
-) -> Iterator[str]:  # fmt: skip
-    """The query of each task, with what it reads in front of it."""
-    made: dict[str | None, str] = {}
+    cursor: Cursor, rest: Sequence[Check],
+) -> Iterator[_Part]:  # fmt: skip
+    """What each task computes, with what it reads in front of it. What the rest reads is bound too."""
+    made: dict[str | None, _Part] = {}
     for task in tasks:
         first, last = task[0], task[-1]
         if first.input not in made:
-            made[first.input] = _query(work.view.plan, cut, first)
-            _bind_whole(work, engine, cursor, made[first.input], first)
+            part = made[first.input] = _Part.of(_part(work.view.plan, cut, first))
+            _bind_whole(work, engine, cursor, " ".join([part.query, *(check.count for check in rest)]), first)
         driver = next((scan for scan in work.view.plan.scans if scan.input == first.input), None)
         if driver is not None and first.row_id_from is not None:
             work.check_step()
@@ -286,7 +310,8 @@ def _bound(
             engine.bind_slice(cursor, driver, work.job.epoch.snapshot, rows)
         for name, types in _left_types(cut, first).items():
             engine.bind_files(name, left[name].get(first.row_id_from or 0, ()), types)
-        yield engine.bound(made[first.input])
+        part = made[first.input]
+        yield _Part(engine.bound(part.query), engine.bound(part.raising), bound_checks(part.checks, engine.inputs))
 
 
 def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
@@ -298,14 +323,23 @@ def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
     return {x.relation: {f.name: f.type for f in x.partial_fields} for x in cut.fragment.exchanges}
 
 
-def _query(plan: StreamPlan, cut: _Cut, slice_: Slice) -> str:
+def _part(plan: StreamPlan, cut: _Cut, slice_: Slice) -> Part:
+    fragment = cut.fragment
     if cut.is_whole:
-        return to_sql(whole_query(plan, cut.fragment))
+        return Part(whole_query(plan, fragment), whole_checks(plan, fragment))
     if slice_.input is None:
-        return to_sql(merge_query(plan, cut.fragment))
+        return Part(merge_query(plan, fragment), merge_checks(plan, fragment))
     if slice_.input == BUCKET:
-        return to_sql(bucket_query(plan, cut.fragment))
-    return to_sql(slice_query(plan, cut.fragment, slice_.input))
+        return Part(bucket_query(plan, fragment), bucket_checks(plan, fragment))
+    return Part(slice_query(plan, fragment, slice_.input), slice_checks(plan, fragment, slice_.input))
+
+
+def _rest(plan: StreamPlan, cut: _Cut, slices: Sequence[Slice]) -> tuple[Check, ...]:
+    """What is looked through once: with the first of the slices, none of which has it."""
+    if cut.is_whole or cut.parts[0] not in slices:
+        return ()
+    drivers = {s.input for s in cut.parts if s.input is not None and s.input != BUCKET}
+    return checks_of(rest_checks(plan, cut.fragment, drivers or None))
 
 
 def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, slice_: Slice) -> None:

@@ -95,18 +95,21 @@ class SparkEngine:
 
     def run_to_parquet(self, query: str, target: Place) -> list[File]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files, at least one."""
-        return self.run_each([self.bound(query)], target)
+        written, _ = self.run_each(target, [Step("rows", self.bound(query), str(target))], [()])
+        return written
 
-    def run_each(self, queries: Sequence[str], target: Place, by: str | None = None) -> list[File]:
-        """Run queries with what they read in front of them as tasks of one job, which write into a new directory.
+    def run_each(
+        self, target: Place, steps: Sequence[Step], checks: Sequence[Sequence[Check]], rest: Sequence[Check] = ()
+    ) -> tuple[list[File], ComputeErrors | None]:
+        """Run steps that write into a new directory as tasks of one job, each with the checks of its own.
 
-        Returns all files, of each task at least one. `by` is as in Step: of no rows there is no file then.
+        Returns all files, of each task at least one where it has no `by`. The checks `rest` are made in any case, and
+        are a task too.
         """
         remove_tree(target)
+        tasks = [self._task([step], of, n) for n, (step, of) in enumerate(zip(steps, checks, strict=True))]
         try:
-            return self._run_tasks(
-                [self._task([Step("rows", q, str(target), by)], (), n) for n, q in enumerate(queries)]
-            ).files
+            return _done(self._run_tasks([*tasks, *([self._task((), rest, None)] if rest else [])]))
         except BaseException:
             remove_tree(target)
             raise
@@ -244,13 +247,11 @@ class SparkEngine:
 
     def _run(self, steps: Sequence[Step], checks: Sequence[Check] = ()) -> tuple[list[File], ComputeErrors | None]:
         """Run steps and checks as one task."""
-        done = self._run_tasks([self._task(steps, checks)])
-        if not done.failed:
-            return done.files, None
-        return done.files, ComputeErrors(done.failed, done.reason and translate(error_named(*done.reason)).message)
+        return _done(self._run_tasks([self._task(steps, checks)]))
 
-    def _task(self, steps: Sequence[Step], checks: Sequence[Check], number: int = 0) -> Task:
-        says = self.says(number)
+    def _task(self, steps: Sequence[Step], checks: Sequence[Check], number: int | None = 0) -> Task:
+        """Without a number it does not say how far it is."""
+        says = self.says(number) if number is not None else None
         return Task(tuple(steps), self.times, tuple(check.queries for check in checks), str(says) if says else None)
 
     def _run_tasks(self, tasks: Sequence[Task]) -> Done:
@@ -273,6 +274,12 @@ class SparkEngine:
     def abandon(self) -> None:
         """The same where Spark does not answer; the engine cannot be used any more."""
         self.group.abandon(self.session)
+
+
+def _done(done: Done) -> tuple[list[File], ComputeErrors | None]:
+    if not done.failed:
+        return done.files, None
+    return done.files, ComputeErrors(done.failed, done.reason and translate(error_named(*done.reason)).message)
 
 
 @contextlib.contextmanager

@@ -170,11 +170,17 @@ def _fill_checks(rows: Rows, node: Node, seen: set[str]) -> Iterator[Check]:
         seen.add(state.name)
     for child in node.inputs:
         yield from _fill_checks(rows, child, seen)
+    for over, parts in looked_through(node):
+        yield Check.of(over, rows.of(over), parts)
+
+
+def looked_through(node: Node) -> Iterator[tuple[Node, tuple[exp.Expr, ...]]]:
+    """Over the rows of which nodes an operator computes which expressions that may raise."""
     if isinstance(node, Join):
         sides = raising_sides(node)
         for over, parts in ((node.left, sides.left), (node.right, sides.right), (pairs_of(node), sides.both)):
             if parts:
-                yield Check.of(over, rows.of(over), parts)
+                yield over, parts
     elif raising(node):
         [over] = node.inputs
-        yield Check.of(over, rows.of(over), raising(node))
+        yield over, raising(node)
