@@ -43,6 +43,7 @@ KINDS = {
 KNOWN = {
     "sum(a6)": "a total of more than 28 digits before the point raises within DuckDB's aggregate",
     "avg(a6)": "so does the total of which it is the average",
+    "sum(DISTINCT a6)": "as does that of the values without their copies",
 }
 # Each argument has all of its values.
 ALL_ROWS = extremes.rows(13)
