@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from catalog.job_store import BUCKET, Slice
 from catalog.lake import Cursor, at_one_moment, first_row
@@ -74,7 +75,7 @@ def plan_slices(
     with at_one_moment(cursor):  # else each query reads the lake's catalog anew
         counts = input_rows(cursor, plan, snapshot, count)
         cutter = _Cutter(cursor, scans, snapshot, counts, limits)
-        return [slice_ for fragment in fragments(plan, counts) for slice_ in cutter.slices(fragment)]
+        return [slice_ for fragment in fragments(plan, counts) for slice_ in cutter.counted_once(fragment)]
 
 
 def input_rows(cursor: Cursor, plan: StreamPlan, snapshot: int, count: RowCount = row_count) -> dict[str, int]:
@@ -92,8 +93,20 @@ class _Cutter:
     counts: Mapping[str, int]
     limits: _Limits
 
+    def counted_once(self, fragment: Fragment) -> list[Slice]:
+        """The slices of a fragment and of all exchanges below it, whose rows are those of its inputs.
+
+        A row that goes through several slices, as one that moves to a bucket, counts in each for a part.
+        """
+        found = self.slices(fragment)
+        is_by_key = any(s.input == BUCKET for s in found)
+        if not is_by_key and len(found) == 1:
+            return found
+        rows = [self.counts[name] for name in fragment.inputs if is_by_key or name in fragment.drivers]
+        return spread(found, sum(rows))
+
     def slices(self, fragment: Fragment) -> list[Slice]:
-        """Those of the exchanges that the fragment reads come first."""
+        """Those of the exchanges that the fragment reads come first. Each with the rows that it reads."""
         driven = sum(self.counts[driver] for driver in fragment.drivers)
         read = sum(self.counts[name] for name in fragment.inputs)
         slice_rows = self.limits.of_a_slice(fragment, driven, read - driven)
@@ -142,6 +155,13 @@ class _Cutter:
         largest = driver or max(fragment.inputs, key=self.counts.__getitem__, default=None)
         upstream = self.scans[largest].relation.id if largest else None
         return Slice(fragment.id, 1, upstream, driver, None, None, driven if driver else read)
+
+
+def spread(slices: Sequence[Slice], rows: int) -> list[Slice]:
+    """The slices with so many rows in all, in proportion to those that they read."""
+    read = list(accumulate(slice_.row_count for slice_ in slices))
+    upto = [rows * count // read[-1] if read[-1] else 0 for count in read]
+    return [replace(s, row_count=to - start) for s, start, to in zip(slices, [0, *upto], upto, strict=False)]
 
 
 def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int, int | None, int]]:

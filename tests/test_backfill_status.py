@@ -169,8 +169,27 @@ def test_progress_sums_its_inputs(cursor: Cursor) -> None:
 def test_progress_of_a_fragment_has_all_digits(cursor: Cursor, total: int, read: int, shown: str) -> None:
     add_job(cursor)
     add_slices(cursor, read, total - read)
-    add_steps(cursor, (read, 1))
+    add_steps(cursor, (read, 1), *([(0, 1)] if read == total else []))
     assert one(cursor, "progress", "rw_fragment_backfill_progress") == (shown,)
+
+
+@pytest.mark.parametrize("fragment", [1, 2])
+def test_not_all_is_read_while_a_slice_without_rows_is_left(cursor: Cursor, fragment: int) -> None:
+    """It merges what others of its fragment have left, or another fragment's state."""
+    add_job(cursor)
+    add_slices(cursor, 60, 40, *([0] if fragment == 1 else []))
+    if fragment == 2:
+        add_slices(cursor, 0, fragment=2)
+    add_steps(cursor, (60, 2))
+    assert progress(cursor) == "Snapshot [60.00% (60/100)]"
+    cursor.execute("DELETE FROM lake.sparkwave.finished_slices")
+    add_steps(cursor, (60, 2), (40, 1))
+    assert progress(cursor) == "Snapshot [99.00% (99/100)]"
+    cursor.execute("DELETE FROM lake.sparkwave.finished_slices")
+    add_steps(cursor, (60, 2), (40, 1), *([(0, 1)] if fragment == 1 else []))
+    if fragment == 2:
+        add_steps(cursor, (0, 1), fragment=2)
+    assert progress(cursor).startswith("LogStore")
 
 
 # Fragments and limits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from catalog.job_store import BUCKET
 from catalog.lake import Cursor
 from executor import slicing
 from executor.lake_rows import BUCKET_COLUMN, in_buckets, no_rows
+from executor.progress import Progress, Rows
 from executor.slicing import plan_slices
 from executor.versions import rows_at
 from executor.work import Work
@@ -182,11 +184,31 @@ ON_SPARK = {
 }
 
 
+# The rows of the tables that they read, of one that is read twice both times.
+ROWS_READ = {"full": 1350, "window": 900, "listed": 900, "grouped": 1350, "chain": 1800}
+
+
+def watched(context: Context, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What SHOW JOBS tells after each commit: the rows that are read, but for the last, and of how many."""
+    shown: list[tuple[int, int]] = []
+    other, finish = Client(context, {"user": "root"}), Progress.finish
+
+    def finish_and_look(self: Progress, rows: Rows) -> None:
+        finish(self, rows)
+        for *_, text in run(other, "SHOW JOBS"):
+            shown.extend(
+                (int(read), int(total)) for read, total in re.findall(r"Snapshot \[.*\((\d+)/(\d+)\)\]", str(text))
+            )
+
+    monkeypatch.setattr(Progress, "finish", finish_and_look)
+    return shown
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("names", long_but(["grouped listed"], ["grouped listed", "full window chain"]))
 def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
-    """Rows move between tasks through files, and nothing of them is left behind."""
+    """Rows move between tasks through files, and nothing of them is left behind. Progress counts each of them once."""
     monkeypatch.setattr(slicing, "MOST_TIMES", 2)
     monkeypatch.setattr(Work, "slots", 2)  # a job has two tasks, as on two nodes
     views = {name: ON_SPARK[name] for name in names.split()}
@@ -195,11 +217,15 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -
         run(client, "CREATE TABLE small (id int PRIMARY KEY, name varchar, span interval)")
         run(client, "INSERT INTO big SELECT i, nullif(i % 311, 5), 'n' || i % 7, i * 1.25 FROM range(900) r(i)")
         run(client, "INSERT INTO small SELECT i, nullif('s' || i % 9, 's3'), i * INTERVAL '1 day' FROM range(450) r(i)")
+        shown = watched(context, monkeypatch)
         for name, query in views.items():
             cursor = context.lake.cursor()
             cut = plan_slices(cursor, planned(context, query), context.lake.snapshot(cursor), 150)
             assert any(s.input is None if name == "listed" else s.input == BUCKET for s in cut), name
             run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            assert {total for _, total in shown} == {ROWS_READ[name]}, name
+            assert shown == sorted(shown) and len(set(shown)) > 2 and shown[-1][0] < ROWS_READ[name]
+            shown.clear()
         check(client, views, "filled")
         run(client, "UPDATE big SET d = d + 1 WHERE id % 3 = 0")
         run(client, "DELETE FROM small WHERE id % 5 = 0")

@@ -43,13 +43,14 @@ GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
         (JOIN, 500, [500, 500]),
         (JOIN, 100, [334, 333, 333]),  # each reads the 300 rows of the other table
         (JOIN, 25, [250, 250, 250, 250]),  # but is no more than ten times as large
-        (JOIN, 10, [10] * 100 + [10] * 30 + [100] * 13),  # it would read them too often: both tables move
+        # It would read them too often. Both tables move, so that each row counts for a half where it is read, twice.
+        (JOIN, 10, [5] * 100 + [5] * 30 + [50] * 13),
         (FULL, 100, [1300]),
-        (FULL, 60, [63] * 8 + [62] * 8 + [60] * 5 + [433] * 3),  # one task would read too many
+        (FULL, 60, [31, 32] * 4 + [31] * 8 + [30] * 5 + [216, 217, 217]),  # one task would read too many
         (WINDOW, 51, [1000]),
-        (WINDOW, 50, [50] * 20 + [500] * 2),
+        (WINDOW, 50, [25] * 20 + [250] * 2),
         (DISTINCT, 51, [1000]),
-        (DISTINCT, 50, [500, 500, 500, 500]),
+        (DISTINCT, 50, [250, 250, 250, 250]),
     ],
 )
 def test_slices(tmp_path: Path, query: str, slice_rows: int, expected: list[int]) -> None:
@@ -75,9 +76,9 @@ SHARED = [
     (FILTER, 10_000, 16, [100] * 10),  # no smaller than that
     (FILTER, 50, 4, [50] * 20),  # but where they are asked for
     (GROUPS, 10_000, 2, [500, 500, 0, 0]),  # the groups are merged by both
-    (DISTINCT, 10_000, 2, [500, 500, 500, 500]),  # rows by group, and then the groups
+    (DISTINCT, 10_000, 2, [250, 250, 250, 250]),  # rows by group, and then the groups
     (DISTINCT_IN_ALL, 10_000, 2, [500, 500, 0]),
-    (WINDOW, 10_000, 4, [250] * 8),
+    (WINDOW, 10_000, 4, [125] * 8),
     (JOIN, 10_000, 8, [125] * 8),
     (JOIN, 10_000, 2, [500, 500]),
     (UNION, 10_000, 4, [334, 333, 333, 300]),  # each input is cut on its own

@@ -1,7 +1,8 @@
 -- rw_catalog with RisingWave's columns. Jobs, progress, nodes and materialized views (which change while a job runs)
 -- are read from the lake; the rest from the copies that catalog.system_views.refresh takes.
 
--- What each fragment of a creating job has read, of how much. One cut into slices counts the rows of finished ones; one
+-- What each fragment of a creating job has read, of how much. One cut into slices counts the rows of finished ones, of
+-- which a row that several of them read counts in each for a part (executor/slicing.py); one
 -- that reads on (`is_open`: its upstream grows under it) counts the rows its steps have read, of those that were there
 -- when it started. What is read of steps that run, the server knows (executor/progress.py) and tells by the variable
 -- backfill_rows; all is read when the last step is finished, and not before. Totals never change and neither finished
@@ -10,10 +11,14 @@ CREATE OR REPLACE VIEW rwc._steps AS
 SELECT job_id, fragment_id, slice_id, max(row_count) AS row_count, max(finished_at) AS finished_at
 FROM lake.sparkwave.finished_slices GROUP BY job_id, fragment_id, slice_id;
 
+-- Not all, before that is so: a slice may have no rows, such as one that merges what others have left.
+CREATE OR REPLACE MACRO rwc._short_of(rows, total, is_all) AS if(is_all, rows, greatest(least(rows, total - 1), 0));
+
 CREATE OR REPLACE VIEW rwc._finished_progress AS
 SELECT s.job_id, s.fragment_id, any_value(s.upstream_id) AS upstream_id, false AS is_open,
        count(*) = count(f.slice_id) AS is_read, sum(s.row_count)::BIGINT AS total,
-       coalesce(sum(s.row_count) FILTER (f.slice_id IS NOT NULL), 0)::BIGINT AS finished
+       rwc._short_of(coalesce(sum(s.row_count) FILTER (f.slice_id IS NOT NULL), 0)::BIGINT,
+                     sum(s.row_count)::BIGINT, count(*) = count(f.slice_id)) AS finished
 FROM lake.sparkwave.slices s LEFT JOIN rwc._steps f USING (job_id, fragment_id, slice_id)
 GROUP BY s.job_id, s.fragment_id
 UNION ALL
@@ -67,8 +72,8 @@ SELECT j.*,
             WHEN p.is_read THEN 'LogStore [actor: 0/1, avg lag ' || rwc._duration(coalesce(j.lag_ms, 0)) || ']'
             ELSE 'Snapshot [' || rwc._progress(p.consumed, p.total, p.is_open) || ']' END AS progress
 FROM rwc._creating_jobs j
-LEFT JOIN (SELECT job_id, bool_and(is_read) AS is_read, bool_or(is_open) AS is_open, sum(consumed)::BIGINT AS consumed,
-                  sum(total)::BIGINT AS total
+LEFT JOIN (SELECT job_id, bool_and(is_read) AS is_read, bool_or(is_open) AS is_open, sum(total)::BIGINT AS total,
+                  rwc._short_of(sum(consumed)::BIGINT, sum(total)::BIGINT, bool_and(is_read) OR bool_or(is_open)) AS consumed
            FROM rwc._fragment_progress GROUP BY job_id) p ON p.job_id = j.id;
 
 -- SHOW JOBS.
