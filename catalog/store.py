@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -194,10 +194,13 @@ class Store:
             self._columns |= load_columns(self._cursor, new)
 
     @contextlib.contextmanager
-    def change(self, cursor: Cursor | None = None) -> Iterator[Cursor]:
-        """A transaction of catalog changes, on `cursor` where one is given; `catalog` has them when it ends."""
+    def change(self, cursor: Cursor | None = None, writes: Iterable[LakeTable] = ()) -> Iterator[Cursor]:
+        """A transaction of catalog changes, on `cursor` where one is given; `catalog` has them when it ends.
+
+        `writes` is as in `Lake.transaction`.
+        """
         with self.lake.exclusive():
-            with self.lake.transaction(cursor or self.lake.cursor()) as opened:
+            with self.lake.transaction(cursor or self.lake.cursor(), writes) as opened:
                 yield opened
             self.reload()
 

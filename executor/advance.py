@@ -181,6 +181,15 @@ class Fill:
         return sum(addition.size for addition in self.additions)
 
     @property
+    def inserted(self) -> int:
+        """How many rows `apply` inserts, those of files that become the lake's not among them."""
+        return sum(
+            count
+            for addition, count in zip(self.additions, self.counts, strict=True)
+            if not addition.files or count < addition.file_rows
+        )
+
+    @property
     def as_files(self) -> Fill:
         """The same with all of these files for the lake: what is filled in one step is."""
         return replace(self, additions=tuple(replace(addition, file_rows=1) for addition in self.additions))

@@ -17,14 +17,13 @@ from dataclasses import replace
 from catalog.job_store import add_created_job
 from catalog.lake import Cursor
 from catalog.model import Epoch, Relation
-from catalog.names import LakeTable
 from catalog.row_ids import ALL
 from catalog.translation import DuckDBError
 from executor.advance import Fill, View
-from executor.backfill import MAX_HANDOVER_ROWS
 from executor.coordinator import Coordinator
 from executor.duckdb_engine import DuckDBEngine
 from executor.faults import message_of
+from executor.one_commit import MOST_ROWS, PATIENCE_S, may_end_so, still_holds
 from executor.program import whole
 from executor.work import Work
 
@@ -32,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 # A view that takes longer is created by a job, which can be watched.
 MOMENT_S = 0.5
-# So long a barrier is waited for: a job would wait for it at its end.
-PATIENCE_S = 0.5
 
 # Stores a relation and its empty tables, in the cursor's transaction.
 Add = Callable[[Cursor], Relation]
@@ -41,12 +38,11 @@ Add = Callable[[Cursor], Relation]
 
 def _is_for(work: Work) -> bool:
     """Whether a view may be created so: few rows, which the server itself reads, and nothing that slows it down."""
-    relation, job = work.relation, work.job
     return (
-        not (relation.is_sink or job.rate_limit is not None or work.view.plan.reads_now)
-        and relation.replaces is None
+        may_end_so(work)
+        and work.job.rate_limit is None
         and work.in_process
-        and work.upstream_rows <= min(MAX_HANDOVER_ROWS, work.settings.slice_rows())
+        and work.upstream_rows <= min(MOST_ROWS, work.settings.slice_rows())
     )
 
 
@@ -59,19 +55,14 @@ def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
         try:
             snapshot = _applied(work, coordinator, cursor) if _is_for(work) else None
             fill = _fill(work, cursor, snapshot) if snapshot is not None else None
-            if snapshot is None or fill is None or sum(fill.counts) > MAX_HANDOVER_ROWS:
+            if snapshot is None or fill is None or sum(fill.counts) > MOST_ROWS:
                 return None
             with coordinator.between_barriers(PATIENCE_S) as epoch:
-                if epoch is not None and _still_holds(work, cursor, snapshot, epoch):
+                if epoch is not None and still_holds(work, cursor, snapshot, epoch):
                     return _store(work, cursor, fill, epoch, add)
         except DuckDBError as error:
             logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))
     return None
-
-
-def _inputs(work: Work, are_tables: bool) -> list[LakeTable]:
-    relations = (scan.relation for scan in work.view.plan.scans)
-    return [relation.lake_table for relation in relations if relation.is_table == are_tables]
 
 
 def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None:
@@ -101,18 +92,6 @@ def _limited(cursor: Cursor) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
-
-
-def _still_holds(work: Work, cursor: Cursor, snapshot: int, epoch: Epoch) -> bool:
-    """Whether at an epoch that is the newest all inputs are as they were at a snapshot, and followed by the others."""
-    lake, catalog = work.lake, work.store.catalog
-    first, last = sorted((snapshot, epoch.snapshot))
-    jobs = (catalog.job_by_id.get(id_) for id_ in work.relation.upstreams)
-    return (
-        not any(job is not None and job.is_behind for job in jobs)
-        and not lake.has_changed(cursor, _inputs(work, True), first, last)
-        and not lake.has_changed(cursor, _inputs(work, False), snapshot, lake.newest(cursor))
-    )
 
 
 def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> View:

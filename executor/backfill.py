@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 
 from catalog import errors
 from catalog.errors import Error, canceled
@@ -20,7 +21,7 @@ from catalog.log_context import logged
 from catalog.places import remove_tree
 from catalog.store import Store
 from catalog.translation import DuckDBError
-from executor import merge, snapshot
+from executor import merge, one_commit, snapshot
 from executor.advance import bind_changes
 from executor.coordinator import Coordinator
 from executor.faults import error_of, message_of
@@ -110,6 +111,8 @@ class BackfillJob:
             if not work.in_process:
                 work.group()  # before anything is pinned: a job whose group cannot be had has not started
             self._fill()
+            if work.is_over:
+                return
             if work.job.delivered is None:
                 if work.job.deliver_from is None:  # else what has gone is as of the job's epoch, and so is the rest
                     self._catch_up()
@@ -131,13 +134,16 @@ class BackfillJob:
 
     def _fill(self) -> None:
         """Read the upstreams to their end, by slices of a snapshot or by positions."""
+        end = partial(one_commit.end, self._work, self._coordinator)
         while not self._work.reads_on:
             try:
-                snapshot.run(self._work)
+                snapshot.run(self._work, end)
                 return
             except ControlsChanged:
+                if self._work.has_ended():
+                    return
                 self._cut_again()
-        merge.run(self._work)
+        merge.run(self._work, end)
 
     def _cut_again(self) -> None:
         """A rate limit was set while slices ran: without a finished one the job starts again, reading by positions."""
@@ -217,6 +223,8 @@ class BackfillJob:
     def _drop(self, reason: Error) -> None:
         relation = self._work.relation
         with self._coordinator.barrier_lock, self._store.change() as cursor:
+            if self.id not in self._store.catalog.by_id:
+                return  # what has its name now is another one
             self._store.drop_relation(cursor, relation)
             event = "CANCEL_STREAM_JOB" if self._work.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
             info = {"name": relation.name, "definition": relation.definition, "error": reason.message}

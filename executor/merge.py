@@ -26,15 +26,15 @@ from executor.progress import Rows
 from executor.slicing import row_ids
 from executor.throttle import Throttle
 from executor.versions import Version
-from executor.work import ControlsChanged, Work
+from executor.work import ControlsChanged, End, Work
 from planner.strategy import ARRANGEMENT, SNAPSHOT, exchange_reason
 
 # An Arrangement backfill keeps the positions of so many vnodes an input, as RisingWave does.
 VNODES = 256
 
 
-def run(work: Work) -> None:
-    """Read every upstream to its end. Resumes where the last commit stands."""
+def run(work: Work, end: End) -> None:
+    """Read every upstream to its end. Resumes where the last commit stands. One step that does it ends the creation."""
     work.planning(lambda: work.begin(start(work)))
     work.started.set()
     throttle = Throttle()
@@ -48,14 +48,16 @@ def run(work: Work) -> None:
         try:
             if rows:
                 target = _target(work, positions, rows)
-                work.retrying(lambda: _read_on(work, positions, target, step), controls)  # noqa: B023
+                work.retrying(lambda: _read_on(work, positions, target, step, end), controls)  # noqa: B023
                 step, positions = step + 1, target
             elif limit is not None:
                 work.pause(throttle.wait_s(limit), controls)
             # The first step fills what is empty: a change taken up before it would be there twice.
-            if work.job.strategy != SNAPSHOT and step:
+            if step and not work.is_over and work.job.strategy != SNAPSHOT:
                 work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
         except ControlsChanged:  # after the step's commit, maybe
+            if work.has_ended():
+                return
             step, positions = load_positions(work.lake.cursor(), work.id)
 
 
@@ -113,7 +115,7 @@ def _versions(
     }
 
 
-def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int) -> None:
+def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int, end: End) -> None:
     """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads.
 
     Raises AlreadyDone when it is tried again after its commit: what it wrote is the lake's then.
@@ -127,10 +129,12 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
         # What several fragments made is nobody's own.
         BACKFILL_BYTES.add(work.id, result.size, next(iter(rows)) if len(rows) == 1 else 0)
     work.check()
-    with work.lake.transaction(cursor, result.tables):
-        result.apply(cursor)
-        move_positions(cursor, work.id, old, new)
-        finish_step(cursor, work.id, step + 1, rows)
+    is_whole = not step and _is_finished(1, new)
+    if not (is_whole and isinstance(result, Fill) and end(cursor, result)):
+        with work.lake.transaction(cursor, result.tables):
+            result.apply(cursor)
+            move_positions(cursor, work.id, old, new)
+            finish_step(cursor, work.id, step + 1, rows)
     work.progress.finish(rows)
     result.clean_up()
 

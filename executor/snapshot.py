@@ -30,7 +30,7 @@ from executor.progress import Rows
 from executor.script import bound_checks
 from executor.slicing import input_rows, plan_slices
 from executor.spark_engine import SparkEngine, filled_files
-from executor.work import Work, step_directory
+from executor.work import End, Work, step_directory
 from planner.backfill import (
     PARTIALS,
     Fragment,
@@ -98,14 +98,17 @@ class _Part:
         return _Part(to_sql(part.query), or_raise(part.query), checks_of(part.checks))
 
 
-def run(work: Work) -> None:
-    """Read the slices that are not finished. Raises ControlsChanged when a rate limit is set while it runs."""
+def run(work: Work, end: End) -> None:
+    """Read the slices that are not finished; what is one slice ends the creation.
+
+    Raises ControlsChanged when a rate limit is set while it runs.
+    """
     work.planning(lambda: work.begin(start(work)))
     work.started.set()
     slices, finished = _stands(work)
     if not finished and all(s.id == 1 for s in slices):
         controls = _hold_back(work, sum(s.row_count for s in slices))
-        work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}), controls)
+        work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}, end), controls)
         return
     left: dict[str, Buckets] = {}
     for cut in _cuts(work, slices):
@@ -232,7 +235,7 @@ def _done(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
     return rest, max(future.result() for future in done)
 
 
-def _run_whole(work: Work, rows: Rows) -> None:
+def _run_whole(work: Work, rows: Rows, end: End) -> None:
     """Fill the view and its states by one task: every fragment is one slice, of so many rows.
 
     Raises AlreadyDone when it is tried again after its commit.
@@ -245,9 +248,10 @@ def _run_whole(work: Work, rows: Rows) -> None:
     for fragment_id, addition in zip(rows, filled.additions, strict=True):
         BACKFILL_BYTES.add(work.id, addition.size, fragment_id)
     work.check()
-    with work.lake.transaction(cursor, filled.tables):
-        filled.apply(cursor)
-        finish_step(cursor, work.id, 1, rows)
+    if not end(cursor, filled):
+        with work.lake.transaction(cursor, filled.tables):
+            filled.apply(cursor)
+            finish_step(cursor, work.id, 1, rows)
     work.progress.finish(rows)
     filled.clean_up()
 

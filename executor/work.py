@@ -29,7 +29,7 @@ from catalog.model import CREATING, DEFAULT_GROUP, Epoch, Job, Relation
 from catalog.places import Place
 from catalog.store import Store
 from catalog.translation import DuckDBError
-from executor.advance import Changes, Engine, View
+from executor.advance import Changes, Engine, Fill, View
 from executor.applications import Size
 from executor.duckdb_engine import DuckDBEngine
 from executor.faults import message_of
@@ -71,6 +71,10 @@ def partial_results(staging: Place, job_id: int, fragment_id: int, slice_id: int
 
 def _staging(staging: Place, job_id: int) -> Place:
     return staging / f"job_{job_id}"
+
+
+# Stores the rows of a whole view, which a cursor has, and that it is created. Returns whether that could be done.
+End = Callable[[Cursor, Fill], bool]
 
 
 class ControlsChanged(Exception):
@@ -126,6 +130,16 @@ class Work:
         replaces = self.relation.replaces
         relation = self.store.catalog.by_id.get(self.id if replaces is None else replaces)
         return relation is not None and relation.created and relation.definition_id == self.id
+
+    @property
+    def is_over(self) -> bool:
+        """It is created, and maybe dropped since."""
+        return self.is_created or self.id not in self.store.catalog.by_id
+
+    def has_ended(self) -> bool:
+        """As `is_over`, after something that may have been committed has failed."""
+        self.store.reload()
+        return self.is_over
 
     @property
     def is_planned(self) -> bool:
@@ -259,6 +273,8 @@ class Work:
         What it wrote is the lake's then, and must not be written again.
         """
         if self._step.attempt > 1:
+            if self.has_ended():  # with its rows
+                raise AlreadyDone
             check_step(cursor, self.id, step, fragments)
 
     def _runs_again(self) -> None:

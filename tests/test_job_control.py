@@ -18,6 +18,7 @@ from catalog.compute_errors import compute_errors
 from catalog.errors import Error
 from catalog.job_store import finish_job
 from catalog.lake import ROW_CHANGES, Cursor, changes_made, locate
+from catalog.leftovers import forget_leftovers
 from catalog.names import LakeTable
 from executor import kernel
 from server.context import Context
@@ -93,7 +94,9 @@ def stored(context: Context, table: str, job: int) -> list[tuple[object, ...]]:
 
 
 def remains(context: Context, job: int) -> list[object]:
-    """All that is left of a job that nobody wants any more."""
+    """All that is left of a job that nobody wants any more, but for what goes in the background."""
+    with context.lake.transaction(context.lake.cursor()) as cursor:
+        forget_leftovers(context.store, cursor)
     tables = ("jobs", "relations", "columns", "states", "slices", "finished_slices", "positions")
     rows: list[object] = [row for table in tables for row in stored(context, table, job)]
     internal = "SELECT table_name FROM duckdb_tables() WHERE table_name = 'slow' OR table_name LIKE ?"
@@ -129,8 +132,8 @@ def commits(context: Context, after: int) -> int:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["spark", "auto"])
-def test_what_is_little_takes_three_commits(parts: tuple[Context, Client], engine: str) -> None:
-    """The name with where the job starts; the rows of all fragments, by one task, with those that failed; the end.
+def test_what_is_little_takes_two_commits(parts: tuple[Context, Client], engine: str) -> None:
+    """The name with where the job starts; the rows of all fragments, by one task, with those that failed and the end.
 
     In process, where the job is in the background: else see tests/test_at_once.py.
     """
@@ -141,14 +144,10 @@ def test_what_is_little_takes_three_commits(parts: tuple[Context, Client], engin
     groups = "SELECT g, count(*) AS n, sum(100 / (v - 7)) AS d FROM r GROUP BY g"
     run(client, creation("snapshot", f"SELECT n, count(*) AS c, sum(d) AS d FROM ({groups}) AS s GROUP BY n"))
     run(client, "WAIT")
-    assert commits(context, before) == 3
+    assert commits(context, before) == 2
     assert run(client, "SELECT n, c FROM slow") == [(ROWS // 5, 5)]
     [job] = [relation.id for relation in context.store.catalog.relations if relation.name == "slow"]
     assert [found.rows for found, _ in compute_errors(context.lake.cursor(), job).values()] == [1]
-    if engine == "spark":
-        finished = stored(context, "finished_slices", job)
-        assert len(finished) == 2
-        assert len({row[-1] for row in finished}) == 1, "two transactions"
     run(client, "ALTER SYSTEM SET backfill_engine = spark")
 
 

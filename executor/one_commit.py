@@ -1,0 +1,57 @@
+"""Ends a creation with the commit of its rows, where no step is left between them and the created views.
+
+While no barrier runs, the created views stand at an epoch. Rows as of a snapshot are those of that epoch too if nothing
+that the view reads has changed in between.
+"""
+
+from __future__ import annotations
+
+from catalog.job_store import finish_job
+from catalog.lake import Cursor
+from catalog.model import Epoch
+from catalog.names import LakeTable
+from executor.advance import Fill
+from executor.coordinator import Coordinator
+from executor.work import Work
+
+# So long a barrier is waited for, which else is waited for by a step of its own.
+PATIENCE_S = 0.5
+# A barrier takes so many rows of a job, and one waits for so many.
+MOST_ROWS = 50_000
+
+
+def may_end_so(work: Work) -> bool:
+    """Whether a view is one whose rows need nothing done before or after them."""
+    return not (work.relation.is_sink or work.view.plan.reads_now) and work.relation.replaces is None
+
+
+def still_holds(work: Work, cursor: Cursor, snapshot: int, epoch: Epoch) -> bool:
+    """Whether at an epoch that is the newest all inputs are as they were at a snapshot, and followed by the others."""
+    lake, catalog = work.lake, work.store.catalog
+    jobs = (catalog.job_by_id.get(id_) for id_ in work.relation.upstreams)
+    return (
+        not any(job is not None and job.is_behind for job in jobs)
+        and not lake.has_changed(cursor, _inputs(work, True), *sorted((snapshot, epoch.snapshot)))
+        and not lake.has_changed(cursor, _inputs(work, False), snapshot, lake.newest(cursor))
+    )
+
+
+def _inputs(work: Work, are_tables: bool) -> list[LakeTable]:
+    relations = (scan.relation for scan in work.view.plan.scans)
+    return [relation.lake_table for relation in relations if relation.is_table == are_tables]
+
+
+def end(work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill) -> bool:
+    """Store all rows of a view, and that it is created. Returns False, with nothing stored, for what takes more."""
+    snapshot = work.job.epoch.snapshot
+    if not may_end_so(work) or fill.inserted > MOST_ROWS or not coordinator.reach(snapshot, PATIENCE_S):
+        return False
+    with coordinator.between_barriers(PATIENCE_S) as epoch:
+        if epoch is None or not still_holds(work, cursor, snapshot, epoch):
+            return False
+        work.check()
+        with work.store.change(cursor, fill.tables):
+            fill.apply(cursor)
+            finish_job(cursor, work.id, work.store.catalog.steady_group(work.job))
+            work.store.set_epoch(cursor, epoch)  # which the view has applied too
+    return True
