@@ -30,10 +30,8 @@ def mark_merges(tree: exp.Expr) -> None:
     for join in tree.find_all(exp.Join):
         if not merges(join):
             continue
-        parent = join.parent
-        joins = parent.args["joins"] if isinstance(parent, exp.Select) else []
-        if not joins or any(map(is_comma, joins[: join.index])):
-            where = "behind a comma in FROM" if joins else "in parentheses without an alias"
+        where = _where_unknown(join)
+        if where is not None:
             raise Error(
                 f"USING or NATURAL {where} is not supported in a materialized view",
                 errors.FEATURE_NOT_SUPPORTED,
@@ -41,6 +39,18 @@ def mark_merges(tree: exp.Expr) -> None:
                 position=position_of(join),
             )
         join.meta[_MERGES] = True
+
+
+def _where_unknown(join: exp.Join) -> str | None:
+    """Where a join stands whose merged columns sqlglot cannot tell."""
+    joins = join.parent.args["joins"] if isinstance(join.parent, exp.Select) else []
+    if not joins:
+        return "in parentheses without an alias"
+    if any(map(is_comma, joins[: join.index])):
+        return "behind a comma in FROM"
+    right = join.this
+    is_in_parentheses = isinstance(right, exp.Subquery) and not right.alias and right.unnest().args.get("joins")
+    return "with a join in parentheses without an alias" if is_in_parentheses else None
 
 
 def compare_merged(tree: exp.Expr) -> None:

@@ -101,3 +101,13 @@ def test_copy_reads_what_postgresql_writes(both: tuple[Connection, Connection]) 
             client.execute("SELECT id, ts::text, d::text, tz::text, i::text FROM copied ORDER BY id").fetchall()
         )
     assert rows[0] == rows[1]
+
+
+def test_objects_of_a_view_have_values_as_json_has_them(both: tuple[Connection, Connection]) -> None:
+    calls = ("f * 'Infinity'::float8", "'NaN'::real", "ts", "d", "f", "s")
+    objects = ", ".join(f"jsonb_object_agg(id, {call}) AS x{number}" for number, call in enumerate(calls))
+    query = f"SELECT a, {objects} FROM v WHERE a <> 7 GROUP BY a ORDER BY a"
+    connection, postgres = both
+    connection.execute(f"CREATE MATERIALIZED VIEW of_objects AS {query}".encode())
+    found = connection.execute("SELECT * FROM of_objects ORDER BY a").fetchall()
+    assert found == postgres.execute(query).fetchall()

@@ -49,6 +49,8 @@ REFUSED = [
     ("SELECT a FROM t WHERE x < localtimestamp(3)", "a precision of localtimestamp"),
     ("SELECT interval '1' day to second AS y FROM t", "an interval of several units"),
     ("VALUES (1), (2) ORDER BY 1 LIMIT 1", "VALUES with ORDER BY"),
+    ("SELECT t.c FROM t JOIN (u JOIN t AS w ON u.a = w.b) USING (x)",
+     "USING or NATURAL with a join in parentheses without an alias"),
 ]  # fmt: skip
 
 

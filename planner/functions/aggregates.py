@@ -133,16 +133,27 @@ def _canonical(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.ApproxDistinct):
         return exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
     if isinstance(node, exp.JSONBObjectAgg | exp.JSONObjectAgg):
-        return exp.Anonymous(this="json_group_object", expressions=list(node.iter_expressions()))
+        return _json_object(list(node.iter_expressions()))
     if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME and node.name.lower() != "mode":
         name = _BY_NAME[node.name.lower()]
         if name == "bool_and":
             return exp.LogicalAnd(this=node.expressions[0])
+        if name == "json_group_object":
+            return _json_object(node.expressions)
         return exp.Anonymous(this=name, expressions=node.expressions)
     if isinstance(node, exp.FirstValue | exp.LastValue) and not isinstance(_over(node), exp.Window):
         name = "first" if isinstance(node, exp.FirstValue) else "last"
         return exp.Anonymous(this=name, expressions=[node.this])
     return node
+
+
+def _json_object(arguments: list[exp.Expr]) -> exp.Expr:
+    """`jsonb_object_agg`: DuckDB's own writes Infinity, NaN and times as PostgreSQL's JSON does not have them."""
+    key, *values = arguments
+    made = [
+        v if isinstance(v, exp.Literal | exp.Null) else exp.Anonymous(this="to_jsonb", expressions=[v]) for v in values
+    ]
+    return exp.Anonymous(this="json_group_object", expressions=[key, *made])
 
 
 def _json_array(node: exp.Expr) -> exp.Expr | None:
