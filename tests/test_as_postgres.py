@@ -89,6 +89,32 @@ def test_errors_have_postgresqls_words(both: tuple[Connection, Connection], expr
     assert told[0][0] == ERRORS[expression]
 
 
+def test_parts_of_moments_in_a_time_zone(both: tuple[Connection, Connection]) -> None:
+    """A timestamp has no zone, so that none moves it: not over an hour that is left out, nor its seconds since 1970."""
+    of_times = ("microseconds", "milliseconds", "second", "minute", "hour")
+    of_days = (
+        "day", "dow", "isodow", "doy", "week", "month", "quarter", "year", "isoyear", "decade", "century", "millennium",
+        "epoch", "julian",
+    )  # fmt: skip
+    moments = (
+        *(f"timestamp '{text}'" for text in ("2024-03-10 02:30:01.234567", "0044-03-15 23:59:59 BC", "1969-12-31")),
+        *(f"timestamptz '{text}'" for text in ("2024-03-10 02:30:01.234567-05", "2024-11-03 05:30:00+00")),
+        "date '2024-12-30'", "date '0001-01-01'",
+    )  # fmt: skip
+    found = []
+    for client in both:
+        client.execute("SET timezone = 'America/New_York'")
+        rows = []
+        for moment in moments:
+            units = of_days if moment.startswith("date") else of_times + of_days
+            parts = ", ".join(f"extract({unit} FROM x)::float8, date_part('{unit}', x)" for unit in units)
+            rows.append(client.execute(f"SELECT {parts} FROM (SELECT {moment} AS x) AS s".encode()).fetchone())
+        client.execute("RESET timezone")
+        found.append(rows)
+    for moment, ours, theirs in zip(moments, *found, strict=True):
+        assert ours == pytest.approx(theirs), moment
+
+
 def test_copy_reads_what_postgresql_writes(both: tuple[Connection, Connection]) -> None:
     rows = []
     for client in both:

@@ -231,7 +231,8 @@ CREATE OR REPLACE MACRO pg.btrim(s) AS trim(s, ' '), (s, c) AS trim(s, c);
 CREATE OR REPLACE MACRO pg.ltrim(s) AS ltrim(s, ' '), (s, c) AS ltrim(s, c);
 CREATE OR REPLACE MACRO pg.rtrim(s) AS rtrim(s, ' '), (s, c) AS rtrim(s, c);
 CREATE OR REPLACE MACRO pg.translate(s, a, b) AS translate(s, a, b);
-CREATE OR REPLACE MACRO pg.reverse(s) AS array_to_string(list_reverse(regexp_extract_all(s, '(?s:.)')), '');
+CREATE OR REPLACE MACRO pg.reverse(s) AS
+    if(strlen(s) = length(s), reverse(s), array_to_string(list_reverse(regexp_extract_all(s, '(?s:.)')), ''));
 CREATE OR REPLACE MACRO pg.strpos(s, p) AS CASE WHEN p = '' THEN if(s IS NULL, NULL, 1) ELSE strpos(s, p)::INTEGER END;
 CREATE OR REPLACE MACRO pg.split_part(s, d, n) AS
     CASE WHEN s IS NULL OR n IS NULL OR d IS NULL THEN NULL
@@ -323,16 +324,26 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
 -- There was no year 0.
 CREATE OR REPLACE MACRO pg._year(y) AS if(y > 0, y, y - 1);
 CREATE OR REPLACE MACRO pg._decade(y) AS if(y >= 0, y // 10, -((9 - y) // 10));
+-- By its own function each, since DuckDB looks up anew for each row what a `datepart` is of.
 CREATE OR REPLACE MACRO pg._part(u, x) AS
     CASE u
-        WHEN 'epoch' THEN (epoch_us(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
-        WHEN 'second' THEN (datepart('us', x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
-        WHEN 'milliseconds' THEN (datepart('us', x)::DECIMAL(38,6) * 0.001)::DECIMAL(38,10)
-        WHEN 'microseconds' THEN datepart('us', x)::DECIMAL(38,10)
+        WHEN 'epoch' THEN epoch_us(x)::DECIMAL(38,4) * 0.000001
+        WHEN 'second' THEN microsecond(x)::DECIMAL(38,4) * 0.000001
+        WHEN 'milliseconds' THEN microsecond(x)::DECIMAL(38,7) * 0.001
+        WHEN 'microseconds' THEN microsecond(x)::DECIMAL(38,10)
+        WHEN 'minute' THEN minute(x)::DECIMAL(38,10)
+        WHEN 'hour' THEN hour(x)::DECIMAL(38,10)
+        WHEN 'day' THEN day(x)::DECIMAL(38,10)
+        WHEN 'dow' THEN dayofweek(x)::DECIMAL(38,10)
+        WHEN 'isodow' THEN isodow(x)::DECIMAL(38,10)
+        WHEN 'doy' THEN dayofyear(x)::DECIMAL(38,10)
+        WHEN 'week' THEN week(x)::DECIMAL(38,10)
+        WHEN 'month' THEN month(x)::DECIMAL(38,10)
+        WHEN 'quarter' THEN quarter(x)::DECIMAL(38,10)
         WHEN 'julian' THEN julian(x::TIMESTAMP)::DECIMAL(38,10)
-        WHEN 'decade' THEN pg._decade(datepart('year', x))::DECIMAL(38,10)
-        WHEN 'year' THEN pg._year(datepart('year', x))::DECIMAL(38,10)
-        WHEN 'isoyear' THEN pg._year(datepart('isoyear', x))::DECIMAL(38,10)
+        WHEN 'decade' THEN pg._decade(year(x))::DECIMAL(38,10)
+        WHEN 'year' THEN pg._year(year(x))::DECIMAL(38,10)
+        WHEN 'isoyear' THEN pg._year(isoyear(x))::DECIMAL(38,10)
         ELSE datepart(u, x)::DECIMAL(38,10) END;
 -- Of a time in a zone its date there; DuckDB does not count the years before Christ.
 CREATE OR REPLACE MACRO pg._zoned_part(u, x) AS
@@ -348,19 +359,19 @@ CREATE OR REPLACE MACRO pg._unit(u) AS
         WHEN 'msec' THEN 'milliseconds' WHEN 'usec' THEN 'microseconds' ELSE lower(u) END;
 CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
     CASE u WHEN 'epoch' THEN datepart('year', x) * 31557600::DECIMAL(38,10) + datepart('month', x) * 2592000
-                             + datepart('day', x) * 86400 + (pg._micros(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
+                             + datepart('day', x) * 86400 + pg._micros(x)::DECIMAL(38,4) * 0.000001
            WHEN 'year' THEN datepart('year', x)::DECIMAL(38,10)
            WHEN 'decade' THEN datepart('decade', x)::DECIMAL(38,10)
         ELSE pg._part(u, x) END;
 -- Units that a type has not are errors which no TRY can hold, so DuckDB does not see them.
 CREATE OR REPLACE MACRO pg._time_part(u, x) AS
     CASE u
-        WHEN 'epoch' THEN (epoch_us(x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
-        WHEN 'second' THEN (datepart('us', x)::DECIMAL(38,6) * 0.000001)::DECIMAL(38,10)
-        WHEN 'milliseconds' THEN (datepart('us', x)::DECIMAL(38,6) * 0.001)::DECIMAL(38,10)
-        WHEN 'microseconds' THEN datepart('us', x)::DECIMAL(38,10)
-        WHEN 'hour' THEN datepart('hour', x)::DECIMAL(38,10)
-        WHEN 'minute' THEN datepart('minute', x)::DECIMAL(38,10)
+        WHEN 'epoch' THEN epoch_us(x)::DECIMAL(38,4) * 0.000001
+        WHEN 'second' THEN microsecond(x)::DECIMAL(38,4) * 0.000001
+        WHEN 'milliseconds' THEN microsecond(x)::DECIMAL(38,7) * 0.001
+        WHEN 'microseconds' THEN microsecond(x)::DECIMAL(38,10)
+        WHEN 'hour' THEN hour(x)::DECIMAL(38,10)
+        WHEN 'minute' THEN minute(x)::DECIMAL(38,10)
         ELSE pg.raise('0A000', 'unit "' || u || '" not supported for type time without time zone')::DECIMAL(38,10) END;
 CREATE OR REPLACE MACRO pg._is_of_dates(u) AS
     u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour', 'timezone_minute');
@@ -370,11 +381,14 @@ CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
        pg._interval_part(if(pg._is_of_dates(u), 'day', u), x));
 CREATE OR REPLACE MACRO pg.extract
     (u, x TIME) AS pg._time_part(pg._unit(u), x), (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x),
-    (u, x TIMESTAMPTZ) AS pg._zoned_part(pg._unit(u), x), (u, x) AS pg._part(pg._unit(u), x);
+    (u, x TIMESTAMPTZ) AS pg._zoned_part(pg._unit(u), x), (u, x TIMESTAMP) AS pg._part(pg._unit(u), x),
+    (u, x DATE) AS pg._part(pg._unit(u), x), (u, x) AS pg._part(pg._unit(u), x);
 CREATE OR REPLACE MACRO pg.date_part
     (u, x TIME) AS pg._time_part(pg._unit(u), x)::DOUBLE,
     (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x)::DOUBLE,
     (u, x TIMESTAMPTZ) AS pg._date_part(pg._unit(u), x, pg._zoned_part(pg._unit(u), x)),
+    (u, x TIMESTAMP) AS pg._date_part(pg._unit(u), x, pg._part(pg._unit(u), x)),
+    (u, x DATE) AS pg._date_part(pg._unit(u), x, pg._part(pg._unit(u), x)),
     (u, x) AS pg._date_part(pg._unit(u), x, pg._part(pg._unit(u), x));
 -- The first year of a span of n years, the first of which began in year `one`; DuckDB's begin in year 0.
 CREATE OR REPLACE MACRO pg._first_year(y, n, one) AS
