@@ -19,7 +19,7 @@ from catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from catalog.names import quote_if_needed
 from catalog.store import Store
 from catalog.translation import DuckDBError
-from executor import at_once
+from executor import at_once, snapshot
 from executor.advance import View, internal_name
 from executor.backfill import Admission, BackfillJob, start_of
 from executor.coordinator import Coordinator
@@ -275,18 +275,24 @@ class Jobs:
         return relation
 
     def _reserve(self, work: Work, catalog: Catalog, start: Start | None) -> BackfillJob:
-        with self._store.change() as cursor:
-            relation = self._add(cursor, work.relation, work.view.plan, catalog)
-            job = replace(work.job, id=relation.id)
-            if start is None:
-                add_job(cursor, job)
-            else:
-                add_started_job(cursor, job, start)
+        try:
+            with self._store.change() as cursor:
+                relation = self._add(cursor, work.relation, work.view.plan, catalog)
+                job = replace(work.job, id=relation.id)
+                work.reserved(relation, job, start)
+                if start is None:
+                    add_job(cursor, job)
+                else:
+                    add_started_job(cursor, job, start)
+                    snapshot.start_ahead(work, start)
+        except BaseException:
+            work.give_up()
+            raise
         self._plans.put({job.id: work.view.plan})  # as it would be planned again from the definition
         try:
-            work.reserved(self._store.catalog.by_id[job.id], job, start)
             return self._start(work, self._admission(job) if start is None else None)
         except BaseException:
+            work.give_up()
             with self._store.change() as cursor:
                 self._store.drop_relation(cursor, relation)
             raise

@@ -20,6 +20,7 @@ from catalog.lake import Cursor, register_files, registered_files
 from catalog.lazy import lazy
 from catalog.log_context import in_this_context
 from catalog.metrics import BACKFILL_BYTES
+from catalog.model import Epoch
 from catalog.places import delete_unused, keep_list, listed
 from catalog.row_ids import ALL, RowIds
 from catalog.types import Type
@@ -30,7 +31,7 @@ from executor.progress import Rows
 from executor.script import bound_checks
 from executor.slicing import input_rows, plan_slices
 from executor.spark_engine import SparkEngine, filled_files
-from executor.work import End, Work, step_directory
+from executor.work import End, Filled, Work, step_directory
 from planner.backfill import (
     PARTIALS,
     Fragment,
@@ -106,7 +107,7 @@ def run(work: Work, end: End) -> None:
     work.planning(lambda: work.begin(start(work)))
     work.started.set()
     slices, finished = _stands(work)
-    if not finished and all(s.id == 1 for s in slices):
+    if not finished and _is_one_task(slices):
         controls = _hold_back(work, sum(s.row_count for s in slices))
         work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}, end), controls)
         return
@@ -235,16 +236,35 @@ def _done(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
     return rest, max(future.result() for future in done)
 
 
+def start_ahead(work: Work, start: Start) -> None:
+    """Have the one task of a view begin that is filled by one, while the job is being stored."""
+    if start.slices and _is_one_task(start.slices):
+        rows = {s.fragment_id: s.row_count for s in start.slices}
+        work.start_ahead(partial(_filled, work, start.epoch, rows))
+
+
+def _is_one_task(slices: Sequence[Slice]) -> bool:
+    """Whether every fragment is one slice."""
+    return all(s.id == 1 for s in slices)
+
+
+def _filled(work: Work, epoch: Epoch, rows: Rows) -> Filled:
+    """The rows of the view and its states, computed by one task that reads so many rows."""
+    cursor, plan = work.lake.cursor(), work.view.plan
+    inputs = {scan.input: ALL for scan in plan.scans}
+    with work.spark("slice", work.data / "step_0", rows) as engine:
+        filled = engine.fill(cursor, work.view, epoch.snapshot, inputs, whole(plan), epoch.time_us)
+    return filled.as_files, cursor
+
+
 def _run_whole(work: Work, rows: Rows, end: End) -> None:
     """Fill the view and its states by one task: every fragment is one slice, of so many rows.
 
     Raises AlreadyDone when it is tried again after its commit.
     """
-    cursor, epoch = work.lake.cursor(), work.job.epoch
-    work.check_retry(cursor, 1, rows)
-    inputs = {scan.input: ALL for scan in work.view.plan.scans}
-    with work.spark("slice", work.data / "step_0", rows) as engine:
-        filled = engine.fill(cursor, work.view, epoch.snapshot, inputs, whole(work.view.plan), epoch.time_us).as_files
+    work.check_retry(work.lake.cursor(), 1, rows)
+    ahead = work.take_ahead()
+    filled, cursor = ahead.result() if ahead is not None else _filled(work, work.job.epoch, rows)
     for fragment_id, addition in zip(rows, filled.additions, strict=True):
         BACKFILL_BYTES.add(work.id, addition.size, fragment_id)
     work.check()

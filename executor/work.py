@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +25,10 @@ from catalog.job_store import (
 from catalog.lake import Cursor, Lake, at_one_moment
 from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock
+from catalog.log_context import in_this_context
 from catalog.metrics import STEP_RETRIES
 from catalog.model import CREATING, DEFAULT_GROUP, Epoch, Job, Relation
-from catalog.places import Place
+from catalog.places import Place, remove_tree
 from catalog.store import Store
 from catalog.translation import DuckDBError
 from executor.advance import Changes, Engine, Fill, View
@@ -45,6 +47,9 @@ logger = logging.getLogger(__name__)
 
 # A step that fails is tried again this often, then the job fails with the last reason.
 ATTEMPTS = 3
+
+# What a step has computed to be added, and the cursor that has it.
+Filled = tuple[Fill, Cursor]
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class Work:
         self.settings = settings
         self.is_serverless = job.is_serverless
         self._fresh: Start | None = None
+        self._ahead: Future[Filled] | None = None
         self._counted: tuple[int, dict[int, int]] = 0, {}  # a snapshot, and rows of relations at it
         self.started = threading.Event()  # the job is CREATING: one in the background needs its permit no longer
         self.is_cancelled = threading.Event()
@@ -111,7 +117,7 @@ class Work:
         self.progress = Progress(self.staging / "progress.json" if isinstance(self.staging, Path) else None)
 
     def reserved(self, relation: Relation, job: Job, start: Start | None) -> None:
-        """The relation and the job, which had no ids before, are stored, and maybe where it starts."""
+        """The relation and the job, which had no ids before, are being stored, and maybe where it starts."""
         self._name(View(relation, self.view.plan), job)
         self._fresh = start
 
@@ -122,7 +128,25 @@ class Work:
     @property
     def job(self) -> Job:
         """The job as the catalog has it now; as it is to be before the catalog has it."""
-        return self.store.catalog.job_by_id[self.id] if self.id else self._given
+        return self.store.catalog.job_by_id.get(self.id, self._given)
+
+    def start_ahead(self, fill: Callable[[], Filled]) -> None:
+        """Begin the first step on a thread of its own, while the job is being stored."""
+        pool = ThreadPoolExecutor(1, thread_name_prefix=f"job-{self.id}-ahead")
+        self._ahead = pool.submit(in_this_context(fill))
+        pool.shutdown(wait=False)
+
+    def take_ahead(self) -> Future[Filled] | None:
+        """What was begun so, for the first who asks."""
+        ahead, self._ahead = self._ahead, None
+        return ahead
+
+    def give_up(self) -> None:
+        """The job cannot be stored: nothing of it is left."""
+        self.stop(self.is_cancelled)
+        if self._ahead is not None:
+            wait([self._ahead])
+            remove_tree(self.data)
 
     @property
     def is_created(self) -> bool:

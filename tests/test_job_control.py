@@ -16,11 +16,13 @@ from test_law import check, opened, run
 
 from catalog.compute_errors import compute_errors
 from catalog.errors import Error
-from catalog.job_store import finish_job
+from catalog.job_store import Start, finish_job
 from catalog.lake import ROW_CHANGES, Cursor, changes_made, locate
 from catalog.leftovers import forget_leftovers
 from catalog.names import LakeTable
 from executor import kernel
+from executor import snapshot as snapshot_backfill
+from executor.work import Work
 from server.context import Context
 from server.dispatch import Client
 
@@ -149,6 +151,36 @@ def test_what_is_little_takes_two_commits(parts: tuple[Context, Client], engine:
     [job] = [relation.id for relation in context.store.catalog.relations if relation.name == "slow"]
     assert [found.rows for found, _ in compute_errors(context.lake.cursor(), job).values()] == [1]
     run(client, "ALTER SYSTEM SET backfill_engine = spark")
+
+
+@pytest.mark.spark
+def test_nothing_is_left_of_a_job_that_cannot_be_stored(
+    parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its task runs already; and the next one, which can, has all rows."""
+    context, client = parts
+    begun = []
+
+    def fails(work: Work, start: Start) -> None:
+        start_ahead(work, start)
+        begun.append(work)
+        time.sleep(0.2)
+        raise Error("the job cannot be stored")
+
+    start_ahead = snapshot_backfill.start_ahead
+    monkeypatch.setattr(snapshot_backfill, "start_ahead", fails)
+    run(client, "SET background_ddl = false")
+    sql = creation("snapshot", SERIES)
+    with pytest.raises(Error, match="the job cannot be stored"):
+        run(client, sql)
+    [work] = begun
+    assert work.take_ahead().done()
+    assert not work.data.exists()
+    assert not list(context.lake.staging_path.glob(f"slice_{work.id}*"))
+    assert creating(context) == set()
+    monkeypatch.undo()
+    run(client, sql)
+    assert run(client, "SELECT count(*), min(i), max(i) FROM slow") == [(ROWS, 60000, 60000)]
 
 
 # Cancelling.
