@@ -23,6 +23,7 @@ from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.grouping import expand_grouping
 from planner.batch.handled import check_statement
+from planner.batch.hashed_lists import hash_lists
 from planner.batch.index_selection import select_indexes
 from planner.batch.named_windows import expand_named_windows
 from planner.batch.origins import Origin, origins
@@ -136,7 +137,7 @@ def plan_query(
     `parameters` are their types where they are known already, `values` those of the ones that have to be constants.
     """
     check_reads(tree, environment)
-    tree = prepared(tree, environment)
+    tree = hash_lists(prepared(tree, environment), lambda copy: typed(copy, _name_tables(environment)))
     relations, client_tree = _relations(tree, environment), tree
     found = origins(tree, relations)
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())

@@ -33,8 +33,19 @@ class ConstantRun(exp.Literal):
         return _literal(found[0].removeprefix("-"))
 
 
+class ConstantRows(ConstantRun):
+    """The same as the rows of a query in the place of the list; maybe NULL among them."""
+
+
+def as_rows(run: ConstantRun, has_null: bool) -> ConstantRows:
+    """Constants as the rows of a query."""
+    return ConstantRows(this=f"{run.name}, NULL" if has_null else run.name, is_string=run.is_string)
+
+
 for _dialect in ("", "postgres", "duckdb"):
-    Dialect.get_or_raise(_dialect).generator_class.TRANSFORMS[ConstantRun] = lambda self, node: node.this
+    _transforms = Dialect.get_or_raise(_dialect).generator_class.TRANSFORMS
+    _transforms[ConstantRun] = lambda self, node: node.this
+    _transforms[ConstantRows] = lambda self, node: f"SELECT unnest([{node.this}])"
 
 
 def runs(constants: Iterable[str]) -> list[exp.Expr]:
