@@ -15,8 +15,8 @@ from postgres import Postgres
 from servers import Server, refused
 from test_functions import same_value
 from test_golden import plan_over
+from view_functions import view_database
 
-from catalog import system_views
 from catalog.errors import Error
 from catalog.types import Type, parse_type
 from executor.program import whole
@@ -62,11 +62,7 @@ def postgres() -> Iterator[Connection]:
 @pytest.fixture(scope="module")
 def binder() -> duckdb.DuckDBPyConnection:
     """A DuckDB with the table's columns and the functions that views use."""
-    opened = duckdb.connect()
-    opened.execute("SET TimeZone = 'UTC'; SET integer_division = true; SET threads = 1")
-    opened.execute("SET disabled_optimizers = 'common_subexpressions'")
-    opened.execute("CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake")
-    opened.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
+    opened = view_database()
     columns = extremes.TABLE.replace(" numeric", " DECIMAL(38, 10)").replace(" jsonb", " JSON")
     opened.execute(f"CREATE TABLE i0_new {columns}")
     return opened

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from oracle import COLUMNS, ROWS, create_table, read_golden
 from sqlglot import exp
+from view_functions import view_database
 
-from catalog import system_views
 from catalog.errors import Error
 from catalog.model import Catalog, Column, Relation
 from catalog.types import VARCHAR, Type, parse_type
@@ -53,12 +53,7 @@ H = Relation(
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    made = duckdb.connect()
-    made.execute(
-        "SET TimeZone = 'UTC'; SET integer_division = true; SET disabled_optimizers = 'common_subexpressions'; "
-        "CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
-    )
-    made.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
+    made = view_database()
     create_table_h(made)
     made.execute("CREATE VIEW r1 AS FROM h")
     made.execute('CREATE SCHEMA lake."dev.public"')

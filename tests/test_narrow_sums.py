@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from postgres import Postgres
 from servers import Server
 from test_golden import plan_over
+from view_functions import view_database
 
-from catalog import system_views
-from catalog.lake import SETTINGS
 from executor.kernel import unless_raised
 from executor.program import whole
 
@@ -60,11 +59,7 @@ ROWS = st.sampled_from((10**3, 10**6, 10**40)).flatmap(
 
 @pytest.fixture(scope="module")
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as opened:
-        opened.execute(
-            f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
-        )
-        opened.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
+    with view_database() as opened:
         yield opened
 
 

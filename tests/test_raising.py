@@ -13,10 +13,9 @@ from postgres import Postgres
 from sqlglot import exp
 from test_extreme_values import KINDS, read_value
 from test_golden import plan_over
+from view_functions import view_database
 
-from catalog import system_views
 from catalog.errors import Error
-from catalog.lake import SETTINGS
 from executor.kernel import unless_raised
 from planner.backfill import first_rows
 from planner.delta.checks import fill_checks
@@ -66,11 +65,7 @@ def postgres() -> Iterator[psycopg.Connection[object]]:
 @pytest.fixture(scope="module")
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with the rows `chosen` of a table, and the functions that views use."""
-    with duckdb.connect() as opened:
-        opened.execute(
-            f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
-        )
-        opened.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
+    with view_database() as opened:
         columns = extremes.TABLE.replace(" numeric", " DECIMAL(38, 10)").replace(" jsonb", " JSON")
         opened.execute(f"CREATE TABLE every {columns}")
         values = [(row[0], *map(read_value, row[1:], (type_ for _, type_ in extremes.COLUMNS))) for row in ROWS]

@@ -1,0 +1,18 @@
+"""A DuckDB with the settings and functions that views use, and no lake."""
+
+from __future__ import annotations
+
+import duckdb
+
+from catalog import system_views
+from catalog.lake import SETTINGS
+
+
+def view_database() -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, of one thread."""
+    opened = duckdb.connect()
+    opened.execute(
+        f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
+    )
+    opened.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
+    return opened
