@@ -324,8 +324,9 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
 -- There was no year 0.
 CREATE OR REPLACE MACRO pg._year(y) AS if(y > 0, y, y - 1);
 CREATE OR REPLACE MACRO pg._decade(y) AS if(y >= 0, y // 10, -((9 - y) // 10));
--- By its own function each, since DuckDB looks up anew for each row what a `datepart` is of.
-CREATE OR REPLACE MACRO pg._part(u, x) AS
+-- By its own function each, since DuckDB looks up anew for each row what a `datepart` is of. `others` is what a part is
+-- that no time of day has.
+CREATE OR REPLACE MACRO pg._clock_part(u, x, others) AS
     CASE u
         WHEN 'epoch' THEN epoch_us(x)::DECIMAL(38,4) * 0.000001
         WHEN 'second' THEN microsecond(x)::DECIMAL(38,4) * 0.000001
@@ -333,6 +334,9 @@ CREATE OR REPLACE MACRO pg._part(u, x) AS
         WHEN 'microseconds' THEN microsecond(x)::DECIMAL(38,10)
         WHEN 'minute' THEN minute(x)::DECIMAL(38,10)
         WHEN 'hour' THEN hour(x)::DECIMAL(38,10)
+        ELSE others END;
+CREATE OR REPLACE MACRO pg._day_part(u, x) AS
+    CASE u
         WHEN 'day' THEN day(x)::DECIMAL(38,10)
         WHEN 'dow' THEN dayofweek(x)::DECIMAL(38,10)
         WHEN 'isodow' THEN isodow(x)::DECIMAL(38,10)
@@ -345,6 +349,7 @@ CREATE OR REPLACE MACRO pg._part(u, x) AS
         WHEN 'year' THEN pg._year(year(x))::DECIMAL(38,10)
         WHEN 'isoyear' THEN pg._year(isoyear(x))::DECIMAL(38,10)
         ELSE datepart(u, x)::DECIMAL(38,10) END;
+CREATE OR REPLACE MACRO pg._part(u, x) AS pg._clock_part(u, x, pg._day_part(u, x));
 -- Of a time in a zone its date there; DuckDB does not count the years before Christ.
 CREATE OR REPLACE MACRO pg._zoned_part(u, x) AS
     if(u IN ('epoch', 'timezone', 'timezone_hour', 'timezone_minute'), pg._part(u, x), pg._part(u, x::TIMESTAMP));
@@ -364,15 +369,8 @@ CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
            WHEN 'decade' THEN datepart('decade', x)::DECIMAL(38,10)
         ELSE pg._part(u, x) END;
 -- Units that a type has not are errors which no TRY can hold, so DuckDB does not see them.
-CREATE OR REPLACE MACRO pg._time_part(u, x) AS
-    CASE u
-        WHEN 'epoch' THEN epoch_us(x)::DECIMAL(38,4) * 0.000001
-        WHEN 'second' THEN microsecond(x)::DECIMAL(38,4) * 0.000001
-        WHEN 'milliseconds' THEN microsecond(x)::DECIMAL(38,7) * 0.001
-        WHEN 'microseconds' THEN microsecond(x)::DECIMAL(38,10)
-        WHEN 'hour' THEN hour(x)::DECIMAL(38,10)
-        WHEN 'minute' THEN minute(x)::DECIMAL(38,10)
-        ELSE pg.raise('0A000', 'unit "' || u || '" not supported for type time without time zone')::DECIMAL(38,10) END;
+CREATE OR REPLACE MACRO pg._time_part(u, x) AS pg._clock_part(u, x,
+    pg.raise('0A000', 'unit "' || u || '" not supported for type time without time zone')::DECIMAL(38,10));
 CREATE OR REPLACE MACRO pg._is_of_dates(u) AS
     u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour', 'timezone_minute');
 CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
