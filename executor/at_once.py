@@ -23,7 +23,7 @@ from executor.advance import Fill, View
 from executor.coordinator import Coordinator
 from executor.duckdb_engine import DuckDBEngine
 from executor.faults import message_of
-from executor.one_commit import MOST_ROWS, PATIENCE_S, may_end_so, still_holds
+from executor.one_commit import MOST_ROWS, PATIENCE_S, epoch_of, may_end_so
 from executor.program import whole
 from executor.work import Work
 
@@ -57,8 +57,8 @@ def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
             fill = _fill(work, cursor, snapshot) if snapshot is not None else None
             if snapshot is None or fill is None or sum(fill.counts) > MOST_ROWS:
                 return None
-            with coordinator.between_barriers(PATIENCE_S) as epoch:
-                if epoch is not None and still_holds(work, cursor, snapshot, epoch):
+            with epoch_of(work, coordinator, cursor, snapshot) as epoch:
+                if epoch is not None:
                     return _store(work, cursor, fill, epoch, add)
         except DuckDBError as error:
             logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))

@@ -218,7 +218,7 @@ class Coordinator:
                 # What is stored is a snapshot too, which must not make the next time necessary.
                 if stored < min(before - 1, self._epoch.snapshot):
                     self._store.set_epoch(cursor, self._epoch)
-                forget_leftovers(self._store, cursor)
+                forget_leftovers(cursor)
         finally:
             self.barrier_lock.release()
 

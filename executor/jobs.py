@@ -86,7 +86,7 @@ class Jobs:
                     info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
                     self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
         with self._store.change() as cursor:
-            forget_leftovers(self._store, cursor)
+            forget_leftovers(cursor)
         self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
         self._unfit = find_unfit(self._store, self._plans)
         unfit = {each.relation.id for each in self._unfit}

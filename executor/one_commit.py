@@ -6,6 +6,9 @@ that the view reads has changed in between.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from catalog.job_store import finish_job
 from catalog.lake import Cursor
 from catalog.model import Epoch
@@ -25,7 +28,17 @@ def may_end_so(work: Work) -> bool:
     return not (work.relation.is_sink or work.view.plan.reads_now) and work.relation.replaces is None
 
 
-def still_holds(work: Work, cursor: Cursor, snapshot: int, epoch: Epoch) -> bool:
+@contextmanager
+def epoch_of(work: Work, coordinator: Coordinator, cursor: Cursor, snapshot: int) -> Iterator[Epoch | None]:
+    """While entered, the epoch of the created views, if rows as of a snapshot are those of that epoch too; else None.
+
+    None too where a barrier takes longer than PATIENCE_S.
+    """
+    with coordinator.between_barriers(PATIENCE_S) as epoch:
+        yield epoch if epoch is not None and _still_holds(work, cursor, snapshot, epoch) else None
+
+
+def _still_holds(work: Work, cursor: Cursor, snapshot: int, epoch: Epoch) -> bool:
     """Whether at an epoch that is the newest all inputs are as they were at a snapshot, and followed by the others."""
     lake, catalog = work.lake, work.store.catalog
     jobs = (catalog.job_by_id.get(id_) for id_ in work.relation.upstreams)
@@ -46,8 +59,8 @@ def end(work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill) -> boo
     snapshot = work.job.epoch.snapshot
     if not may_end_so(work) or fill.inserted > MOST_ROWS or not coordinator.reach(snapshot, PATIENCE_S):
         return False
-    with coordinator.between_barriers(PATIENCE_S) as epoch:
-        if epoch is None or not still_holds(work, cursor, snapshot, epoch):
+    with epoch_of(work, coordinator, cursor, snapshot) as epoch:
+        if epoch is None:
             return False
         work.check()
         with work.store.change(cursor, fill.tables):

@@ -245,7 +245,7 @@ def test_a_drop_is_few_statements(parts: tuple[Context, Client]) -> None:
     cursor = context.lake.cursor()
     left = ("states", "columns", "comments", "jobs", "relations", "compute_errors", "positions", "finished_slices")
     with context.lake.transaction(cursor):
-        forget_leftovers(context.store, cursor)
+        forget_leftovers(cursor)
     for table in left:
         column = {"columns": "relation_id", "comments": "object_id", "compute_errors": "relation_id"}
         column |= {"jobs": "id", "relations": "id"}

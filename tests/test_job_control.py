@@ -98,7 +98,7 @@ def stored(context: Context, table: str, job: int) -> list[tuple[object, ...]]:
 def remains(context: Context, job: int) -> list[object]:
     """All that is left of a job that nobody wants any more, but for what goes in the background."""
     with context.lake.transaction(context.lake.cursor()) as cursor:
-        forget_leftovers(context.store, cursor)
+        forget_leftovers(cursor)
     tables = ("jobs", "relations", "columns", "states", "slices", "finished_slices", "positions")
     rows: list[object] = [row for table in tables for row in stored(context, table, job)]
     internal = "SELECT table_name FROM duckdb_tables() WHERE table_name = 'slow' OR table_name LIKE ?"
