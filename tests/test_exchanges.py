@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -191,14 +192,14 @@ ROWS_READ = {"full": 1350, "window": 900, "listed": 900, "grouped": 1350, "chain
 def watched(context: Context, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What SHOW JOBS tells after each commit: the rows that are read, but for the last, and of how many."""
     shown: list[tuple[int, int]] = []
-    other, finish = Client(context, {"user": "root"}), Progress.finish
+    other, finish, looking = Client(context, {"user": "root"}), Progress.finish, threading.Lock()
 
     def finish_and_look(self: Progress, rows: Rows) -> None:
         finish(self, rows)
-        for *_, text in run(other, "SHOW JOBS"):
-            shown.extend(
-                (int(read), int(total)) for read, total in re.findall(r"Snapshot \[.*\((\d+)/(\d+)\)\]", str(text))
-            )
+        with looking:  # two jobs run at a time: what one has seen first is noted first
+            for *_, text in run(other, "SHOW JOBS"):
+                found = re.findall(r"Snapshot \[.*\((\d+)/(\d+)\)\]", str(text))
+                shown.extend((int(read), int(total)) for read, total in found)
 
     monkeypatch.setattr(Progress, "finish", finish_and_look)
     return shown

@@ -320,7 +320,9 @@ def test_background_creation_and_its_progress(session: Connection, shared_server
     """SHOW JOBS and the catalogs tell of a running job, DML goes on meanwhile, WAIT waits."""
     create_big_table(session)
     session.execute("SET background_ddl = true")
-    query = "SELECT g, count(*) AS n, sum(v) AS s FROM big GROUP BY g"
+    # Rows of which each becomes many, so that the job is seen running.
+    series = "SELECT g, v, generate_series(1, 1000) AS i FROM big"
+    query = f"SELECT g, count(*) AS n, sum(v) AS s FROM ({series}) AS s GROUP BY g"
     session.execute(f"CREATE MATERIALIZED VIEW watched AS {query}")
     job = job_of(session, "watched")
     [(id_, statement, kind, _)] = session.execute("SHOW JOBS").fetchall()
