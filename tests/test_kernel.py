@@ -255,6 +255,14 @@ def test_rows_are_looked_through_only_if_an_expression_raises(tmp_path: Path) ->
     assert answer["rows"] == 1
 
 
+def test_only_columns_of_few_values_have_a_dictionary(tmp_path: Path) -> None:
+    step = Step("t", "SELECT i % 900 AS few, 'a' || i % 2000 AS many FROM range(100000) r(i)", made(tmp_path / "t"))
+    with duckdb.connect() as connection:
+        [file] = kernel.write(connection, step)
+        found = connection.execute(f"SELECT path_in_schema, encodings FROM parquet_metadata('{file.path}')").fetchall()
+    assert {column for column, encodings in found if "DICTIONARY" in encodings} == {"few"}
+
+
 def test_what_is_no_matter_of_rows_is_not_tried_again(tmp_path: Path) -> None:
     """As a file that is not there."""
     raising = f"FROM read_parquet('{tmp_path}/nothing.parquet')"

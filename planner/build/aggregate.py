@@ -53,7 +53,9 @@ class _State:
         return name
 
     def argument(self, expression: exp.Expr, type_: Type, condition: exp.Expr | None) -> str:
-        return self.input(expression if condition is None else exp.Case().when(condition, expression), type_)
+        if condition is not None:
+            expression = typed(exp.Case().when(condition, expression), type_)
+        return self.input(expression, type_)
 
     def call(self, function: str, argument: str, type_: Type) -> exp.Column:
         name = f"_{function}({argument})"
