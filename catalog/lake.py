@@ -55,6 +55,14 @@ _ANY_TABLE = LakeTable("", "")
 INLINED_ROWS = 32
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """One that is about to be committed, with the time that is noted of it (`catalog.history`)."""
+
+    id: int
+    time_us: int
+
+
 class Lake:
     """An open data directory. One process holds it at a time; threads each take their own `cursor()`."""
 
@@ -297,16 +305,40 @@ class Lake:
                     self._delete_unfinished_files(cursor, table, began)
                 raise
 
+    @contextlib.contextmanager
+    def catalog_transaction(self, cursor: Cursor, table: LakeTable) -> Iterator[Snapshot]:
+        """A short transaction that writes a table without DuckLake, into the tables of the lake's catalog.
+
+        It has to make the snapshot that it is given. Nobody else commits meanwhile.
+        """
+        with self.holding(table), self._commit_lock:
+            made = Snapshot(self.newest(cursor) + 1, self._next_time_us())
+            cursor.execute("BEGIN")
+            try:
+                yield made
+                self._end(cursor, made.time_us, made.id)
+            except BaseException:
+                rollback(cursor)
+                raise
+
     def _commit(self, cursor: Cursor) -> None:
         """COMMIT, with a note of when (`catalog.history`), while the commit lock is held."""
         if self.lease is not None:
             self.lease.check()
-        time_us = max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
+        time_us = self._next_time_us()
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
+        self._end(cursor, time_us)
+
+    def _next_time_us(self) -> int:
+        return max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
+
+    def _end(self, cursor: Cursor, time_us: int, newest: int | None = None) -> None:
+        """COMMIT, after which this is the newest snapshot, if that is known."""
         self.commit_time_us = time_us
         with self._end_lock, COMMIT_SECONDS.time():
             self._newest = None
             cursor.execute("COMMIT")
+            self._newest = newest
         LAKE_COMMITS.inc()
         with self._committed:
             self.commits += 1
@@ -352,8 +384,8 @@ class Lake:
         """The id of the newest committed snapshot, without a question to the lake while that is the same one.
 
         Waits for a COMMIT that runs, since others may see already what it commits; raises TimeoutError when it takes
-        longer than `patience_s`, where that is given. The lake is written by the two kinds of transactions here, and
-        by nobody else, unless this server only reads it.
+        longer than `patience_s`, where that is given. The lake is written by the kinds of transactions here, and by
+        nobody else, unless this server only reads it.
         """
         if not self._end_lock.acquire(timeout=patience_s):
             raise TimeoutError

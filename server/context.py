@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from catalog import errors, system_views
 from catalog.errors import Error
+from catalog.inlined_insert import InlinedInserts
 from catalog.lake import Cursor, Lake
 from catalog.locks import Rank, RankedLock
 from catalog.storage import Lease
@@ -66,6 +67,7 @@ class Context:
     system_views: SystemViews
     plan_cache: PlanCache
     group_commit: GroupCommit
+    inlined_inserts: InlinedInserts
     activity: Activity
     usage: Usage
 
@@ -232,7 +234,8 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
         config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, jobs, background,
-        sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), activity, Usage(groups.trees),
+        sources, Outbox(store), serving, views, PlanCache(), GroupCommit(),
+        InlinedInserts(), activity, Usage(groups.trees),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.inlined_insert import Unfit, may_fit
 from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from planner.batch.query import Batch
@@ -37,15 +38,20 @@ def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tu
 def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Stored, ...]]:
     """A transaction of the lake; raises as `writing`."""
     with context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
-        by_id = context.store.catalog.by_id
-        for target in targets:  # nobody alters it while its lock is held
-            if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
-                raise Error(
-                    f'table "{target.name}" has just been altered',
-                    errors.SERIALIZATION_FAILURE,
-                    hint="The statement might succeed if retried.",
-                )
+        for target in targets:
+            _check_shape(context, target)
         yield tuple(map(Stored, targets))
+
+
+def _check_shape(context: Context, target: Relation) -> None:
+    """Raise Error 40001 for a table that has been altered. Nobody alters it while its lock is held."""
+    by_id = context.store.catalog.by_id
+    if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
+        raise Error(
+            f'table "{target.name}" has just been altered',
+            errors.SERIALIZATION_FAILURE,
+            hint="The statement might succeed if retried.",
+        )
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
@@ -81,11 +87,26 @@ def store_shared(
                 create_staging(cursor, target)
                 query, given = together(fills)
                 cursor.execute(fill_staging(columns, query), given)
-            with _stored(context, cursor, target) as (store,), refusing():
-                take_in(environment, cursor, store)
+            if not _put_into_catalog(context, cursor, target):
+                with _stored(context, cursor, target) as (store,), refusing():
+                    take_in(environment, cursor, store)
 
     context.group_commit.store(target, Fill(columns, rows, values, session.get("timezone")), store_all)
     session.committed()
+
+
+def _put_into_catalog(context: Context, cursor: Cursor, target: Relation) -> bool:
+    """Write the staged rows by `catalog.inlined_insert`, if they fit. Raises as `_stored`."""
+    if context.lake.storage.catalog is not None or not may_fit(target):
+        return False
+    try:
+        with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot, refusing():
+            _check_shape(context, target)
+            stored = context.inlined_inserts.insert(cursor, target, INSERTED, snapshot)
+    except Unfit:
+        return False
+    context.inlined_inserts.keep(target, stored)
+    return True
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:

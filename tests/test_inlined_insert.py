@@ -1,0 +1,188 @@
+"""Rows that are put into the lake's catalog without DuckLake: it is left as DuckLake would leave it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from marking import long_but
+from servers import Server, rows
+
+from catalog.inlined_insert import InlinedInserts, Unfit, may_fit
+from catalog.lake import INLINED_ROWS, METADATA, Cursor, Lake, inlined_tables, locate
+from catalog.model import Column, Relation
+from catalog.storage import Storage
+from catalog.types import parse_type
+
+STAGED = "staged"
+OF_SNAPSHOTS = {
+    "ducklake_snapshot": "snapshot_id, schema_version, next_catalog_id, next_file_id",
+    "ducklake_snapshot_changes": "snapshot_id, changes_made, author, commit_message, "
+    "commit_extra_info IS NULL OR commit_extra_info > '1'",
+}
+OF_TABLES = {
+    "ducklake_table_stats": "* EXCLUDE file_size_bytes",
+    "ducklake_table_column_stats": "*",
+    "ducklake_inlined_data_tables": "*",
+    "ducklake_data_file": "data_file_id, table_id, begin_snapshot, end_snapshot, record_count, row_id_start",
+    "ducklake_file_column_stats": "* EXCLUDE column_size_bytes",
+    "ducklake_schema_versions": "*",
+}
+# Of each type values as SQL.
+VALUES: dict[str, Sequence[str]] = {
+    "boolean": ("true", "false"),
+    "smallint": ("0", "-32768", "32767", "12"),
+    "integer": ("-2147483648", "9", "10"),
+    "bigint": ("9223372036854775807", "-5", "100", "9"),
+    "real": ("1.5", "-0.0", "0.0", "'-infinity'", "3e38", "0.1"),
+    "double precision": ("0.1", "1e300", "'infinity'", "-7", "1e-7", "'nan'"),
+    "numeric": ("1.5", "-1234567890123456789012.5", "0.0000000001", "10", "9"),
+    "numeric(5,2)": ("999.99", "-0.01", "100", "9"),
+    "character varying": ("'it''s'", "''", f"'{'é' * 300}'", "'Z'", "'a'", "'NULL'", "'𝄞'", "'\uffff'"),
+    "date": ("'2024-02-29'", "'0044-03-15 (BC)'", "'infinity'", "'10000-01-01'"),
+    "timestamp": ("'2024-01-01 00:00:00.000001'", "'-infinity'", "'1969-12-31 23:59:59'", "'0044-03-15 (BC) 01:00:00'"),
+    "timestamptz": (
+        "'2024-07-01 12:00:00+02'",
+        "'infinity'",
+        "'1969-12-31 23:59:59.5+00'",
+        "'10000-01-01 00:00:00+00'",
+    ),
+}
+
+
+def table(*types: str, key: Sequence[int] = ()) -> Relation:
+    columns = tuple(Column(f"c{place}", parse_type(type_)) for place, type_ in enumerate(types))
+    names = tuple(columns[place].name for place in key)
+    return Relation(1, "dev", "public", "t", "table", columns, names or ("_row_id",), "", True)
+
+
+def opened(directory: Path, target: Relation) -> tuple[Lake, Cursor]:
+    lake = Lake(Storage(directory))
+    cursor = lake.cursor()
+    columns = ", ".join(f"{column.lake_name} {column.type.in_lake()}" for column in target.columns)
+    cursor.execute(f'CREATE SCHEMA IF NOT EXISTS lake."{target.lake_table.schema}"')
+    cursor.execute(f"CREATE TABLE {target.lake_name} ({columns}); CREATE TEMPORARY TABLE {STAGED} ({columns})")
+    return lake, cursor
+
+
+def stage(cursor: Cursor, staged: Sequence[Sequence[str]]) -> None:
+    cursor.execute(f"TRUNCATE {STAGED}")
+    values = ", ".join("(" + ", ".join(row) + ")" for row in staged)
+    cursor.execute(f"INSERT INTO {STAGED} VALUES {values}")
+
+
+def insert(lake: Lake, cursor: Cursor, target: Relation) -> None:
+    with lake.table_transaction(cursor, target.lake_table):
+        cursor.execute(f"INSERT INTO {target.lake_name} FROM {STAGED}")
+
+
+def put(lake: Lake, cursor: Cursor, target: Relation, inserts: InlinedInserts) -> bool:
+    """Whether the staged rows fitted; they are stored at any rate."""
+    try:
+        with lake.catalog_transaction(cursor, target.lake_table) as snapshot:
+            stored = inserts.insert(cursor, target, STAGED, snapshot)
+    except Unfit:
+        insert(lake, cursor, target)
+        return False
+    inserts.keep(target, stored)
+    return True
+
+
+def catalog(cursor: Cursor, target: Relation) -> dict[str, list[tuple[Any, ...]]]:
+    """What the catalog has of the table, and of the snapshots."""
+    located = locate(cursor, target.lake_table)
+    assert located is not None
+    made = f"(SELECT begin_snapshot FROM {METADATA}.ducklake_table WHERE table_id = {located[0]})"
+    queries = {
+        name: f"SELECT {columns} FROM {METADATA}.{name} WHERE snapshot_id > {made}"
+        for name, columns in OF_SNAPSHOTS.items()
+    }
+    for name, columns in OF_TABLES.items():
+        queries[name] = f"SELECT {columns} FROM {METADATA}.{name} WHERE table_id = {located[0]}"
+    for name in inlined_tables(cursor, located[0]):
+        queries[name] = f"SELECT COLUMNS(*)::VARCHAR FROM {METADATA}.{name}"
+    return {name: cursor.execute(f"{query} ORDER BY ALL").fetchall() for name, query in queries.items()}
+
+
+@pytest.mark.parametrize("seed", long_but([0, 1], [0, 1, 2, 3]))
+def test_the_catalog_is_as_ducklake_leaves_it(tmp_path: Path, seed: int) -> None:
+    chosen = random.Random(seed)
+    types = [*VALUES, *chosen.sample(list(VALUES), 3)]
+    target = table(*types)
+    assert may_fit(target)
+    (ours, own), (theirs, other) = opened(tmp_path / "a", target), opened(tmp_path / "b", target)
+    inserts, fitted = InlinedInserts(), 0
+    for step in range(40):
+        nulls = chosen.choice((0, 0, 0.2, 1))
+        staged = [
+            ["NULL" if chosen.random() < nulls else chosen.choice(VALUES[type_][: 1 + step // 4]) for type_ in types]
+            for _ in range(chosen.choice((1, 1, 3, INLINED_ROWS, INLINED_ROWS + 1)))
+        ]
+        for cursor in (own, other):
+            stage(cursor, staged)
+        fitted += put(ours, own, target, inserts)
+        insert(theirs, other, target)
+        if chosen.random() < 0.1:
+            for lake, cursor in ((ours, own), (theirs, other)):
+                with lake.transaction(cursor):
+                    cursor.execute(f"UPDATE {target.lake_name} SET c1 = 1 WHERE c2 = 9")
+        found, expected = catalog(own, target), catalog(other, target)
+        for name, content in expected.items():
+            assert found[name] == content, (name, staged)
+    assert fitted > 10
+    contents = f"SELECT rowid, COLUMNS(*)::VARCHAR FROM {target.lake_name} ORDER BY rowid"
+    assert own.execute(contents).fetchall() == other.execute(contents).fetchall()
+    ours.close()
+    theirs.close()
+
+
+def test_a_null_that_may_not_be(tmp_path: Path) -> None:
+    """Even if the catalog says that there has been one."""
+    target = table("int", "int")
+    lake, cursor = opened(tmp_path, target)
+    inserts = InlinedInserts()
+    stage(cursor, [["1", "NULL"], ["2", "3"]])
+    assert [put(lake, cursor, target, inserts) for _ in range(2)] == [False, True]
+    required = replace(target, columns=(target.columns[0], replace(target.columns[1], not_null=True)))
+    with pytest.raises(Unfit), lake.catalog_transaction(cursor, target.lake_table) as snapshot:
+        inserts.insert(cursor, required, STAGED, snapshot)
+    stage(cursor, [["1", "2"]])
+    assert put(lake, cursor, required, inserts)
+    lake.close()
+
+
+def test_keys_that_are_there(server: Server) -> None:
+    """Wherever the lake has them, the last row of a key counts, and views follow."""
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE t (k int, l varchar, n int, PRIMARY KEY (k, l))")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS rows, sum(n) AS total FROM t")
+        expected: dict[int, int] = {}
+
+        def insert(*keys: int) -> None:
+            n = len(expected) + max(expected.values(), default=0)
+            connection.execute(f"INSERT INTO t (k, l, n) VALUES {', '.join(f'({k}, {k % 3}, {n})' for k in keys)}")
+            expected.update(dict.fromkeys(keys, n))
+            assert rows(connection, "SELECT k, n FROM t ORDER BY k") == sorted(expected.items())
+            connection.execute("FLUSH")
+            assert rows(connection, "SELECT * FROM v") == [(len(expected), sum(expected.values()))]
+
+        for keys in ((1,), (2,), (3,), (2,), (1, 4)):
+            insert(*keys)
+        connection.execute("DELETE FROM t WHERE k = 2")
+        del expected[2]
+        for key in (2, 5):
+            insert(key)
+        connection.execute("ALTER TABLE t ADD COLUMN added int")
+        for key in (6, 5, 7, 5, 8):
+            insert(key)
+        insert(*range(100, 100 + INLINED_ROWS + 1))  # which are a file
+        for key in (9, 100, 10):
+            insert(key)
+        connection.execute("DELETE FROM t WHERE k = 101")
+        del expected[101]
+        for key in (101, 11, 101):
+            insert(key)
