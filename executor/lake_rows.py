@@ -15,6 +15,9 @@ from executor.lake_files import DataFile, TableFiles
 # Of so many files a list says where their row ids start. With a join DuckDB would not know how much of a query is done;
 # but it has the whole list at hand for each 2,048 rows.
 MOST_LISTED = 1000
+# So few files are read one by one: DuckDB asks only single files whether a column has a NULL, and for its least and its
+# largest value, by which it leaves out counts that are the same and adds up integers in 64 bits.
+MOST_ALONE = 8
 # Files of a bucket are in a directory of their own.
 BUCKET_COLUMN = "_bucket"
 
@@ -108,10 +111,14 @@ def _of_files(shape: _Shape, files: Sequence[DataFile], rows: RowIds) -> str:
     """The wanted rows of files of one shape. Without row ids of its own a file's rows have those of their places."""
     if not shape.is_whole and not shape.has_row_ids:
         return " UNION ALL ".join(_of_range(shape, file, rows) for file in files)
+    if 1 < len(files) <= MOST_ALONE and shape.table.deletes is None:
+        return " UNION ALL ".join(_of_files(shape, [file], rows) for file in files)
     conditions = [] if shape.is_whole else [rows.condition(f"f.{ROW_ID_COLUMN}")]
     source, row_id = _read([file.path for file in files]) + " AS f", f"f.{ROW_ID_COLUMN}"
     if ROW_ID in shape.columns and not shape.has_row_ids:
-        if len(files) <= MOST_LISTED and all(column.lake_name != "file_index" for column in shape.relation.columns):
+        if len(files) == 1:
+            row_id = f"{files[0].row_id_start} + f.file_row_number"
+        elif len(files) <= MOST_LISTED and all(column.lake_name != "file_index" for column in shape.relation.columns):
             starts = ", ".join(str(file.row_id_start) for file in files)
             row_id = f"list_extract([{starts}], CAST(f.file_index AS BIGINT) + 1) + f.file_row_number"
         else:

@@ -168,6 +168,18 @@ def refusal(expression: str) -> str | None:
 REFUSED = {expression: sqlstate for expression in GOLDEN if (sqlstate := refusal(expression))}
 
 
+def test_a_day_is_written_as_any_pattern_is(connection: duckdb.DuckDBPyConnection) -> None:
+    moments = ("0001-01-01 00:00:01", "0044-03-15 (BC) 12:00:00", "0999-03-04", "12345-03-04", "infinity", "-infinity")
+    for moment in (*moments, "2024-02-29 23:59:59.999999"):
+        for type_ in ("DATE", "TIMESTAMP", "TIMESTAMPTZ"):
+            value = f"CAST('{moment}' AS {type_})"
+            [(own, other)] = connection.execute(
+                f"SELECT pg.day_as_text({value}), strftime({value}, '%Y-%m-%d')"
+            ).fetchall()
+            assert own == other, value
+    assert connection.execute("SELECT pg.day_as_text(NULL::DATE)").fetchall() == [(None,)]
+
+
 @pytest.mark.parametrize("expression", REFUSED)
 def test_refused_as_in_postgres(expression: str) -> None:
     assert set(GOLDEN[expression][1]) == {f"!{REFUSED[expression]}"}

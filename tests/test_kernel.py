@@ -57,10 +57,13 @@ def snapshot_of(cursor: Cursor) -> int:
     return int(row[0])
 
 
-@pytest.mark.parametrize("most_listed", [1000, 0])
-def test_rows_over_files(cursor: Cursor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_listed: int) -> None:
+@pytest.mark.parametrize(("most_listed", "most_alone"), [(1000, 8), (1000, 0), (0, 0)])
+def test_rows_over_files(
+    cursor: Cursor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_listed: int, most_alone: int
+) -> None:
     """Inlined rows, delete files, inlined deletes, updates, flushed and merged files; at every snapshot."""
     monkeypatch.setattr(lake_rows, "MOST_LISTED", most_listed)
+    monkeypatch.setattr(lake_rows, "MOST_ALONE", most_alone)
     cursor.execute('CREATE TABLE lake."dev.public".t (a INTEGER, s VARCHAR)')
     snapshots = []
     for statement in (
@@ -95,8 +98,11 @@ def test_rows_over_files(cursor: Cursor, tmp_path: Path, monkeypatch: pytest.Mon
                 assert counted == (len(expected),)
 
 
-def test_row_ids_of_a_table_with_a_column_file_index(cursor: Cursor, tmp_path: Path) -> None:
+def test_row_ids_of_a_table_with_a_column_file_index(
+    cursor: Cursor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What DuckDB calls a file's place among others may be the name of a column."""
+    monkeypatch.setattr(lake_rows, "MOST_ALONE", 0)
     relation = Relation(
         1, "dev", "public", "t", "table", (Column("file_index", INTEGER), row_id_column()), (ROW_ID,), "", True
     )
@@ -109,6 +115,23 @@ def test_row_ids_of_a_table_with_a_column_file_index(cursor: Cursor, tmp_path: P
     with duckdb.connect() as other:
         found = other.execute(table_rows(table, relation, ("file_index", ROW_ID))).fetchall()
     assert Counter(found) == Counter(expected)
+
+
+def test_what_few_files_say_of_their_columns_is_used(cursor: Cursor, tmp_path: Path) -> None:
+    """Of columns without a NULL nothing is counted: their counts are that of the rows."""
+    cursor.execute('CREATE TABLE lake."dev.public".t (a INTEGER, s VARCHAR, b INTEGER)')
+    for start in (0, 5000):
+        cursor.execute(
+            f"INSERT INTO lake.\"dev.public\".t SELECT i, 'x', nullif(i, 5050) FROM range({start}, {start + 100}) r(i)"
+        )
+    relation = Relation(1, "dev", "public", "t", "table", (A, S, B, row_id_column()), (ROW_ID,), "", True)
+    table = table_files(cursor, relation, snapshot_of(cursor), tmp_path / "scratch")
+    assert len(table.files) == 2
+    query = f"SELECT count(*), count(a), count(s), count(b) FROM ({table_rows(table, relation, ('a', 's', 'b'))})"
+    with duckdb.connect() as other:
+        [(_, plan)] = other.execute(f"EXPLAIN {query}").fetchall()
+        assert other.execute(query).fetchall() == [(200, 200, 200, 199)]
+    assert plan.count("count(#") == 1
 
 
 def test_columns_that_came_later(cursor: Cursor, tmp_path: Path) -> None:

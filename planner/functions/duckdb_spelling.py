@@ -582,7 +582,10 @@ def _to_char(arguments: _Args) -> exp.Expr:
     is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
     if is_number:
         return number_text(value, pattern)
-    return duckdb_call("strftime", arguments[0], strftime_format(arguments[1]))
+    spelled = strftime_format(pattern)
+    if spelled.name == "%Y-%m-%d" and type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
+        return ours("day_as_text", value)
+    return duckdb_call("strftime", value, spelled)
 
 
 def _to_date(arguments: _Args) -> exp.Expr:
