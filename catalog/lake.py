@@ -321,6 +321,25 @@ class Lake:
                 rollback(cursor)
                 raise
 
+    @contextlib.contextmanager
+    def late_transaction(self, cursor: Cursor, tables: Callable[[], Collection[LakeTable]]) -> Iterator[None]:
+        """As `table_transaction`, of tables that are asked for within it, before it looks into the lake."""
+        began = time.time()
+        written: Collection[LakeTable] = ()
+        cursor.execute("BEGIN")
+        try:
+            written = tables()
+            with self.holding(*written):
+                yield
+                with self._commit_lock:
+                    self._commit(cursor)
+        except BaseException as error:
+            rollback(cursor)
+            _count_conflict(error)
+            for table in sorted(set(written), key=_by_name):
+                self._delete_unfinished_files(cursor, table, began)
+            raise
+
     def _commit(self, cursor: Cursor) -> None:
         """COMMIT, with a note of when (`catalog.history`), while the commit lock is held."""
         if self.lease is not None:

@@ -18,14 +18,16 @@ class Rank(IntEnum):
 
     JOBS = 1  # jobs are replaced by others with their ids
     BARRIER = 2  # an epoch, or what must be between two of them
-    JOB_GROUP = 3  # a job takes or gives back its resource group
-    GROUPS = 4
-    TABLE = 5  # a table's rows are written; several tables by name
-    COMMIT = 6  # the catalog's transactions, and every commit
-    SYSTEM_VIEWS = 7
-    SERVING = 8  # copies in memory
-    END = 9  # a COMMIT runs
-    LEAF = 10
+    CHECKPOINT = 3  # what epochs have made of views is stored
+    JOB_GROUP = 4  # a job takes or gives back its resource group
+    GROUPS = 5
+    TABLE = 6  # a table's rows are written; several tables by name
+    COMMIT = 7  # the catalog's transactions, and every commit
+    SYSTEM_VIEWS = 8
+    BUFFER = 9  # what epochs have made of views is changed in memory
+    SERVING = 10  # copies in memory
+    END = 11  # a COMMIT runs
+    LEAF = 12
 
 
 _Place = tuple[int, str]

@@ -35,7 +35,7 @@ EngineName = Literal["duckdb", "spark"]
 
 BARRIER_SECONDS = _histogram(
     "sparkwave_barrier_duration_seconds",
-    "How long barriers took; `kind` is `checkpoint` where a view changed, else `idle`",
+    "How long barriers took; `kind` is `changed` where a view did, else `idle`",
     _SECONDS,
     "kind",
 )

@@ -12,6 +12,8 @@ SYSTEM_SCHEMA = "sparkwave"
 # DuckDB's own database, which goes with the process, and the schema in it of copies of relations.
 MEMORY = "memory"
 SERVING_SCHEMA = "serving"
+# The schemas of what epochs keep there, and of materialized views and indexes as the last epoch has left them.
+EPOCHS_SCHEMA, VIEWS_SCHEMA = "epochs", "views"
 # What a session calls the schema of its temporary tables, which is this with a number behind it.
 TEMPORARY_SCHEMA = "pg_temp"
 
@@ -83,6 +85,11 @@ class LakeTable:
 def system_table(name: str) -> str:
     """One of Sparkwave's own relations."""
     return f"lake.{SYSTEM_SCHEMA}.{quote(name)}"
+
+
+def name_in_memory(table: LakeTable) -> str:
+    """What stands for a table of the lake is called in the schema in memory that it is in."""
+    return f"{table.schema}.{table.name}"
 
 
 def copy_name(relation_id: int) -> str:

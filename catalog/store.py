@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -86,9 +86,16 @@ class Store:
         self._next_id: int | None = None  # once one has been given: this server alone gives them
         self.catalog = Catalog()
         self.version = 0  # grows whenever something else than the progress of jobs has changed
+        self._watchers: list[Callable[[Catalog], None]] = []
         with lake.exclusive():
             self._snapshot = lake.snapshot(self._cursor)
             self._load(_LOADED)
+
+    def watch(self, watcher: Callable[[Catalog], None]) -> None:
+        """Have each catalog seen by the watcher before anybody else sees it, beginning with the present one."""
+        with self.lake.exclusive():
+            watcher(self.catalog)
+            self._watchers.append(watcher)
 
     @property
     def snapshot(self) -> int:
@@ -139,7 +146,10 @@ class Store:
                 query = f"SELECT job_id, list(name) FROM {system_table('states')} GROUP BY job_id"
                 self._states = dict(self._cursor.execute(query).fetchall())
         self.version += not _PROGRESS.issuperset(changed)
-        self.catalog = replace(self.catalog, **found)
+        catalog = replace(self.catalog, **found)
+        for watcher in self._watchers:
+            watcher(catalog)
+        self.catalog = catalog
 
     def _load_relations(self) -> dict[str, Any]:
         rows = self._cursor.execute(

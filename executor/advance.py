@@ -7,7 +7,7 @@ either engine, reads it the same way. Nothing is written to the lake before `app
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,7 @@ from catalog.metrics import EngineName
 from catalog.model import Relation
 from catalog.names import LakeTable, quote
 from catalog.places import Place, delete_unused
-from catalog.row_ids import RowIds
+from catalog.row_ids import ALL, RowIds
 from executor.feeds import Feeds
 from executor.program import Added, Program
 from executor.versions import Version, rows_changed, stored_columns
@@ -247,12 +247,18 @@ class Changes:
     """What changed: the inputs that have changes, the rows in all of them, whether any row is taken away.
 
     `times` are what `now()` is before and after, in microseconds; NOW is among the inputs when the view reads it.
+    `queries` are SQL of the changed rows of inputs, of those that have no temporary table `<input>_changes`.
     """
 
     inputs: frozenset[str]
     rows: int
     retracts: bool
     times: tuple[int, int]
+    queries: Mapping[str, str] = field(default_factory=dict)
+
+    def query(self, name: str) -> str:
+        """SQL of the changed rows of an input."""
+        return self.queries.get(name, f"FROM {name}_changes")
 
 
 class Engine(Protocol):
@@ -264,7 +270,7 @@ class Engine(Protocol):
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """Compute a view's change. `versions` by input name.
 
-        The changes themselves are in the cursor's temporary tables `<input>_changes`, or rows that are read on.
+        The changes themselves are what `changes` says, in the cursor's temporary tables, or rows that are read on.
         """
 
     def fill(
@@ -285,24 +291,29 @@ class Engine(Protocol):
 def bind_changes(
     cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int]
 ) -> Changes:
-    """Fill `<input>_changes` for every input that may have changed."""
+    """What has changed of every input: of a whole one that is its feed, which all views share, else a table is made."""
     changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
-    total, losing = 0, []
+    total, losing, queries = 0, [], dict[str, str]()
     for scan in view.plan.scans:
         if scan.input in view.plan.looked_up:
             continue
         version = versions[scan.input]
-        query = rows_changed(scan, version, _feed(feeds, scan, version))
+        feed = _feed(feeds, scan, version)
+        query = rows_changed(scan, version, feed)
         if query is None:
             continue
-        count = make_table(cursor, f"{scan.input}_changes", query)
+        if feed is not None and version.pending is None and version.old_rows == ALL:
+            count, queries[scan.input] = feeds.rows(feed), query
+        else:
+            count = make_table(cursor, f"{scan.input}_changes", query)
         if count:
             changed.add(scan.input)
             total += count
             if version.pending is not None or feeds.has_deletes(version.relation, version.old, version.new):
-                losing.append(f"EXISTS (FROM {scan.input}_changes WHERE _weight < 0)")
-    retracts = bool(losing) and first_row(cursor.execute(f"SELECT {' OR '.join(losing)}")) == (True,)
-    return Changes(frozenset(changed), total, retracts, times)
+                losing.append(scan.input)
+    changes = Changes(frozenset(changed), total, False, times, queries)
+    lost = " OR ".join(f"EXISTS (FROM ({changes.query(name)}) WHERE _weight < 0)" for name in losing)
+    return replace(changes, retracts=bool(lost) and first_row(cursor.execute(f"SELECT {lost}")) == (True,))
 
 
 def _feed(feeds: Feeds, scan: Scan, version: Version) -> str | None:

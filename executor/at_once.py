@@ -71,6 +71,7 @@ def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None
     Then all inputs were there at their epoch, from which the next barrier goes on.
     """
     if coordinator.reach(work.lake.newest(cursor), PATIENCE_S):
+        coordinator.checkpoints.run()
         return work.lake.newest(cursor)
     return None
 

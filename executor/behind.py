@@ -142,7 +142,7 @@ class Behind:
         At the snapshot `pinned` upstream views are as they were then.
         """
         jobs = self._store.catalog.job_by_id
-        changed = {id_: item for id_, item in left.items() if _is_news(jobs[id_], item)}
+        changed = self._news(left)
         if not changed:
             return
         here = Position(applied, pinned)
@@ -153,6 +153,14 @@ class Behind:
                 if item.has_failed and job.status != FAILED:
                     logger.error("job %d has failed: %s", id_, reason)
                     self._store.add_event(cursor, "STREAM_JOB_FAIL", id_, {"error": reason})
+
+    def has_news(self, left: Mapping[int, Left]) -> bool:
+        """Whether `store` would write anything down."""
+        return bool(self._news(left))
+
+    def _news(self, left: Mapping[int, Left]) -> dict[int, Left]:
+        jobs = self._store.catalog.job_by_id
+        return {id_: item for id_, item in left.items() if _is_news(jobs[id_], item)}
 
     def caught_up(self, cursor: Cursor, jobs: Iterable[Job]) -> None:
         """In the transaction that takes them to where the others are."""

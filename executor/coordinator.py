@@ -1,6 +1,8 @@
-"""The clock: barriers pin a snapshot, advance every view that is behind it, and commit all of them together.
+"""The clock: barriers pin a snapshot, advance every view that is behind it, and show all of them together.
 
-Indexes and sinks are views to it; what a sink's change is, goes on from here.
+What becomes of views is in the shared buffer (`executor.shared_buffer`) until a checkpoint stores it, with the epoch,
+in one transaction of the lake. A barrier that ends the creation of a view, or delivers what sinks hand on, is a
+checkpoint itself. Indexes and sinks are views to it; what a sink's change is, goes on from here.
 """
 
 from __future__ import annotations
@@ -31,12 +33,14 @@ from catalog.transactions import rollback
 from catalog.translation import DuckDBError
 from executor.advance import Advance
 from executor.behind import Behind, Left
-from executor.engines import Engines
+from executor.checkpoints import Checkpoints
+from executor.engines import Engines, NotStored
 from executor.epoch import Blocked, EpochWork, Tools, waits
 from executor.faults import error_of
 from executor.feeds import Feeds
 from executor.plans import Plans
 from executor.replacement import Replacement, put, replacement
+from executor.shared_buffer import MOST_ROWS, SharedBuffer
 from executor.sinks import Delivery, Sinks, logs, targets
 from planner.nodes import Scan
 
@@ -66,11 +70,12 @@ class _Alone(Exception):
 
 
 class Coordinator:
-    """One thread, the only writer of created views."""
+    """One thread, the only writer of created views but for checkpoints."""
 
     def __init__(
-        self, store: Store, plans: Plans, engines: Engines, interval_ms: Callable[[], int], sinks: Sinks
-    ) -> None:
+        self, store: Store, plans: Plans, engines: Engines, buffer: SharedBuffer, checkpoints: Checkpoints,
+        interval_ms: Callable[[], int], sinks: Sinks,
+    ) -> None:  # fmt: skip
         self._store = store
         self.sinks = sinks
         self._delivering: list[Delivery] = []  # what an epoch has handed on that may not have been committed
@@ -78,6 +83,7 @@ class Coordinator:
         self._lake: Lake = store.lake
         self._plans = plans
         self._engines = engines
+        self._buffer, self.checkpoints = buffer, checkpoints
         self._interval_ms = interval_ms
         self._cursor = self._lake.cursor()
         self._wake = threading.Event()
@@ -85,11 +91,12 @@ class Coordinator:
         self._handovers: list[Handover] = []
         self._handover_lock = RankedLock()
         self.behind = Behind(store)
-        self._tools = Tools(store, plans, engines, sinks, self.behind)
+        self._tools = Tools(store, plans, engines, buffer, sinks, self.behind)
         self._epoch_condition = threading.Condition()
-        self._epoch = store.epoch(self._cursor)
+        self._epoch = buffer.epoch
         self._awaited: list[int] = []  # the snapshots that FLUSHes wait for
         self._has_computed = False  # whether the barrier has had changes to compute, if only to find that none is left
+        self._is_stored = False  # whether the barrier is to be a checkpoint
         self._fault: Error | None = None  # why the last barrier failed
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         # Whoever drops a view waits for a barrier that runs.
@@ -97,18 +104,26 @@ class Coordinator:
 
     def start(self) -> None:
         self._thread.start()
+        self.checkpoints.start()
 
     def stop(self) -> None:
-        """Finish the barrier in progress and end the thread."""
+        """Finish the barrier in progress and store what it has made."""
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(30)
+        self.checkpoints.stop()
 
     @property
     def snapshot(self) -> int:
-        """What every created view has applied that is not left behind, and is committed."""
+        """What every created view has applied that is not left behind, and shows."""
         return self._epoch.snapshot
+
+    @property
+    def stored_snapshot(self) -> int:
+        """What those views have applied that the lake has."""
+        stored, epoch = self.checkpoints.stored, self._epoch
+        return (stored if self._buffer.has_changes else epoch).snapshot
 
     @property
     def epoch(self) -> Epoch:
@@ -132,8 +147,10 @@ class Coordinator:
         for _ in range(sinks + 1):  # no chain of sinks is longer
             self._wait_for(target, is_cancelled, began, timeout_s)
             if self._delivered <= target:
-                return
+                break
             target = self._delivered
+        if self._buffer.has_errors:  # which the catalog counts
+            self.checkpoints.attempt()
 
     def _wait_for(self, target: int, is_cancelled: Callable[[], bool], began: float, timeout_s: float) -> None:
         with self._epoch_condition:
@@ -183,9 +200,11 @@ class Coordinator:
 
     @contextmanager
     def between_barriers(self, patience_s: float) -> Iterator[Epoch | None]:
-        """While entered, no barrier runs: all created views are at the epoch. None when one takes longer than that."""
+        """While entered, no barrier runs: all created views are at the epoch, and stored. None if one takes longer."""
         is_free = self.barrier_lock.acquire(timeout=patience_s)
         try:
+            if is_free:
+                self.checkpoints.run()
             yield self._epoch if is_free else None
         finally:
             if is_free:
@@ -208,11 +227,18 @@ class Coordinator:
             handover.error = canceled()
             handover.done.set()
 
-    def store_epoch(self, before: int) -> None:
-        """Keep one epoch, written down if the stored one is before a snapshot: barriers without changes store none."""
+    def store_epoch(self, before: int) -> int:
+        """Keep one epoch, written down if the stored one is before a snapshot: barriers without changes store none.
+
+        Returns the oldest snapshot that readers of views may be reading.
+        """
+        oldest = self._buffer.oldest
         if not self.barrier_lock.acquire(timeout=1):
-            return  # a barrier takes long; it stores its epoch itself
+            return oldest  # a barrier takes long; it stores its epoch itself
         try:
+            with self.checkpoints.lock:
+                self.checkpoints.run()
+                self._buffer.refresh(before)
             with self._lake.transaction(self._lake.cursor()) as cursor:
                 stored = self._store.epoch(cursor).snapshot
                 # What is stored is a snapshot too, which must not make the next time necessary.
@@ -221,6 +247,7 @@ class Coordinator:
                 forget_leftovers(cursor)
         finally:
             self.barrier_lock.release()
+        return oldest
 
     def _run(self) -> None:
         before: float | None = None
@@ -235,7 +262,7 @@ class Coordinator:
             before = started
             try:
                 changed = self.barrier()
-                BARRIER_SECONDS.labels("checkpoint" if changed else "idle").observe(time.monotonic() - started)
+                BARRIER_SECONDS.labels("changed" if changed else "idle").observe(time.monotonic() - started)
                 self._fault = None
             except Exception as error:
                 changed = True
@@ -264,15 +291,18 @@ class Coordinator:
                     return
                 self._epoch_condition.wait(max(min(until - time.monotonic(), 0.01), 0))
 
-    def barrier(self) -> bool:
-        """One epoch. Returns whether any view changed."""
+    def barrier(self, is_stored: bool = False) -> bool:
+        """One epoch, a checkpoint itself if asked. Returns whether any view changed."""
         with self.barrier_lock:
+            self._is_stored = is_stored
             began, pinned = time.monotonic(), self._lake.newest(self._cursor)
             self._has_computed = False
             self._take_back()
             with self._handover_lock:
                 handovers, self._handovers = self._handovers, []
             try:
+                if handovers or self._buffer.is_full:
+                    self.checkpoints.run()
                 handovers, replacements = self._replacements(handovers)
                 with self._tidying(), closing(Feeds(self._lake, self._cursor, self._scans)) as feeds:
                     return self._advance_all(feeds, handovers, replacements)
@@ -281,8 +311,8 @@ class Coordinator:
                 self._again(handovers)
                 handovers = []
                 self._take_up_stored()
-                error = error_of(failure.error)
-                self._leave(failure.relation, self.behind.failed(failure.relation, error, pinned, began, True), pinned)
+                left = self.behind.failed(failure.relation, error_of(failure.error), pinned, began, True)
+                self._leave(failure.relation, left)
                 return True
             except Blocked as blocked:
                 self._again([handover for handover in handovers if handover.job_id != blocked.job_id])
@@ -315,15 +345,15 @@ class Coordinator:
         with self._handover_lock:
             self._handovers = handovers + self._handovers
 
-    def _leave(self, relation: Relation, left: Left, pinned: int) -> None:
-        """Have the next barrier do without a view and what reads it."""
+    def _leave(self, relation: Relation, left: Left) -> None:
+        """Have the next barrier do without a view and what reads it, while nothing is pending."""
         catalog = self._store.catalog
         found = {relation.id: left}
         for reader in catalog.in_dependency_order(job.id for job in catalog.jobs):
             waiting = self.behind.waiting(reader, found) if reader.created else None
             if waiting is not None:
                 found[reader.id] = waiting
-        self.behind.store(found, self._epoch, pinned)
+        self.behind.store(found, self._epoch, self._lake.newest(self._cursor))
 
     def _scans(self) -> list[Scan]:
         return self._plans.scans(self._store.catalog)
@@ -347,17 +377,22 @@ class Coordinator:
         return finishing, found
 
     def _take_up_stored(self) -> None:
-        """After a failure: what is stored counts, since the checkpoint may have been committed before it."""
+        """After a failure: a checkpoint may have been committed before it, and then what is stored counts."""
         rollback(self._cursor)
         self._engines.forget_copies()
         self._store.reload()
-        self._epoch = self._store.epoch(self._cursor)
+        with self.checkpoints.lock:
+            stored = self._store.epoch(self._cursor)
+            if stored.snapshot > self.checkpoints.stored.snapshot:
+                self._buffer.start_again(self._cursor, stored)
+                self.checkpoints.stored = stored
+            self._epoch = self._buffer.epoch
 
     def _take_back(self) -> None:
         """Delete what an epoch has handed on that was not committed."""
         if self._delivering:
             self._take_up_stored()
-            self.sinks.forget(d for d in self._delivering if d.snapshot > self._epoch.snapshot)
+            self.sinks.forget(d for d in self._delivering if d.snapshot > self.checkpoints.stored.snapshot)
             self._delivering = []
 
     def _check_upstreams(self, made: Relation) -> None:
@@ -367,7 +402,10 @@ class Coordinator:
             if job is not None and job.is_behind:
                 raise waits(self._store.catalog.by_id[upstream], self.behind.error(job))
 
-    def _advance_all(self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement]) -> bool:
+    def _advance_all(
+        self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement],
+        failed: dict[int, Left] | None = None,
+    ) -> bool:  # fmt: skip
         catalog = self._store.catalog
         # The clock may be set back; an epoch's time never is.
         times = [job.epoch.time_us for job in catalog.jobs if job.position is not None]
@@ -376,20 +414,45 @@ class Coordinator:
         finishing = {handover.job_id for handover in handovers}
         work = EpochWork(
             self._tools, self._cursor, self._epoch, epoch, feeds, finishing, replacements, self._delivering,
-            bool(self._awaited), self._stopping.is_set,
+            bool(self._awaited), self._stopping.is_set, failed or {},
         )  # fmt: skip
         try:
             work.compute()
+        except NotStored:
+            self._take_back()
+            self.checkpoints.run()
+            return self._advance_all(feeds, handovers, replacements, work.left)
         finally:
             self._has_computed = work.has_computed
         has_changed = bool(work.advances or work.finishing or work.recovered)
         if has_changed:
-            self._checkpoint(work)
+            self._end_epoch(work)
+        else:
+            self._buffer.go_on(epoch)
         self._publish(epoch)
         return has_changed
 
+    def _end_epoch(self, work: EpochWork) -> None:
+        if not self._is_stored and _is_for_buffer(work):
+            try:
+                self._buffer.apply(self._cursor, work.advances.values(), work.epoch)
+                self.checkpoints.notify()
+            except DuckDBError:
+                logger.warning("an epoch is stored at once, for it does not fit into memory", exc_info=True)
+                self._store_epoch_of(work)
+        else:
+            self._store_epoch_of(work)
+        for job_id, advance in work.advances.items():
+            VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
+
+    def _store_epoch_of(self, work: EpochWork) -> None:
+        """A barrier that is a checkpoint."""
+        with self.checkpoints.lock:
+            self.checkpoints.run()
+            self._checkpoint(work)
+
     def _checkpoint(self, work: EpochWork) -> None:
-        """The one transaction that ends an epoch."""
+        """The one transaction that ends such an epoch."""
         cursor, advances = self._cursor, work.advances
         written = [table for advance in advances.values() for table in advance.tables]
         catalog, deliveries, replacements = self._store.catalog, self._delivering, work.replacements.values()
@@ -409,8 +472,8 @@ class Coordinator:
                 stay = [now.job_by_id[reader.id] for reader in item.readers.direct if reader.id in work.left]
                 self.behind.lose_position(cursor, stay, work.left)
         self._delivering = []
-        for job_id, advance in advances.items():
-            VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
+        self.checkpoints.stored = work.epoch
+        self._follow(work)
         if shared:  # which views may read
             self._delivered = self._lake.newest(cursor)
             self._wake.set()
@@ -423,9 +486,17 @@ class Coordinator:
             for id_ in item.replanned:
                 self._plans.forget(id_)
 
+    def _follow(self, work: EpochWork) -> None:
+        """Have memory follow the lake."""
+        try:
+            self._buffer.follow(self._cursor, work.advances.values(), work.epoch)
+        except DuckDBError:
+            logger.warning("views are read from the lake, for memory could not follow it", exc_info=True)
+            self._buffer.start_again(self._cursor, work.epoch)
+
     def _apply(self, cursor: Cursor, advance: Advance) -> None:
         try:
-            self._engines.apply(cursor, advance)
+            advance.apply(cursor)
         except DuckDBError as error:
             if not advance.view.relation.created:
                 raise
@@ -435,3 +506,12 @@ class Coordinator:
         with self._epoch_condition:
             self._epoch = epoch
             self._epoch_condition.notify_all()
+
+
+def _is_for_buffer(work: EpochWork) -> bool:
+    """Whether an epoch changes nothing but rows of views, and not too many."""
+    if work.finishing or work.recovered or work.deliveries:
+        return False
+    advances = work.advances.values()
+    written = any(item.added.files for advance in advances for item in advance.applications)
+    return not written and sum(sum(map(sum, advance.counts)) for advance in advances) <= MOST_ROWS

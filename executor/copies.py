@@ -1,8 +1,8 @@
-"""Copies in memory of what epochs look rows up in: temporary tables of the coordinator's cursor.
+"""Copies in memory of what epochs look rows up in.
 
 A scan of the lake asks its catalog for some milliseconds before it reads a row, and then it reads files. What is read
 by two epochs within a minute gets a copy if it fits; how a copy is kept true is its owner's affair (`executor.lookups`
-has those of the inputs of views, `executor.states` those of their states).
+has those of tables, `executor.shared_buffer` those of views and their states).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from catalog.lake import Cursor, first_row
 from catalog.metrics import EPOCH_CACHE_BYTES
-from catalog.names import quote
+from catalog.names import EPOCHS_SCHEMA, MEMORY, quote
 
 # What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
 # and what did not fit is not tried again before.
@@ -36,17 +36,31 @@ Key = tuple[Hashable, ...]
 
 @dataclass(eq=False)
 class Copy:
-    """A temporary table. `width` is the bytes of a row, about, and `changed` counts rows since it was made."""
+    """A table in memory. `width` is the bytes of a row, about, and `changed` counts rows since it was made.
+
+    One that `is_held` has rows that are nowhere else, and stays.
+    """
 
     name: str
     rows: int
     width: float
     read_at: float
     changed: int = 0
+    is_held: bool = False
 
     @property
     def bytes(self) -> int:
         return int(self.rows * self.width)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so much has changed that it is better made anew: DuckDB keeps deleted rows."""
+        return self.changed > max(self.rows, MANY_ROWS)
+
+    def change(self, removed: int, added: int) -> None:
+        """Count rows that go and come."""
+        self.changed += removed + added
+        self.rows += added - removed
 
 
 class Copies:
@@ -68,6 +82,15 @@ class Copies:
             copy.read_at = time.monotonic()
         return copy
 
+    @property
+    def is_over(self) -> bool:
+        """Whether they take more than they may, and some are held."""
+        return sum(copy.bytes for copy in self._copies.values()) > self._budget()
+
+    def find(self, key: Key) -> Copy | None:
+        """A copy, if there is one."""
+        return self._copies.get(key)
+
     def make(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
         """Make a copy of what has been read before, by SQL of its rows. None: there is none still."""
         now = time.monotonic()
@@ -77,7 +100,6 @@ class Copies:
             return None
         if now < since:
             return None
-        self.drop_left(cursor)
         copy = self._made(cursor, query, now)
         if copy is None:
             self._read_at[key] = now + RECENT_S
@@ -91,10 +113,11 @@ class Copies:
         row = first_row(cursor.execute(f"SELECT count(*) FROM ({query})"))
         if row is None or row[0] > MOST_ROWS:
             return None
-        copy = Copy(f"copy_{next(self._numbers)}", row[0], _width(cursor, query), now)
+        name = f"{MEMORY}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
+        copy = Copy(name, row[0], _width(cursor, query), now)
         if not self._make_room(copy.bytes, now - RECENT_S):
             return None
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {copy.name} AS {query}")
+        cursor.execute(f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
         return copy
 
     def changes(self, key: Key, removed: int, added: int) -> Copy | None:
@@ -102,11 +125,10 @@ class Copies:
         copy = self._copies.get(key)
         if copy is None:
             return None
-        copy.changed += removed + added
-        if copy.changed > max(copy.rows, MANY_ROWS):
+        copy.change(removed, added)
+        if copy.is_worn:
             self.forget(key)
             return None
-        copy.rows += added - removed
         self._observe()
         return copy
 
@@ -125,8 +147,8 @@ class Copies:
         self._read_at = {key: at for key, at in self._read_at.items() if key[0] in owners}
 
     def clear(self) -> None:
-        """Forget all copies."""
-        for key in [*self._copies]:
+        """Forget all copies but those that are held."""
+        for key in [key for key, copy in self._copies.items() if not copy.is_held]:
             self.forget(key)
 
     def _make_room(self, size: int, read_before: float) -> bool:
@@ -135,6 +157,8 @@ class Copies:
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
             if free >= size or copy.read_at > read_before:
                 break
+            if copy.is_held:
+                continue
             free += copy.bytes
             self.forget(key)
         return free >= size

@@ -9,7 +9,7 @@ from dataclasses import replace
 from catalog.compute_errors import ComputeErrors
 from catalog.lake import Cursor
 from catalog.metrics import EngineName
-from catalog.names import LakeTable, quote
+from catalog.names import MEMORY, VIEWS_SCHEMA, LakeTable, quote
 from catalog.row_ids import NONE, RowIds
 from catalog.transactions import in_transaction
 from catalog.translation import DuckDBError
@@ -27,7 +27,7 @@ from executor.advance import (
 from executor.faults import error_of, is_nobodys, message_of
 from executor.kernel import failed_rows, unless_raised
 from executor.program import Added, Check, new_checks, program, whole
-from executor.script import script, within
+from executor.script import bound_checks, script, within
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ logger = logging.getLogger(__name__)
 Stored = Callable[[Cursor, View, LakeTable], str]
 # By more keys than these a join looks no rows up as by a list, which passes over row groups that have none of them.
 _USUAL_KEYS, MOST_KEYS = 50, 5000
-_LAKE = "lake."
+# What a query that reads the lake has in it; the views in memory may do so.
+_LAKE = ("lake.", f"{MEMORY}.{VIEWS_SCHEMA}.")
 
 
 class DuckDBEngine:
@@ -52,7 +53,7 @@ class DuckDBEngine:
         made = program(view.plan, changes.inputs, changes.retracts)
         if view.plan.reads_now:
             set_times(cursor, changes.times)
-        found = script(view, made, self._bound(cursor, view, versions, made.read))
+        found = script(view, made, self._bound(cursor, view, versions, changes, made.read))
         rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
         *states, _ = found.applications
         counts = [(rows[item.removed], rows[item.added.rows]) for item in states]
@@ -99,12 +100,12 @@ class DuckDBEngine:
         failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
         return Advance(view, tuple(items), left, tuple(counts), failed)
 
-    def _of_changes(self, view: View, changes: Changes) -> list[Check]:
+    def _of_changes(self, view: View, changes: Changes) -> tuple[Check, ...]:
         """What can be looked through with nothing but the changes."""
         if not self.looks_through(view):
-            return []
+            return ()
         made = program(view.plan, changes.inputs, changes.retracts)
-        return [check for check in made.checks if check.is_of_changes]
+        return bound_checks((check for check in made.checks if check.is_of_changes), _bound_changes(changes))
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
@@ -120,10 +121,10 @@ class DuckDBEngine:
         return replace(filled, errors=_failed(cursor, new_checks(view.plan)))
 
     def _bound(
-        self, cursor: Cursor, view: View, versions: Mapping[str, Version], read: Collection[str]
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: Collection[str]
     ) -> dict[str, str]:
         """The SQL of what steps read besides each other and the changes that are tables of the cursor."""
-        bound = {}
+        bound = _bound_changes(changes)
         for state in view.plan.states:
             if (name := f"{state.name}_state") in read:
                 bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state))}"
@@ -133,6 +134,10 @@ class DuckDBEngine:
             if version.added_rows != NONE:
                 bound[f"{scan.input}_changes"] = rows_added(scan, version)
         return bound
+
+
+def _bound_changes(changes: Changes) -> dict[str, str]:
+    return {f"{name}_changes": query for name, query in changes.queries.items()}
 
 
 def _filled(cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequence[Added]) -> Fill:
@@ -169,7 +174,7 @@ def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
     """As `make_table`. In copies so many keys are looked up as a list; DuckLake would ask its catalog for each."""
-    is_listed = keys > _USUAL_KEYS and _LAKE not in query
+    is_listed = keys > _USUAL_KEYS and not any(name in query for name in _LAKE)
     if is_listed:
         cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
     try:

@@ -19,13 +19,17 @@ from executor.feeds import Feeds
 from executor.groups import Groups
 from executor.lookups import Lookups, input_owner
 from executor.refresh import FULL, INCREMENTAL, Refresh
+from executor.shared_buffer import SharedBuffer, state_owner
 from executor.slicing import row_count
 from executor.spark_engine import spark_engine
-from executor.states import States, state_owner
 from executor.versions import Version
 
 # DuckDB computes most views over so many rows in a few seconds.
 SMALL_ROWS = 10_000_000
+
+
+class NotStored(Exception):
+    """An epoch needs in the lake what earlier ones have made of views, and the shared buffer has it."""
 
 
 class Engines:
@@ -33,13 +37,13 @@ class Engines:
 
     def __init__(
         self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str],
-        copies: Copies,
+        copies: Copies, buffer: SharedBuffer,
     ) -> None:  # fmt: skip
         self._store = store
         self._groups = groups
         self._duckdb_takes = duckdb_takes
-        self._copies, self._lookups, self._states = copies, Lookups(copies), States(copies)
-        self._duckdb = DuckDBEngine(self._states.rows)
+        self._copies, self._lookups, self._buffer = copies, Lookups(copies, buffer), buffer
+        self._duckdb = DuckDBEngine(lambda cursor, view, table: buffer.rows(cursor, view.relation, table))
         self._refresh = Refresh(refresh_mode)
         self._known: tuple[Relation, ...] = ()
 
@@ -71,7 +75,7 @@ class Engines:
         reading_s = time.monotonic() - began
         if not changes.inputs:
             return None
-        with self._engine_for(view, changes.rows) as engine:
+        with self._engine_for(view, changes.rows, max(version.new for version in versions.values())) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             with ADVANCE_SECONDS.labels(engine.name).time():
                 if engine is self._duckdb:
@@ -114,29 +118,28 @@ class Engines:
         advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
         return advance if advance.has_changes else None
 
-    def apply(self, cursor: Cursor, advance: Advance) -> None:
-        """Write a change into the lake, in the transaction that ends an epoch."""
-        advance.apply(cursor)
-        self._states.apply(cursor, advance)
-
     def tidy(self, cursor: Cursor) -> None:
         """After an epoch: drop what its steps have left in the cursor, and the copies of what is no more."""
         drop_tables(cursor)
         relations = self._store.catalog.relations
         if relations is not self._known:
             self._known = relations
-            self._copies.keep({owner(relation) for relation in relations for owner in (input_owner, state_owner)})
+            inputs = {input_owner(relation) for relation in relations}
+            self._copies.keep(inputs | {state_owner(relation.definition_id) for relation in relations})
+        self._buffer.tidy(cursor)
         self._copies.drop_left(cursor)
 
     def forget_copies(self) -> None:
-        """That transaction has failed."""
+        """An epoch has failed."""
         self._copies.clear()
 
     @contextmanager
-    def _engine_for(self, view: View, changed_rows: int) -> Iterator[Engine]:
+    def _engine_for(self, view: View, changed_rows: int, snapshot: int) -> Iterator[Engine]:
         if self._duckdb_takes(changed_rows):
             yield self._duckdb
             return
+        if not self._buffer.is_stored_at(snapshot):  # all that Spark knows of views
+            raise NotStored
         catalog, id_ = self._store.catalog, view.relation.id
         group = self._groups.get_soon(catalog.steady_group(catalog.job_by_id[id_]))
         calls = self._groups.calls

@@ -14,11 +14,12 @@ from catalog.model import Epoch, Job, Position, Relation
 from catalog.store import Store
 from executor.advance import Advance, View
 from executor.behind import Behind, Left
-from executor.engines import Engines
+from executor.engines import Engines, NotStored
 from executor.faults import error_of, is_nobodys
 from executor.feeds import Feeds
 from executor.plans import Plans
 from executor.replacement import Replacement, bind_difference
+from executor.shared_buffer import SharedBuffer
 from executor.sinks import Delivery, Sinks
 from executor.versions import Version
 
@@ -45,17 +46,19 @@ class Tools:
     store: Store
     plans: Plans
     engines: Engines
+    buffer: SharedBuffer
     sinks: Sinks
     behind: Behind
 
 
 @dataclass
 class EpochWork:
-    """The way from the epoch `applied` to the next one, `epoch`; nothing is written before the checkpoint.
+    """The way from the epoch `applied` to the next one, `epoch`; nothing is written before its end.
 
-    `finishing` are jobs that are to be created with it, `replacements` what those of them do that replace a view. When
-    it is computed `pending` has the changes of relations, `left` the created views that stay behind, and `recovered`
-    those that did. `has_computed` tells whether there were changes to compute, if only to find that none is left.
+    `finishing` are jobs that are to be created with it, `replacements` what those of them do that replace a view,
+    `failed` views of which it is known already that they stay behind. When it is computed `pending` has the changes of
+    relations, `left` the created views that stay behind, and `recovered` those that did. `has_computed` tells whether
+    there were changes to compute, if only to find that none is left.
     """
 
     tools: Tools
@@ -68,6 +71,7 @@ class EpochWork:
     deliveries: list[Delivery]
     is_awaited: bool
     is_stopping: Callable[[], bool]
+    failed: dict[int, Left]
     advances: dict[int, Advance] = field(default_factory=dict)
     pending: dict[int, str] = field(default_factory=dict)
     left: dict[int, Left] = field(default_factory=dict)
@@ -75,7 +79,10 @@ class EpochWork:
     has_computed: bool = False
 
     def compute(self) -> None:
-        """Take along what can be, upstreams first. Raises Blocked, and what goes wrong with a job that is to finish."""
+        """Take along what can be, upstreams first.
+
+        Raises Blocked, NotStored, and what goes wrong with a job that is to finish.
+        """
         catalog = self.tools.store.catalog
         live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created}
         self.tools.behind.keep(live)
@@ -88,7 +95,9 @@ class EpochWork:
         self._store_left()
 
     def _store_left(self) -> None:
-        """Before others are committed without them."""
+        """Before others go on without them: where they stay is told by a snapshot of the lake."""
+        if self.tools.behind.has_news(self.left) and not self.tools.buffer.is_stored_at(self.epoch.snapshot):
+            raise NotStored
         self.tools.behind.store(self.left, self.applied, self.epoch.snapshot)
 
     def _finish(self, relation: Relation) -> None:
@@ -111,7 +120,8 @@ class EpochWork:
     def _advance_or_leave(self, relation: Relation) -> None:
         """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
         catalog, epoch = self.tools.store.catalog, self.epoch
-        stays = self.tools.behind.held(relation.id) or self.tools.behind.waiting(relation, self.left)
+        behind = self.tools.behind
+        stays = self.failed.get(relation.id) or behind.held(relation.id) or behind.waiting(relation, self.left)
         if stays is not None:
             self.left[relation.id] = stays
             return
@@ -121,8 +131,8 @@ class EpochWork:
         def has_changes(since: int) -> bool:
             return any(up.id in self.pending or self.feeds.has_changes(up, since, epoch.snapshot) for up in reads)
 
-        if job.is_behind and not self.tools.behind.is_due(job, has_changes, self.is_awaited):
-            self.left[relation.id] = self.tools.behind.still(job)
+        if job.is_behind and not behind.is_due(job, has_changes, self.is_awaited):
+            self.left[relation.id] = behind.still(job)
             return
         try:
             if job.is_behind:
@@ -135,14 +145,18 @@ class EpochWork:
                 self.has_computed |= touched
                 if touched or self.tools.plans.view(relation, catalog).plan.reads_now:
                     self._take_along(relation, Position(self.applied, epoch.snapshot))
-                self.tools.behind.forget((relation.id,))
+                behind.forget((relation.id,))
+        except NotStored:
+            raise
         except Exception as error:
             if self.is_stopping():
                 raise
-            self.left[relation.id] = self.tools.behind.failed(relation, error_of(error), epoch.snapshot, began)
+            self.left[relation.id] = behind.failed(relation, error_of(error), epoch.snapshot, began)
 
     def _catch_up(self, relation: Relation, job: Job) -> None:
         """Take a view along that was left behind, by what has changed since, or computed anew."""
+        if not self.tools.buffer.is_stored_at(self.epoch.snapshot):
+            raise NotStored  # the lake tells what has changed
         position = self._kept(job)
         try:
             self._take_along(relation, position)

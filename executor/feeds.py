@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from catalog.change_feed import count_inserted, keep_changes
-from catalog.lake import ChangedTables, Cursor, Lake
+from catalog.lake import ChangedTables, Cursor, Lake, first_row
 from catalog.model import Relation
 from executor.versions import listed, stored_columns
 from planner.nodes import Scan
@@ -26,6 +26,7 @@ class Feeds:
         self._made: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
         self._net: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
         self._inserted: dict[tuple[int, int, int], int] = {}
+        self._rows: dict[str, int] = {}
 
     def has_changes(self, relation: Relation, old: int, new: int) -> bool:
         """Whether a relation changed in snapshots `old < s <= new`."""
@@ -60,6 +61,13 @@ class Feeds:
             keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed(made))
             self._made[key] = name, made
         return name
+
+    def rows(self, feed: str) -> int:
+        """How many rows a feed has, by its name."""
+        if feed not in self._rows:
+            row = first_row(self._cursor.execute(f"SELECT count(*) FROM {feed}"))
+            self._rows[feed] = row[0] if row is not None else 0
+        return self._rows[feed]
 
     def net(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
         """As `feed`, with these columns, and of each row id how the row was and how it is, if that is another."""

@@ -1,8 +1,9 @@
 """What joins look rows up in, from copies in memory where there are some.
 
-A copy (`executor.copies`) has the row ids of a relation, the columns that views read, and since and until which
-snapshot a row is there. An epoch takes the copies that it needs along to its own snapshot by their change feeds, and
-reads from them the rows as they are and as they were.
+Of a view those are the rows that the last epoch has left (`executor.shared_buffer`). A copy of a table
+(`executor.copies`) has the row ids, the columns that views read, and since and until which snapshot a row is there. An
+epoch takes the copies that it needs along to its own snapshot by their change feeds, and reads from them the rows as
+they are and as they were.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from catalog.transactions import in_transaction
 from executor.advance import View, count_signs
 from executor.copies import Copies, Copy, Key
 from executor.feeds import Feeds
+from executor.shared_buffer import SharedBuffer
 from executor.versions import Version, listed, stored_columns
 
 # Of so many a copy knows that it has their rows; who asks for one before gets another copy.
@@ -47,8 +49,8 @@ class _Contents:
 class Lookups:
     """Used by the coordinator's thread alone, and with its cursor."""
 
-    def __init__(self, copies: Copies) -> None:
-        self._copies = copies
+    def __init__(self, copies: Copies, buffer: SharedBuffer) -> None:
+        self._copies, self._buffer = copies, buffer
         self._contents: WeakKeyDictionary[Copy, _Contents] = WeakKeyDictionary()
 
     def versions(
@@ -62,14 +64,18 @@ class Lookups:
         found = dict(versions)
         for scan in view.plan.scans:
             version = versions[scan.input]
-            if f"{scan.input}_old" in read or f"{scan.input}_new" in read:
-                relation = catalog.by_id[scan.relation.id]
-                # By the key of a view the rows are found that this epoch changes.
-                columns = stored_columns(scan).union(() if relation.is_table else relation.in_lake(relation.key))
-                copy = self._copy(cursor, relation, columns, version, feeds, reads_feeds)
-                if copy is not None:
-                    old, new = (_at(copy, snapshot) for snapshot in (version.old, version.new))
-                    found[scan.input] = replace(version, old_copy=old, new_copy=new)
+            if f"{scan.input}_old" not in read and f"{scan.input}_new" not in read:
+                continue
+            relation = catalog.by_id[scan.relation.id]
+            if not relation.is_table:
+                if not version.is_net:
+                    rows = self._buffer.rows(cursor, relation, relation.lake_table)
+                    found[scan.input] = replace(version, old_copy=rows, new_copy=rows)
+                continue
+            copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)
+            if copy is not None:
+                old, new = (_at(copy, snapshot) for snapshot in (version.old, version.new))
+                found[scan.input] = replace(version, old_copy=old, new_copy=new)
         return found
 
     def _copy(

@@ -61,10 +61,10 @@ class Retention:
             before = expiry.last_snapshot_before(cursor, self._age_s())
             if before is None:
                 return False
-            self._coordinator.store_epoch(before)
+            read = self._coordinator.store_epoch(before)
             # Nobody can pin a snapshot while this is held; whoever is about to has one that is younger than `before`.
             with self._lake.exclusive():
-                count = expiry.expire(cursor, min(before, *self._pins(cursor)), self._pace.batch)
+                count = expiry.expire(cursor, min(before, read, *self._pins(cursor)), self._pace.batch)
                 if count:
                     expiry.delete_dead_rows(cursor)
                 if not self._lake.keeps_files:

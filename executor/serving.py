@@ -1,8 +1,8 @@
-"""Copies in memory of the relations that clients read often: a query over the lake takes ten times as long.
+"""Copies in memory of the tables that clients read often: a query over the lake takes ten times as long.
 
 A copy is a table of DuckDB's own database, and a view of it that queries read. All copies are at one snapshot of the
 lake, and are taken to another in one transaction there, so that a query sees one snapshot whatever it joins. A reader
-that finds them behind the lake does that, with the rows that have changed; a writer does nothing for them. Relations
+that finds them behind the lake does that, with the rows that have changed; a writer does nothing for them. Tables
 that are read seldom have no copy, and one that changes too much or in another way than by its rows loses it, and gets
 another in the background while clients read the lake.
 """
@@ -32,6 +32,7 @@ from catalog.store import Store
 from catalog.transactions import in_transaction
 from catalog.translation import DuckDBError
 from executor.advance import make_table
+from executor.shared_buffer import SharedBuffer
 from executor.slicing import row_count
 from executor.sorted_rows import SortedRows, Value
 
@@ -103,9 +104,9 @@ class State:
 class Serving:
     """Keeps the copies. Queries over them are the caller's: `covers` says whether one may run."""
 
-    def __init__(self, store: Store, budget: Callable[[], int], pace: Pace | None = None) -> None:
+    def __init__(self, store: Store, buffer: SharedBuffer, budget: Callable[[], int], pace: Pace | None = None) -> None:
         """`budget` is how many bytes all copies may take; 0 is none."""
-        self._store = store
+        self._store, self._buffer = store, buffer
         self._lake = store.lake
         self._budget = budget
         self._pace = pace or Pace()
@@ -115,6 +116,7 @@ class Serving:
         self._state = State()
         self._lock = RankedLock(Rank.SERVING)  # of whoever changes copies
         self._missed: dict[int, deque[float]] = {}
+        self._looked_up: dict[tuple[int, str], deque[float]] = {}
         self._not_before: dict[int, float] = {}
         self._numbers = itertools.count(1)
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -143,6 +145,8 @@ class Serving:
 
         A query over them may still find that one is gone, and has to read the lake then.
         """
+        if not relations:  # views alone, which are in memory anyhow
+            return True
         is_served = self._covers(relations)
         (SERVING_HITS if is_served else SERVING_MISSES).inc()
         return is_served
@@ -188,11 +192,34 @@ class Serving:
         """
         copy = self._state.copies.get(relation)
         if copy is None:
-            return None
+            return self._find_in_view(relation, column, value, outputs)
         rows = copy.sorted.get(column)
-        if rows is None or len(rows.changed) > max(copy.rows // 20, 100):
+        if rows is None or rows.is_worn:
             self._later((copy.table, column), lambda: self._sort(copy, column))
         return rows.find(value, outputs) if rows is not None else None
+
+    def _find_in_view(self, id_: int, column: str, value: object, outputs: tuple[str, ...]) -> pa.RecordBatch | None:
+        """The same of a materialized view, which has no copy here but is in the shared buffer."""
+        relation = self._store.catalog.by_id.get(id_)
+        if relation is None or not relation.is_streaming:
+            return None
+        rows = self._buffer.sorted_rows(relation.lake_table, column)
+        if rows is None or rows.is_worn:
+            reads, now = self._looked_up.setdefault((id_, column), deque(maxlen=self._pace.reads)), time.monotonic()
+            reads.append(now)
+            if len(reads) == self._pace.reads and now - reads[0] <= self._pace.within_s:
+                self._later((id_, column), lambda: self._sort_view(relation, column))
+        return rows.find(value, outputs) if rows is not None else None
+
+    def _sort_view(self, relation: Relation, column: str) -> None:
+        """Have the rows of a view in the order of a column too."""
+        self._looked_up.pop((relation.id, column), None)
+        values = ", ".join(f"{c.from_lake} AS {quote(c.lake_name)}" for c in relation.visible)
+        with closing(self._lake.cursor()) as cursor:
+            rows, changed = self._buffer.watch(cursor, relation.lake_table, column)
+            batch = _sorted(cursor, f"SELECT {values} FROM {rows}", column)
+        fits = batch is not None and self._make_room(batch.nbytes)
+        self._buffer.sort(relation.lake_table, SortedRows(column, batch, changed) if fits else None)
 
     def _miss(self, id_: int, now: float) -> None:
         """A relation without a copy has been read."""
@@ -244,7 +271,7 @@ class Serving:
                 relation = self._store.catalog.by_id.get(id_)
                 snapshot = self._lake.pin()
             try:
-                if relation is None or relation.is_view or not relation.created or id_ in self._state.copies:
+                if relation is None or not relation.is_table or id_ in self._state.copies:
                     return
                 copy = self._copied(cursor, relation, snapshot)
                 if copy is None:
@@ -287,7 +314,7 @@ class Serving:
         with self._lock:
             unused = sorted(self._state.copies.values(), key=lambda copy: copy.read_at)
             unused = [copy for copy in unused if copy.read_at < time.monotonic() - self._pace.idle_s]
-            free = self._budget() - sum(copy.bytes for copy in self._state.copies.values())
+            free = self._budget() - self._buffer.sorted_bytes - sum(copy.bytes for copy in self._state.copies.values())
             gone: list[Copy] = []
             while free < size and unused:
                 gone.append(unused.pop(0))
@@ -303,7 +330,6 @@ class Serving:
         """Have the rows of a copy in the order of a column too."""
         if not self._make_room(int(copy.rows * copy.width)):
             return
-        name = quote(column)
         with closing(self._lake.cursor()) as cursor:
             with self._lock:
                 if self._state.copies.get(copy.relation.id) is not copy:
@@ -312,12 +338,10 @@ class Serving:
                 cursor.execute(f"FROM {copy.table} LIMIT 0").fetchall()  # now the transaction sees this moment
                 changed: set[Value] = set()
                 copy.watched.append((column, changed))
-            query = f"SELECT {copy.columns} FROM {copy.table} WHERE {name} IS NOT NULL ORDER BY {name}"
-            table = cursor.execute(query).to_arrow_table().combine_chunks()
-        batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+            batch = _sorted(cursor, f"SELECT {copy.columns} FROM {copy.table}", column)
         with self._lock:
-            if len(batches) == 1:  # texts of more than 2 GiB have several
-                copy.sorted[column] = SortedRows(column, batches[0], changed)
+            if batch is not None:
+                copy.sorted[column] = SortedRows(column, batch, changed)
             copy.watched = [(rows.column, rows.changed) for rows in copy.sorted.values()]
 
     # Changes, while the lock is held
@@ -383,6 +407,15 @@ class Serving:
         """A transaction that changes copies."""
         with in_transaction(self._cursor):
             yield self._cursor
+
+
+def _sorted(cursor: Cursor, rows: str, column: str) -> pa.RecordBatch | None:
+    """The rows of a query in the order of a column, without NULL in it; None for too many."""
+    name = quote(column)
+    query = f"FROM ({rows}) WHERE {name} IS NOT NULL ORDER BY {name}"
+    table = cursor.execute(query).to_arrow_table().combine_chunks()
+    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+    return batches[0] if len(batches) == 1 else None  # texts of more than 2 GiB have several
 
 
 _HISTORY = "served_history"

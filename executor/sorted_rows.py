@@ -30,6 +30,11 @@ class SortedRows:
         self._key: Callable[[Any], Any] | None = methodcaller("as_py") if self._is_text else None
 
     @property
+    def is_worn(self) -> bool:
+        """Whether so much has changed that it is better sorted anew."""
+        return len(self.changed) > max(self._rows.num_rows // 20, 100)
+
+    @property
     def bytes(self) -> int:
         return self._rows.nbytes
 

@@ -236,7 +236,7 @@ class SparkEngine:
                 added = self.read(cursor, scan, version.new, version.added_rows)
                 bound[changed] = f"SELECT *, 1 AS _weight FROM ({added})"
             elif scan.input in changes.inputs:
-                bound[changed] = self._exported(cursor, f"FROM {changed}", {**_types(scan), "_weight": BIGINT})
+                bound[changed] = self._exported(cursor, changes.query(scan.input), {**_types(scan), "_weight": BIGINT})
         return bound
 
     def _exported(self, cursor: Cursor, query: str, types: Mapping[str, Type]) -> str:

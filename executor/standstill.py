@@ -42,6 +42,8 @@ def _hold(held: ExitStack, coordinator: Coordinator, store: Store, table: Relati
     """Take the locks, or none if somebody writes the table."""
     with ExitStack() as taken:
         taken.enter_context(coordinator.barrier_lock)
+        taken.enter_context(coordinator.checkpoints.lock)
+        coordinator.checkpoints.run()  # which takes locks of tables too
         try:
             taken.enter_context(store.lake.holding(*_tables(store, table), patience_s=PATIENCE_S))
         except TimeoutError:
@@ -61,7 +63,7 @@ def _take_up(coordinator: Coordinator, lake: Lake, table: Relation, most: int) -
     """Have epochs until none has written the table: one for each sink that its rows have come through."""
     with closing(lake.cursor()) as cursor:
         for _ in range(most):
-            coordinator.barrier()
+            coordinator.barrier(is_stored=True)  # after a crash views go on from there
             if not lake.has_changed(cursor, [table.lake_table], coordinator.snapshot):
                 return
     message = f'{table.kind} "{table.name}" is being written all the time'

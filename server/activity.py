@@ -261,6 +261,28 @@ def _serving_cache(session: Session) -> str:
     )
 
 
+def _shared_buffer(session: Session) -> str:
+    """What epochs keep in memory of views and their states."""
+    relations = {relation.definition_id: relation for relation in session.context.store.catalog.relations}
+    return _as_json(
+        [
+            {
+                "relation_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "relation_name": relation.name,
+                "table_name": found.table.name,
+                "unstored_changes": found.changes,
+                "rows": found.rows,
+                "bytes": found.bytes,
+                "snapshot": found.snapshot,
+            }
+            for found in session.context.buffer.contents()
+            if (relation := relations.get(found.definition_id)) is not None
+        ]
+    )
+
+
 def _job_state(job: Job) -> str:
     """What rw_job_status calls it."""
     if job.status in (INITIAL, CREATING):
@@ -352,6 +374,7 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_show_all_settings": _settings,
     "pg_backend_pid": _process_id,
     "rw_serving_cache": _serving_cache,
+    "rw_shared_buffer": _shared_buffer,
     "rw_job_status": _job_status,
     "rw_compute_errors": _compute_errors,
 }

@@ -32,6 +32,7 @@ def backup(session: Session, statement: statements.Backup) -> Result:
         message = "relative path not allowed for BACKUP"
         raise Error(message, errors.INVALID_NAME, position=statement.position)
     with closing(session.context.lake.cursor()) as cursor, session.running(cursor):
+        session.store_views()
         done = back_up(session.context.lake, cursor, target, session.check_cancelled)
     row = tuple(str(number) for number in (done.snapshot, done.files, done.size))
     return rows_result("BACKUP", COLUMNS, [row], (VARCHAR,) * len(COLUMNS))

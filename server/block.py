@@ -11,9 +11,8 @@ from catalog.change_feed import table_changes
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import Catalog, Relation
-from catalog.names import MEMORY, LakeTable, quote
+from catalog.names import MEMORY, LakeTable, name_in_memory, quote
 from catalog.translation import DuckDBError, is_conflict
-from planner.batch.query import overlay_name
 from planner.batch.write import ROW
 from server.portal import Portal
 from server.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, key_of, listed, names_of
@@ -60,7 +59,7 @@ class Block:
                 message = 'a table with a column "rowid" cannot be changed in an atomic transaction'
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED)
             views, logs = (f"{MEMORY}.{quote(schema)}" for schema in (self.schema, self._logs))
-            name = quote(overlay_name(table))
+            name = quote(name_in_memory(table))
             made = Overlay(target, f"{views}.{name}", f"{logs}.{name}", iter(self._next_entry, None))
             cursor = self.lake.cursor()
             try:

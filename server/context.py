@@ -21,6 +21,7 @@ from catalog.users import User
 from executor.applications import Size
 from executor.background import Periodic
 from executor.capacity import of_this_machine, shortage
+from executor.checkpoints import Checkpoints
 from executor.compaction import compact_once
 from executor.coordinator import Coordinator
 from executor.copies import Copies
@@ -32,6 +33,7 @@ from executor.outbox import Outbox
 from executor.plans import Plans
 from executor.retention import Retention
 from executor.serving import Serving
+from executor.shared_buffer import SharedBuffer
 from executor.sinks import Sinks
 from executor.sources.reader import Sources
 from executor.spark_engine import warm_up
@@ -59,6 +61,7 @@ class Context:
     groups: Groups
     warm_groups: WarmGroups
     coordinator: Coordinator
+    buffer: SharedBuffer
     jobs: Jobs
     background: tuple[Periodic, ...]
     sources: Sources
@@ -197,11 +200,17 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     def cache_bytes(name: str) -> Callable[[], int]:
         return lambda: min(int(parameter(name)) << 20, lake.memory_bytes // 4)
 
+    def checkpoint_ms() -> int:
+        return int(parameter("barrier_interval_ms")) * int(parameter("checkpoint_frequency"))
+
     copies = Copies(cache_bytes("epoch_cache_mib"))
+    buffer = SharedBuffer(store, copies)
     coordinator = Coordinator(
         store,
         plans,
-        Engines(store, groups, duckdb_takes, lambda: parameter("refresh_mode"), copies),
+        Engines(store, groups, duckdb_takes, lambda: parameter("refresh_mode"), copies, buffer),
+        buffer,
+        Checkpoints(store, buffer, checkpoint_ms),
         interval_ms=lambda: int(parameter("barrier_interval_ms")),
         sinks=Sinks(lambda cursor, target, rows: write_rows(store.catalog, cursor, target, rows)),
     )
@@ -225,7 +234,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
     )
-    serving = Serving(store, cache_bytes("serving_cache_mib"))
+    serving = Serving(store, buffer, cache_bytes("serving_cache_mib"))
     serving.start()
     activity = Activity()
     views = SystemViews(store, activity)
@@ -233,9 +242,9 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     delivery = Delivery(lambda: store.catalog)
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
-        config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, jobs, background,
-        sources, Outbox(store), serving, views, PlanCache(), GroupCommit(),
-        InlinedInserts(), activity, Usage(groups.trees),
+        config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, buffer, jobs,
+        background, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), InlinedInserts(), activity,
+        Usage(groups.trees),
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ _NAMED = 10
 
 def flush(session: Session, statement: Flush) -> Result:
     """Return when every view has applied all that was committed before, with a warning of those that have failed."""
-    session.context.coordinator.flush(session.is_cancelled)
+    session.flush()
     return Result("FLUSH", notices=_failed(session))
 
 
@@ -47,7 +47,7 @@ def refresh(session: Session, statement: Refresh) -> Result:
     catalog = session.context.store.catalog
     relation = resolve_readable(catalog, session.scope, statement.name)
     failed_job(catalog, relation)
-    session.context.coordinator.flush(session.is_cancelled)
+    session.flush()
     failed_job(session.context.store.catalog, relation)
     return Result("REFRESH_MATERIALIZED_VIEW")
 

@@ -45,6 +45,7 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
     session.check_cancelled()
     target = lake.new_temporary("query")
     target.mkdir(parents=True)
+    session.store_views()
     pinned = lake.pin()
     try:
         snapshot = pinned if plan.environment.snapshot is None else plan.environment.snapshot

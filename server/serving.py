@@ -1,4 +1,4 @@
-"""A query over the copies of what it reads, where there are some (`executor.serving`); else it reads the lake."""
+"""A query over the copies of the tables that it reads, where there are some; else it reads the lake."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
     served, serving = plan.batch.served, session.context.serving
     if served is None or not serving.covers(served.relations):
         return None
+    snapshot, _ = serving.copies
     lookup = served.lookup
     if lookup is not None and plan.columns is not None:
         rows = serving.find(lookup.relation, lookup.column, values[lookup.parameter], lookup.outputs)
@@ -31,5 +32,8 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         cursor.close()
         session.check_cancelled()
         return None
+    if served.reads_views and served.relations and session.context.buffer.newest.snapshot > snapshot:
+        cursor.close()
+        return None  # a view may have had rows that a table had not
     plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
     return session.stream(cursor, "SELECT", plan.columns)

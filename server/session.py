@@ -20,6 +20,7 @@ from catalog.transactions import rollback
 from catalog.translation import DuckDBError
 from catalog.users import ROOT, User
 from executor.binding import check_binds
+from executor.shared_buffer import ANCHOR
 from planner.batch.index_selection import is_kept
 from planner.batch.query import Batch, Environment
 from planner.bind import Scope
@@ -236,6 +237,7 @@ class Session:
             or last.catalog is not catalog
             or last.snapshot != snapshot
             or last.scope.temporary != self.temporary_schema
+            or last.reads_epochs != self._reads_epochs
         ):
             last = self._environment = self._make_environment(catalog, snapshot)
             self._plans.clear()
@@ -251,7 +253,13 @@ class Session:
             snapshot,
             self.context.system_views.columns,
             self.block.names if self.block else {},
+            reads_epochs=self._reads_epochs,
         )
+
+    @property
+    def _reads_epochs(self) -> bool:
+        """Whether queries read what epochs have made of views, or what checkpoints have stored."""
+        return not self.context.lake.read_only and self.get("visibility_mode") != "checkpoint"
 
     def _setting(self, name: str) -> str:
         if name in _IDENTITY:
@@ -283,9 +291,14 @@ class Session:
     def pin(self) -> None:
         """From now on read the lake and its catalog as they are now, until `unpin`."""
         if self.pinned is None:
-            lake, applied = self.context.lake, self.context.coordinator.snapshot  # before the snapshot, which has it
+            self.store_views()
+            lake, applied = self.context.lake, self.context.coordinator.stored_snapshot  # before the snapshot
             with lake.exclusive():
                 self.pinned = Pinned(lake.pin(), self.context.store.catalog, applied)
+
+    def store_views(self) -> None:
+        """Have views in the lake as they are shown, for who reads it. If that fails they are as they were before."""
+        self.context.coordinator.checkpoints.attempt()
 
     def unpin(self) -> None:
         if self.pinned is not None:
@@ -359,7 +372,13 @@ class Session:
         """Rows have been committed: views follow, and with `implicit_flush` they are waited for."""
         self.context.coordinator.notify()
         if self.flag("implicit_flush"):
-            self.context.coordinator.flush(self.is_cancelled)
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until this session sees in views what has been committed. Raises Error as `Coordinator.flush` does."""
+        self.context.coordinator.flush(self.is_cancelled)
+        if not self._reads_epochs:
+            self.context.coordinator.checkpoints.run()
 
     def close(self) -> None:
         self.cancel()
@@ -426,6 +445,8 @@ class Session:
                     self._set_variables(cursor, batch.sql)
                 bound = given(cursor, batch, values)
                 if not self._run_indexed(cursor, batch, bound):
+                    if batch.mixes:  # so that no view has rows that a table has not
+                        cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
                     execute(cursor, batch.sql, bound)
                 columns = columns or result_columns(cursor, batch.origins)
                 return self.stream(cursor, tag, columns, kept)
@@ -443,12 +464,13 @@ class Session:
             return False
         lake, store, pinned = self.context.lake, self.context.store, self.pinned
         if indexed.snapshot is None:
-            applied, catalog = self.context.coordinator.snapshot, store.catalog
+            coordinator, catalog = self.context.coordinator, store.catalog
+            applied = coordinator.snapshot if indexed.reads_epochs else coordinator.stored_snapshot
         elif pinned is not None and pinned.snapshot == indexed.snapshot:
             applied, catalog = pinned.applied, pinned.catalog
         else:
             return False
-        cursor.execute("BEGIN")
+        cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
         changed = lake.has_changed(cursor, indexed.tables, applied, indexed.snapshot)
         # That an index is left behind is known before others get on, and until it has caught up.
         known = [catalog] if pinned is not None else [catalog, store.catalog]

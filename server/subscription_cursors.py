@@ -106,6 +106,8 @@ class ChangeFeed:
             self._next = next(self._batches, None)
             if self._next is None:
                 relation = self._relation()
+                if relation.is_streaming:
+                    self._session.store_views()  # whose changes are read as they are stored
                 with closing(self._session.context.lake.cursor()) as cursor:
                     if not self._read_on(cursor, relation):
                         return False

@@ -21,6 +21,7 @@ def create_subscription(session: Session, statement: CreateSubscription) -> Resu
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_SUBSCRIPTION", notices=[existing])
+    session.store_views()  # so that what is seen before is no change
     store = session.context.store
     with store.change() as cursor:  # no commit comes between the snapshot and this one
         environment = session.environment

@@ -25,6 +25,7 @@ def environment_at(session: Session, asked: Mapping[str, Point]) -> Environment:
     """
     if not asked:
         return session.environment
+    session.store_views()
     cursor = session.cursor()
     try:
         versions = {key: _version(cursor, point) for key, point in asked.items()}
@@ -44,6 +45,7 @@ _EPOCHS_SINCE_MS, _EPOCH_BITS = 1_617_235_200_000, 16
 
 def at_epoch(session: Session, environment: Environment, epoch: int) -> Environment:
     """The environment where all is read as it was at an epoch, as `query_epoch` has it. Raises Error 72000."""
+    session.store_views()
     time_us = ((epoch >> _EPOCH_BITS) + _EPOCHS_SINCE_MS) * 1000
     with contextlib.closing(session.context.lake.cursor()) as cursor:
         found = history.snapshot_at(cursor, time_us)

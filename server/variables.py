@@ -83,7 +83,7 @@ SESSION: dict[str, Variable] = {
         ),
         Variable("sink_decouple", "default", decoupling, _NO_EFFECT),
         Variable("query_mode", "auto", one_of("auto", "local", "distributed"), "distributed: queries run on Spark"),
-        Variable("visibility_mode", "default", one_of("default", "all", "checkpoint"), "All that is seen is committed"),
+        Variable("visibility_mode", "default", one_of("default", "all", "checkpoint"), "checkpoint: views as stored"),
         Variable("query_epoch", "0", integer(*U64), "Queries read what there was at this epoch; 0: what there is"),
         Variable("batch_parallelism", "0", integer(*U64), _NO_EFFECT),
         Variable("max_split_range_gap", "8", integer(*INT32), _NO_EFFECT),
@@ -184,6 +184,7 @@ SYSTEM: dict[str, Variable] = {
     variable.name: variable
     for variable in (
         Variable("barrier_interval_ms", "1000", integer(50, 2**31), "Least time between two barriers, in ms"),
+        Variable("checkpoint_frequency", "1", integer(1, 2**31), "So many barrier intervals until views are stored"),
         Variable("max_concurrent_creating_streaming_jobs", "1", integer(*U32), "Jobs created at once; 0 is no limit"),
         Variable("time_travel_retention_ms", "600000", retention, "How long old snapshots are kept; 0: while needed"),
         Variable("compaction_interval_ms", "10000", integer(100, 2**31), "How often small files are looked for, in ms"),

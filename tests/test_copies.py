@@ -11,6 +11,7 @@ from test_retention import check, forget, opened, run
 
 from catalog.lake import METADATA, Cursor
 from catalog.metrics import EPOCH_CACHE_BYTES
+from catalog.names import EPOCHS_SCHEMA
 from catalog.store import Store
 from executor import copies
 from server.context import Context
@@ -66,29 +67,30 @@ def test_what_comes_between_is_taken_up(tmp_path: Path) -> None:
         change(client, "DELETE FROM f WHERE id < 50")
 
 
-def temporary(context: Context) -> set[str]:
-    """The tables that the epochs so far have left in memory, and their size."""
+def in_memory(context: Context) -> set[str]:
+    """The tables that the epochs so far have left in memory."""
     with context.coordinator.barrier_lock:
         cursor = context.coordinator._cursor
-        found = cursor.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()
-    return {name for (name,) in found}
+        query = f"SELECT table_name FROM duckdb_tables() WHERE temporary OR schema_name = '{EPOCHS_SCHEMA}'"
+        found = cursor.execute(query).fetchall()
+    return {name for (name,) in found} - {"anchor"}
 
 
 @pytest.mark.parametrize("mode", ["incremental", "full"])
 def test_what_an_epoch_leaves_in_memory(tmp_path: Path, mode: str) -> None:
-    """Nothing but copies; and of views that are dropped not those either."""
+    """Nothing but copies and what no checkpoint has stored; and of views that are dropped not those either."""
     with opened(tmp_path, refresh_mode=mode) as (context, client):
         make(client)
         warm_up(client)
-        left = temporary(context)
-        assert left and all(name.startswith("copy_") for name in left)
+        left = in_memory(context)
+        assert left and all(name.startswith(("copy_", "pending_")) for name in left)
         run(client, *(f"DROP MATERIALIZED VIEW {name}" for name in ("above", "joined", "grouped")))
         context.coordinator.barrier()
-        kept = len(temporary(context))
+        kept = len(in_memory(context))
         assert kept <= 2, "those of the tables"
         run(client, "DROP TABLE f", "DROP TABLE d")
         context.coordinator.barrier()
-        assert temporary(context) == set()
+        assert in_memory(context) == set()
         assert cached() == 0
 
 
@@ -187,25 +189,29 @@ def test_many_keys_far_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_epoch_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its change is in the lake's transaction and in that of the copies, which are both undone."""
+    """After some of its changes are in memory, which are undone; and a checkpoint, which is tried again."""
     with opened(tmp_path) as (context, client):
         make(client)
         warm_up(client)
         run(client, "UPDATE f SET v = 5000 WHERE id = 3", "UPDATE d SET region = 1 WHERE id = 3")
         fail_once(context, monkeypatch)
-        assert cached() == 0
         change(client, "UPDATE f SET v = 5001 WHERE id = 3", "UPDATE d SET region = 2 WHERE id = 3")
         warm_up(client)
 
 
 def fail_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    def set_epoch(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise OSError("this disk is broken")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "set_epoch", set_epoch)
+        patched.setattr(copies.Copy, "change", fail)
         with pytest.raises(OSError, match="broken"):
             context.coordinator.barrier()
+    context.coordinator.barrier()
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "set_epoch", fail)
+        with pytest.raises(OSError, match="broken"):
+            context.coordinator.checkpoints.run()
 
 
 def test_a_column_of_another_type(tmp_path: Path) -> None:

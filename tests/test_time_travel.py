@@ -29,6 +29,7 @@ def moments(in_process_server: Server) -> Iterator[tuple[Connection, list[float]
         for number in range(3):
             own.execute(f"INSERT INTO t VALUES ({number}, {number}) , (9, {number})")
             own.execute("FLUSH")
+            own.execute("SELECT rows FROM m FOR SYSTEM_TIME AS OF NOW()")  # a checkpoint, of which the past of views is
             times.append(time.time())
             time.sleep(0.02)
         own.execute("DELETE FROM t WHERE k < 9")

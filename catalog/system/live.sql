@@ -33,6 +33,17 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_serving_cache')::VARCHAR,
     "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
     "rows": "BIGINT", "bytes": "BIGINT", "snapshot": "BIGINT", "hits": "BIGINT", "since": "TIMESTAMPTZ"}]')) AS r);
 
+-- Beyond RisingWave: what epochs keep in memory of materialized views, indexes and sinks (executor/shared_buffer.py), and
+-- of the states of their operators, which are internal tables: rows that have come and gone since the last checkpoint, and
+-- the rows and bytes of a copy. At `snapshot` the lake has the rows but for those changes.
+CREATE OR REPLACE VIEW rwc.rw_shared_buffer AS
+SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.table_name, r.unstored_changes, r.rows, r.bytes,
+       r.snapshot
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_shared_buffer')::VARCHAR, '[]'), '[{
+    "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
+    "table_name": "VARCHAR", "unstored_changes": "BIGINT", "rows": "BIGINT", "bytes": "BIGINT",
+    "snapshot": "BIGINT"}]')) AS r);
+
 -- Beyond RisingWave: every streaming job. One that is created shows all that was committed up to `fresh_as_of`, to which
 -- a barrier takes all of them at once, but for those that are left behind: `reason` says why, and `tries` how often they
 -- have failed in a row. Nobody reads one that is FAILED.

@@ -14,7 +14,7 @@ from catalog.column_names import check_distinct, fold_case
 from catalog.errors import Error
 from catalog.lazy import lazy
 from catalog.model import Catalog, Column, Relation
-from catalog.names import MEMORY, LakeTable
+from catalog.names import MEMORY, VIEWS_SCHEMA, LakeTable, name_in_memory
 from catalog.types import TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
@@ -64,13 +64,14 @@ class Indexed:
     """A query's text that reads indexes (by id), for a snapshot in which they have all rows of these tables.
 
     A materialized view is not among the tables: it changes together with its indexes. `snapshot` is the one that the
-    text reads, None the newest.
+    text reads, None the newest; with `reads_epochs` it reads indexes as the last epoch has left them.
     """
 
     sql: str
     indexes: tuple[int, ...]
     tables: tuple[LakeTable, ...]
-    snapshot: int | None = None
+    snapshot: int | None
+    reads_epochs: bool
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Batch:
     settings and values of its calls of `set_config`, and whether they are local. `constants` are the numbers of the
     parameters that have to be constants: a batch that is run has been planned with their values. `indexed` is the same
     query over indexes, if some serve it, and `served` over copies of what it reads, if that is relations as they are.
-    `constant_rows` is how many rows the VALUES of an INSERT have, if they are constants and parameters.
+    `mixes` says that it reads materialized views in memory and tables of the lake. `constant_rows` is how many rows the
+    VALUES of an INSERT have, if they are constants and parameters.
     """
 
     sql: str
@@ -93,6 +95,7 @@ class Batch:
     constants: frozenset[int] = frozenset()
     indexed: Indexed | None = None
     served: Served | None = None
+    mixes: bool = False
     constant_rows: int = 0
 
     @lazy
@@ -110,7 +113,8 @@ class Environment:
     transaction has made of each table that it has written, instead of what is stored.
     `versions` has the snapshots of points in time (`planner.batch.time_travel`), and `absent`, by snapshot, the
     relations that had not all of their rows then, or other rows than those that a later definition has made.
-    `user` is whose privileges count. `system_columns` has the columns of a system relation.
+    `user` is whose privileges count. With `reads_epochs` materialized views are read in memory, as the last epoch has
+    left them, else as they are stored. `system_columns` has the columns of a system relation.
     """
 
     catalog: Catalog
@@ -123,6 +127,7 @@ class Environment:
     overlays: Mapping[LakeTable, str] = field(default_factory=dict)
     versions: Mapping[str, int] = field(default_factory=dict)
     absent: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    reads_epochs: bool = False
 
 
 def plan_query(
@@ -151,11 +156,18 @@ def plan_query(
     sets = pg_compat.set_config_calls(tree)
     indexed = _indexed(tree, environment, parameters)
     finished = finished_tree(resolve_tables(tree, environment), environment, parameters)
-    batch = Batch(finished.sql(dialect="duckdb"), parameters, found, is_constant, sets, constants, indexed)
+    mixes = {VIEWS_SCHEMA, ""} <= {_place(table) for table in finished.find_all(exp.Table)}
+    sql = finished.sql(dialect="duckdb")
+    batch = Batch(sql, parameters, found, is_constant, sets, constants, indexed, mixes=mixes)
     copies = None if batch.reads_system or constants else over_copies(finished)
     if copies is None:
         return batch
-    return replace(batch, served=Served(*copies, find_lookup(client_tree, relations, parameters)))
+    return replace(batch, served=replace(copies, lookup=find_lookup(client_tree, relations, parameters)))
+
+
+def _place(table: exp.Table) -> str | None:
+    """The schema of what a query reads in memory, and nothing for what it reads in the lake; None for neither."""
+    return {MEMORY: table.db, LAKE: ""}.get(table.catalog)
 
 
 def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Indexed | None:
@@ -181,7 +193,8 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
     indexed = (environment.catalog.by_id[id_] for index in indexes for id_ in index.upstreams)
     tables = dict.fromkeys(relation.lake_table for relation in indexed if relation.is_table)
     sql = finish(resolve_tables(tree, environment), environment, parameters)
-    return Indexed(sql, tuple(index.id for index in indexes), tuple(tables), environment.snapshot)
+    ids = tuple(index.id for index in indexes)
+    return Indexed(sql, ids, tuple(tables), environment.snapshot, environment.reads_epochs)
 
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
@@ -521,8 +534,10 @@ def row_id(relation: Relation, alias: str) -> exp.Column:
 def stored_table(relation: Relation, alias: str | None, environment: Environment) -> exp.Table:
     """What a relation's rows are read from: the columns of the lake, with a `rowid`; under an alias if one is given."""
     name, overlay = relation.lake_table, environment.overlays.get(relation.lake_table)
+    if overlay is None and environment.snapshot is None and environment.reads_epochs and relation.is_streaming:
+        overlay = VIEWS_SCHEMA
     table = exp.Table(
-        this=exp.to_identifier(name.name if overlay is None else overlay_name(name), quoted=True),
+        this=exp.to_identifier(name.name if overlay is None else name_in_memory(name), quoted=True),
         db=exp.to_identifier(name.schema if overlay is None else overlay, quoted=True),
         catalog=exp.to_identifier(LAKE if overlay is None else MEMORY),
     )
@@ -533,11 +548,6 @@ def stored_table(relation: Relation, alias: str | None, environment: Environment
     if alias is not None:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     return table
-
-
-def overlay_name(table: LakeTable) -> str:
-    """What the overlay of a table is called in its schema."""
-    return f"{table.schema}.{table.name}"
 
 
 def staged_table(name: str) -> exp.Table:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.model import Relation
-from catalog.names import MEMORY, SERVING_SCHEMA, copy_name
+from catalog.names import MEMORY, SERVING_SCHEMA, VIEWS_SCHEMA, copy_name
 from catalog.types import Type
 from planner.batch.parameters import parameter_number
 from planner.parse.trees import folded
@@ -30,20 +30,27 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Served:
-    """A query's text over copies of the relations that it reads, by id, and what it looks up if it is a lookup."""
+    """A query's text over copies of the relations that it reads, by id, and what it looks up if it is a lookup.
+
+    `reads_views` says that it reads materialized views, which are in memory anyhow.
+    """
 
     sql: str
     relations: frozenset[int]
+    reads_views: bool
     lookup: Lookup | None = None
 
 
-def over_copies(tree: exp.Expr) -> tuple[str, frozenset[int]] | None:
-    """The text of a finished tree over copies, and the relations; None unless all it reads of the lake are relations.
+def over_copies(tree: exp.Expr) -> Served | None:
+    """A finished tree over copies of all that it reads of the lake; None unless that is relations, and as they are now.
 
     The tree is used up.
     """
-    found = set()
+    found, reads_views = set(), False
     for table in tree.find_all(exp.Table):
+        if table.catalog == MEMORY and table.db == VIEWS_SCHEMA:
+            reads_views = True
+            continue
         relation = table.meta.get(RELATION)
         if relation is None:
             if table.catalog:
@@ -54,7 +61,9 @@ def over_copies(tree: exp.Expr) -> tuple[str, frozenset[int]] | None:
         found.add(relation)
         for part, name in (("this", copy_name(relation)), ("db", SERVING_SCHEMA), ("catalog", MEMORY)):
             table.set(part, exp.to_identifier(name, quoted=True))
-    return (tree.sql(dialect="duckdb", copy=False), frozenset(found)) if found else None
+    if not found and not reads_views:
+        return None
+    return Served(tree.sql(dialect="duckdb", copy=False), frozenset(found), reads_views)
 
 
 def find_lookup(tree: exp.Expr, relations: dict[int, Relation], parameters: tuple[Type, ...]) -> Lookup | None:

@@ -60,6 +60,8 @@ class EnginePath:
 
 
 _IN_PROCESS = ("backfill_engine = auto", "streaming_engine = duckdb", "refresh_mode = incremental")
+# Views as epochs leave them in memory, and as a checkpoint stores them.
+_VISIBILITY = ("all", "all", "checkpoint")
 PATHS = {
     path.name: path
     for path in (
@@ -105,4 +107,5 @@ def _statements(chance: random.Random, path: EnginePath, on_postgres: bool) -> I
         yield from changes.some(chance.randint(0, 5))
         if path.ends and chance.random() < 0.6:
             yield chance.choice(path.ends)
+        yield f"SET visibility_mode = {_VISIBILITY[epoch % len(_VISIBILITY)]}"
         yield FLUSH
