@@ -20,6 +20,7 @@ from executor import behind, retention
 from executor.advance import Advance, View
 from executor.check import check_directory
 from executor.engines import Engines
+from executor.shared_buffer import SharedBuffer
 from server.context import Context
 from server.dispatch import Client
 
@@ -357,20 +358,28 @@ def test_a_full_disk_is_said_in_time(tmp_path: Path, faults: Faults, monkeypatch
 
 @pytest.mark.long
 def test_what_fails_in_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change that cannot be written holds the others up for an epoch in two."""
+    """A change that can be written neither in memory nor into the lake holds the others up for an epoch in two."""
     import duckdb
 
     with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
         make(client)
-        apply = Engines.apply
+        apply, note = Advance.apply, SharedBuffer._note
 
-        def failing(engines: Engines, cursor: Cursor, advance: Advance) -> None:
+        def fail(advance: Advance) -> None:
             if advance.view.relation.name == "a":
                 raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 16.0 MiB")
-            apply(engines, cursor, advance)
+
+        def failing_apply(advance: Advance, cursor: Cursor) -> None:
+            fail(advance)
+            apply(advance, cursor)
+
+        def failing_note(buffer: SharedBuffer, cursor: Cursor, advance: Advance) -> None:
+            fail(advance)
+            note(buffer, cursor, advance)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Engines, "apply", failing)
+            patched.setattr(Advance, "apply", failing_apply)
+            patched.setattr(SharedBuffer, "_note", failing_note)
             for n in range(2):
                 go_on(context, client, n)
                 check_others(client, "c")
