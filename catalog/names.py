@@ -88,8 +88,8 @@ def system_table(name: str) -> str:
 
 
 def name_in_memory(table: LakeTable) -> str:
-    """What stands for a table of the lake is called in the schema in memory that it is in."""
-    return f"{table.schema}.{table.name}"
+    """What stands for a table of the lake is called in its schema in memory: of names with dots no two are alike."""
+    return f"{quote(table.schema)}.{quote(table.name)}"
 
 
 def copy_name(relation_id: int) -> str:

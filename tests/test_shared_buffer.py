@@ -282,3 +282,15 @@ def test_what_there_is_is_shown(tmp_path: Path) -> None:
         run(client, "DROP MATERIALIZED VIEW totals")
         context.coordinator.barrier()
         assert run(client, shown) == []
+
+
+def test_views_whose_names_have_dots(tmp_path: Path) -> None:
+    """The view c of the schema "a.b" is not the view "b.c" of the schema a."""
+    queries = {'"a.b".c': "SELECT a FROM t", 'a."b.c"': "SELECT count(*) AS n FROM t", 'a."""b"': "SELECT b FROM t"}
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        run_all(client, *TABLES, "CREATE SCHEMA a", 'CREATE SCHEMA "a.b"')
+        run_all(client, *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in queries.items()))
+        for number in range(3):
+            run(client, f"INSERT INTO t VALUES ({100 + number}, 1)")
+            context.coordinator.flush(lambda: False)
+            check(client, queries, "after an epoch")
