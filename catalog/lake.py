@@ -291,19 +291,8 @@ class Lake:
     @contextlib.contextmanager
     def table_transaction(self, cursor: Cursor, *tables: LakeTable) -> Iterator[Cursor]:
         """A transaction of any length that writes some tables: writers of the same tables wait, others do not."""
-        began = time.time()
-        with self.holding(*tables):
-            cursor.execute("BEGIN")
-            try:
-                yield cursor
-                with self._commit_lock:
-                    self._commit(cursor)
-            except BaseException as error:
-                rollback(cursor)
-                _count_conflict(error)
-                for table in sorted(set(tables), key=_by_name):
-                    self._delete_unfinished_files(cursor, table, began)
-                raise
+        with self.holding(*tables), self.late_transaction(cursor, lambda: tables):
+            yield cursor
 
     @contextlib.contextmanager
     def catalog_transaction(self, cursor: Cursor, table: LakeTable) -> Iterator[Snapshot]:
@@ -323,7 +312,7 @@ class Lake:
 
     @contextlib.contextmanager
     def late_transaction(self, cursor: Cursor, tables: Callable[[], Collection[LakeTable]]) -> Iterator[None]:
-        """As `table_transaction`, of tables that are asked for within it, before it looks into the lake."""
+        """As `table_transaction`, of tables that are asked for when it has begun, before it looks into the lake."""
         began = time.time()
         written: Collection[LakeTable] = ()
         cursor.execute("BEGIN")
@@ -342,8 +331,6 @@ class Lake:
 
     def _commit(self, cursor: Cursor) -> None:
         """COMMIT, with a note of when (`catalog.history`), while the commit lock is held."""
-        if self.lease is not None:
-            self.lease.check()
         time_us = self._next_time_us()
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self._end(cursor, time_us)
@@ -353,6 +340,8 @@ class Lake:
 
     def _end(self, cursor: Cursor, time_us: int, newest: int | None = None) -> None:
         """COMMIT, after which this is the newest snapshot, if that is known."""
+        if self.lease is not None:
+            self.lease.check()
         self.commit_time_us = time_us
         with self._end_lock, COMMIT_SECONDS.time():
             self._newest = None

@@ -20,7 +20,7 @@ from catalog.places import Place, delete_unused
 from catalog.row_ids import ALL, RowIds
 from executor.feeds import Feeds
 from executor.program import Added, Program
-from executor.versions import Version, rows_changed, stored_columns
+from executor.versions import Version, count_rows, rows_changed, stored_columns
 from planner.delta.now import NOW
 from planner.nodes import Scan
 from planner.stream import State, StreamPlan
@@ -214,13 +214,6 @@ class Fill:
         """As `Advance.clean_up`."""
         for addition, count in zip(self.additions, self.counts, strict=True):
             addition.clean_up(count)
-
-
-def count_rows(cursor: Cursor, relation: str) -> int:
-    """The rows of a relation of the cursor."""
-    row = first_row(cursor.execute(f"SELECT count(*) FROM {relation}"))
-    assert row is not None
-    return int(row[0])
 
 
 # The temporary tables of cursors that steps have left there.

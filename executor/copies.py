@@ -36,17 +36,13 @@ Key = tuple[Hashable, ...]
 
 @dataclass(eq=False)
 class Copy:
-    """A table in memory. `width` is the bytes of a row, about, and `changed` counts rows since it was made.
-
-    One that `is_held` has rows that are nowhere else, and stays.
-    """
+    """A table in memory. `width` is the bytes of a row, about, and `changed` counts rows since it was made."""
 
     name: str
     rows: int
     width: float
     read_at: float
     changed: int = 0
-    is_held: bool = False
 
     @property
     def bytes(self) -> int:
@@ -73,6 +69,11 @@ class Copies:
         self._left: list[str] = []  # tables that are no copies any more
         self._read_at: dict[Key, float] = {}  # of what has no copy; until then there will be none
         self._numbers = itertools.count(1)
+        self._is_held: Callable[[Key], bool] = lambda _key: False
+
+    def hold(self, is_held: Callable[[Key], bool]) -> None:
+        """Have copies stay that have rows which are nowhere else, as this function says."""
+        self._is_held = is_held
 
     def get(self, key: Key) -> Copy | None:
         """A copy, which has been read by that."""
@@ -148,7 +149,7 @@ class Copies:
 
     def clear(self) -> None:
         """Forget all copies but those that are held."""
-        for key in [key for key, copy in self._copies.items() if not copy.is_held]:
+        for key in [key for key in self._copies if not self._is_held(key)]:
             self.forget(key)
 
     def _make_room(self, size: int, read_before: float) -> bool:
@@ -157,7 +158,7 @@ class Copies:
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
             if free >= size or copy.read_at > read_before:
                 break
-            if copy.is_held:
+            if self._is_held(key):
                 continue
             free += copy.bytes
             self.forget(key)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from catalog.change_feed import count_inserted, keep_changes
-from catalog.lake import ChangedTables, Cursor, Lake, first_row
+from catalog.lake import ChangedTables, Cursor, Lake
 from catalog.model import Relation
-from executor.versions import listed, stored_columns
+from executor.versions import count_rows, listed, stored_columns
 from planner.nodes import Scan
 
 
@@ -65,8 +65,7 @@ class Feeds:
     def rows(self, feed: str) -> int:
         """How many rows a feed has, by its name."""
         if feed not in self._rows:
-            row = first_row(self._cursor.execute(f"SELECT count(*) FROM {feed}"))
-            self._rows[feed] = row[0] if row is not None else 0
+            self._rows[feed] = count_rows(self._cursor, feed)
         return self._rows[feed]
 
     def net(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:

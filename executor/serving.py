@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ from catalog.translation import DuckDBError
 from executor.advance import make_table
 from executor.shared_buffer import SharedBuffer
 from executor.slicing import row_count
-from executor.sorted_rows import SortedRows, Value
+from executor.sorted_rows import SortedColumns, SortedRows
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +76,7 @@ class Copy:
     read_at: float = 0.0
     changed: int = 0
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
-    sorted: dict[str, SortedRows] = field(default_factory=dict)
-    watched: list[tuple[str, set[Value]]] = field(default_factory=list)
+    sorted: SortedColumns = field(default_factory=SortedColumns)
 
     @property
     def view(self) -> str:
@@ -86,7 +85,7 @@ class Copy:
 
     @property
     def bytes(self) -> int:
-        return int(self.rows * self.width) + sum(rows.bytes for rows in self.sorted.values())
+        return int(self.rows * self.width) + self.sorted.bytes
 
     @property
     def columns(self) -> str:
@@ -115,8 +114,7 @@ class Serving:
         self._clock = self._lake.cursor()
         self._state = State()
         self._lock = RankedLock(Rank.SERVING)  # of whoever changes copies
-        self._missed: dict[int, deque[float]] = {}
-        self._looked_up: dict[tuple[int, str], deque[float]] = {}
+        self._missed: dict[Hashable, deque[float]] = {}
         self._not_before: dict[int, float] = {}
         self._numbers = itertools.count(1)
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -193,7 +191,7 @@ class Serving:
         copy = self._state.copies.get(relation)
         if copy is None:
             return self._find_in_view(relation, column, value, outputs)
-        rows = copy.sorted.get(column)
+        rows = copy.sorted.rows.get(column)
         if rows is None or rows.is_worn:
             self._later((copy.table, column), lambda: self._sort(copy, column))
         return rows.find(value, outputs) if rows is not None else None
@@ -204,16 +202,13 @@ class Serving:
         if relation is None or not relation.is_streaming:
             return None
         rows = self._buffer.sorted_rows(relation.lake_table, column)
-        if rows is None or rows.is_worn:
-            reads, now = self._looked_up.setdefault((id_, column), deque(maxlen=self._pace.reads)), time.monotonic()
-            reads.append(now)
-            if len(reads) == self._pace.reads and now - reads[0] <= self._pace.within_s:
-                self._later((id_, column), lambda: self._sort_view(relation, column))
+        if (rows is None or rows.is_worn) and self._is_often((id_, column), time.monotonic()):
+            self._later((id_, column), lambda: self._sort_view(relation, column))
         return rows.find(value, outputs) if rows is not None else None
 
     def _sort_view(self, relation: Relation, column: str) -> None:
         """Have the rows of a view in the order of a column too."""
-        self._looked_up.pop((relation.id, column), None)
+        self._missed.pop((relation.id, column), None)
         values = ", ".join(f"{c.from_lake} AS {quote(c.lake_name)}" for c in relation.visible)
         with closing(self._lake.cursor()) as cursor:
             rows, changed = self._buffer.watch(cursor, relation.lake_table, column)
@@ -223,10 +218,14 @@ class Serving:
 
     def _miss(self, id_: int, now: float) -> None:
         """A relation without a copy has been read."""
-        reads = self._missed.setdefault(id_, deque(maxlen=self._pace.reads))
-        reads.append(now)
-        if len(reads) == self._pace.reads and now - reads[0] <= self._pace.within_s:
+        if self._is_often(id_, now):
             self._load_later(id_)
+
+    def _is_often(self, what: Hashable, now: float) -> bool:
+        """Whether what has been missed now has been so often lately that it is worth the memory."""
+        reads = self._missed.setdefault(what, deque(maxlen=self._pace.reads))
+        reads.append(now)
+        return len(reads) == self._pace.reads and now - reads[0] <= self._pace.within_s
 
     # In the background
 
@@ -336,13 +335,10 @@ class Serving:
                     return
                 cursor.execute("BEGIN")
                 cursor.execute(f"FROM {copy.table} LIMIT 0").fetchall()  # now the transaction sees this moment
-                changed: set[Value] = set()
-                copy.watched.append((column, changed))
+                changed = copy.sorted.watch(column)
             batch = _sorted(cursor, f"SELECT {copy.columns} FROM {copy.table}", column)
         with self._lock:
-            if batch is not None:
-                copy.sorted[column] = SortedRows(column, batch, changed)
-            copy.watched = [(rows.column, rows.changed) for rows in copy.sorted.values()]
+            copy.sorted.keep(SortedRows(column, batch, changed) if batch is not None else None)
 
     # Changes, while the lock is held
 
@@ -386,9 +382,7 @@ class Serving:
         if count > most or copy.changed > max(copy.rows, most):
             self._load_later(copy.relation.id)
             return False
-        for column, values in copy.watched:
-            rows = cursor.execute(f"SELECT DISTINCT {quote(column)} FROM {_HISTORY}").fetchall()
-            values.update(value for (value,) in rows)
+        copy.sorted.note(cursor, _HISTORY)
         if has_deletes:
             copy.rows -= _scalar(cursor, f"DELETE FROM {copy.table} WHERE {ROW} IN (SELECT {ROW} FROM {_HISTORY})")
         copy.rows += _scalar(cursor, f"INSERT INTO {copy.table} {last_entries(_HISTORY, copy.columns)}")

@@ -25,7 +25,7 @@ from catalog.store import Store
 from catalog.transactions import in_transaction
 from executor.advance import Advance, Application
 from executor.copies import Copies, Copy, Key
-from executor.sorted_rows import SortedRows, Value
+from executor.sorted_rows import SortedColumns, SortedRows, Value
 
 # So many changed rows are stored before an epoch goes on.
 MOST_ROWS = 1_000_000
@@ -39,17 +39,15 @@ ANCHOR = f"FROM {MEMORY}.{EPOCHS_SCHEMA}.anchor"
 class _Pending:
     """The changes of a table: `keys` names a table of keys, `rows` one of their rows, unless the copy has them.
 
-    `after` is the number of the last checkpoint that came before a change; `is_empty` says that all is stored;
-    `changes` are rows that have come and gone since it was empty.
+    `changes` are the rows that have come and gone and are not stored, as many as there are rows of `keys`; `has_gone`
+    says that some have gone.
     """
 
     application: Application
     keys: str
     rows: str
-    after: int = 0
-    is_empty: bool = True
-    has_gone: bool = False
     changes: int = 0
+    has_gone: bool = False
 
     def same(self, row: str, key: str) -> str:
         """The condition that a row has a key."""
@@ -62,7 +60,7 @@ class _Table:
     """A table of a view or of a state. At `snapshot` the lake has its rows but for what is pending.
 
     `name` is its view in memory, once it `is_shown`; the view reads the `copy` if there is one. By some columns the
-    rows are `sorted`; `watched` has sets of such columns' values whose rows have changed since.
+    rows are `sorted`.
     """
 
     stored: LakeTable
@@ -71,8 +69,7 @@ class _Table:
     copy: Copy | None = None
     pending: _Pending | None = None
     is_shown: bool = False
-    sorted: dict[str, SortedRows] = field(default_factory=dict)
-    watched: list[tuple[str, set[Value]]] = field(default_factory=list)
+    sorted: SortedColumns = field(default_factory=SortedColumns)
 
     @property
     def name(self) -> str:
@@ -84,7 +81,12 @@ class _Table:
 
     @property
     def has_changes(self) -> bool:
-        return self.pending is not None and not self.pending.is_empty
+        return self.changes > 0
+
+    @property
+    def changes(self) -> int:
+        """The rows that have come and gone since the last checkpoint."""
+        return self.pending.changes if self.pending is not None else 0
 
     @property
     def rows(self) -> str:
@@ -105,6 +107,7 @@ class _Part:
     table: LakeTable
     pending: _Pending
     rows: str
+    changes: int
     has_gone: bool
 
     def store(self, cursor: Cursor) -> None:
@@ -165,7 +168,8 @@ class SharedBuffer:
     """Epochs change it by the coordinator's thread and cursor alone; checkpoints and the catalog by other threads."""
 
     def __init__(self, store: Store, copies: Copies) -> None:
-        self._store, self._lake, self._copies = store, store.lake, copies
+        self._lake, self._copies = store.lake, copies
+        copies.hold(self._is_held)
         self._cursor = self._lake.cursor()
         for schema in (EPOCHS_SCHEMA, VIEWS_SCHEMA):
             self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {MEMORY}.{schema}")
@@ -175,7 +179,6 @@ class SharedBuffer:
         self._errors: list[_Errors] = []
         self._checkpoints = 1
         self._names = 0
-        self._rows = 0
         self._stored_at = 0  # the snapshot of the last checkpoint, or a later one
         self._known: tuple[Relation, ...] = ()
         self.epoch = self.newest = store.epoch(self._cursor)  # the newest may be about to be seen
@@ -203,7 +206,7 @@ class SharedBuffer:
     @property
     def is_full(self) -> bool:
         """Whether a checkpoint should come first."""
-        return self._rows > MOST_ROWS or (self._copies.is_over and self.has_changes)
+        return sum(table.changes for table in self._every) > MOST_ROWS or (self._copies.is_over and self.has_changes)
 
     @property
     def oldest(self) -> int:
@@ -216,7 +219,7 @@ class SharedBuffer:
             Content(
                 table.owner,
                 table.stored,
-                table.pending.changes if table.pending is not None else 0,
+                table.changes,
                 table.copy.rows if table.copy is not None else 0,
                 table.copy.bytes if table.copy is not None else 0,
                 table.snapshot,
@@ -224,6 +227,10 @@ class SharedBuffer:
             for table in self._every
             if table.copy is not None or table.has_changes
         ]
+
+    def _is_held(self, key: Key) -> bool:
+        """Whether the copy of a table has rows that are nowhere else."""
+        return any(table.key == key and table.has_changes for table in self._every)
 
     # Epochs
 
@@ -243,11 +250,9 @@ class SharedBuffer:
         with self._changing(cursor):
             snapshot = self._lake.newest(cursor)
             for advance in advances:
-                self._note(cursor, advance)
-                for item, removed, added in advance.steps:
-                    if removed or added:
-                        self._add(cursor, self._table(advance.view.relation, item.added.table), item, snapshot,
-                                  removed, added)  # fmt: skip
+                for item, removed, added in self._steps(cursor, advance):
+                    table = self._table(advance.view.relation, item.added.table)
+                    self._add(cursor, table, item, snapshot, removed, added)
                 if advance.errors is not None:
                     self._errors.append(_Errors(self._checkpoints, advance.view.relation.id, advance.errors))
             self.epoch = epoch
@@ -258,14 +263,20 @@ class SharedBuffer:
         with self._changing(cursor):
             snapshot = self._lake.newest(cursor)
             for advance in advances:
-                self._note(cursor, advance)
-                for item, removed, added in advance.steps:
+                for item, removed, added in self._steps(cursor, advance):
                     table = self._tables.get(item.added.table)
-                    if table is not None and (removed or added):
+                    if table is not None:
                         table.snapshot = snapshot
                         if self._change_copy(cursor, table, item, removed, added) is None:
                             self._show_again(cursor, table)
             self.epoch = epoch
+
+    def _steps(self, cursor: Cursor, advance: Advance) -> list[tuple[Application, int, int]]:
+        """What an advance changes. What is looked up is noted before anybody may see a change."""
+        table = self._tables.get(advance.view.relation.lake_table)
+        if table is not None:
+            table.sorted.note(cursor, advance.changes)
+        return [(item, removed, added) for item, removed, added in advance.steps if removed or added]
 
     def go_on(self, epoch: Epoch) -> None:
         """An epoch has changed nothing."""
@@ -278,13 +289,9 @@ class SharedBuffer:
             snapshot = self._lake.newest(cursor)
             self._errors = []
             for table in self._every:
-                if table.copy is not None:
-                    table.copy.is_held = False
                 if table.pending is not None:
                     _make_empty(cursor, table.stored, table.pending)
-                    pending = table.pending
-                    pending.is_empty, pending.has_gone, pending.changes = True, False, 0
-                table.copy, table.snapshot, table.sorted, table.watched = None, snapshot, {}, []
+                table.copy, table.snapshot, table.sorted = None, snapshot, SortedColumns()
                 self._show_again(cursor, table)
             self.epoch = epoch
         self._copies.clear()
@@ -309,27 +316,24 @@ class SharedBuffer:
         copy = self._copies.make(cursor, table.key, f"FROM {source}")
         if copy is not None:
             with self._changing(cursor):
-                table.copy, copy.is_held = copy, table.has_changes
+                table.copy = copy
                 self._show_again(cursor, table)
         return copy
 
     def _add(self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int) -> None:
         """Change a table and note the keys."""
         pending = table.pending or self._made_pending(cursor, table, item)
-        if pending.is_empty:
+        has_begun = not table.has_changes
+        if has_begun:
             table.snapshot = snapshot  # nothing has been stored since
         copy = self._change_copy(cursor, table, item, removed, added)
         if copy is None:
             _change(cursor, pending.rows, item, removed, added)
-        else:
-            copy.is_held = True
         parts = [f"SELECT {_listed(item.key)}{self._checkpoints}, TRUE FROM {item.removed}"] if removed else []
         parts += [f"SELECT {_listed(item.key)}{self._checkpoints}, FALSE FROM {item.added.rows}"] if added else []
         cursor.execute(f"INSERT INTO {pending.keys} {' UNION ALL '.join(parts)}")
-        has_begun = pending.is_empty
-        pending.after, pending.is_empty, pending.has_gone = self._checkpoints, False, pending.has_gone or removed > 0
         pending.changes += removed + added
-        self._rows += removed + added
+        pending.has_gone |= removed > 0
         if (has_begun and copy is None) or not table.is_shown:
             self._show(cursor, table)
 
@@ -356,11 +360,11 @@ class SharedBuffer:
     def sorted_rows(self, stored: LakeTable, column: str) -> SortedRows | None:
         """The rows of a view in the order of a column, if they have been sorted."""
         table = self._tables.get(stored)
-        return table.sorted.get(column) if table is not None else None
+        return table.sorted.rows.get(column) if table is not None else None
 
     @property
     def sorted_bytes(self) -> int:
-        return sum(rows.bytes for table in self._every for rows in list(table.sorted.values()))
+        return sum(table.sorted.bytes for table in self._every)
 
     def watch(self, cursor: Cursor, stored: LakeTable, column: str) -> tuple[str, set[Value]]:
         """Begin to note the values of a column whose rows change, and a transaction that sees the rows before that.
@@ -369,26 +373,15 @@ class SharedBuffer:
         """
         with self._lock:
             cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
-            table, changed = self._tables[stored], set[Value]()
-            table.watched.append((column, changed))
-            return table.name, changed
+            table = self._tables[stored]
+            return table.name, table.sorted.watch(column)
 
     def sort(self, stored: LakeTable, rows: SortedRows | None) -> None:
         """Have rows looked up that are sorted by a column and are watched still; None for none."""
         with self._lock:
             table = self._tables.get(stored)
-            if table is None:
-                return
-            if rows is not None and any(changed is rows.changed for _, changed in table.watched):
-                table.sorted[rows.column] = rows
-            table.watched = [(each.column, each.changed) for each in table.sorted.values()]
-
-    def _note(self, cursor: Cursor, advance: Advance) -> None:
-        """Note what is looked up and changes, before anybody may see the change."""
-        table = self._tables.get(advance.view.relation.lake_table)
-        for column, values in table.watched if table is not None else ():
-            rows = cursor.execute(f"SELECT DISTINCT {quote(column)} FROM {advance.changes}").fetchall()
-            values.update(value for (value,) in rows)
+            if table is not None:
+                table.sorted.keep(rows)
 
     # The catalog
 
@@ -432,12 +425,11 @@ class SharedBuffer:
             cursor.execute(ANCHOR).fetchall()
             number, self._checkpoints = self._checkpoints, self._checkpoints + 1
             parts = tuple(
-                _Part(t.stored, t.pending, t.copy.name if t.copy else t.pending.rows, t.pending.has_gone)
+                _Part(t.stored, t.pending, t.copy.name if t.copy else t.pending.rows, t.changes, t.pending.has_gone)
                 for t in self._every
-                if t.pending is not None and not t.pending.is_empty
+                if t.pending is not None and t.has_changes
             )
             errors = tuple((found.relation_id, found.errors) for found in self._errors)
-            self._rows = 0
             return Frozen(self.epoch, number, parts, errors)
 
     def stored(self, frozen: Frozen) -> None:
@@ -449,18 +441,17 @@ class SharedBuffer:
             for part in frozen.parts:
                 table = self._tables.get(part.table)
                 if table is not None and table.pending is part.pending:
-                    self._forget(table, part.pending, frozen.number)
+                    self._forget(table, part, frozen.number)
                     table.snapshot = snapshot
                     if table.copy is None:
                         self._show(self._cursor, table)
 
-    def _forget(self, table: _Table, pending: _Pending, number: int) -> None:
-        if pending.after <= number:
+    def _forget(self, table: _Table, part: _Part, number: int) -> None:
+        pending = part.pending
+        if pending.changes == part.changes:  # none has come since
             _make_empty(self._cursor, table.stored, pending)
-            pending.is_empty, pending.has_gone, pending.changes = True, False, 0
-            if table.copy is not None:
-                table.copy.is_held = False
             return
+        pending.changes -= part.changes
         self._cursor.execute(f"DELETE FROM {pending.keys} WHERE {_AFTER} <= {number}")
         changed = f"EXISTS (SELECT 1 FROM {pending.keys} AS k WHERE {pending.same('t', 'k')})"
         self._cursor.execute(f"DELETE FROM {pending.rows} AS t WHERE NOT {changed}")
@@ -505,6 +496,7 @@ def _change(cursor: Cursor, name: str, item: Application, removed: int, added: i
 
 def _make_empty(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
     """Tables without rows, instead of those that are there: DuckDB keeps deleted rows."""
+    pending.changes, pending.has_gone = 0, False
     keys = f"SELECT {_listed(pending.application.key)}0 AS {_AFTER}, FALSE AS {_GONE} FROM {stored.sql} LIMIT 0"
     cursor.execute(f"CREATE OR REPLACE TABLE {pending.keys} AS {keys}")
     cursor.execute(f"CREATE OR REPLACE TABLE {pending.rows} AS FROM {stored.sql} LIMIT 0")

@@ -9,6 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from catalog.lake import Cursor
+from catalog.names import quote
+
 Value = int | str
 
 
@@ -50,3 +53,36 @@ class SortedRows:
         # Python orders texts by code points, which is the order of their bytes in UTF-8, DuckDB's.
         start = bisect_left(self._values, value, key=self._key)
         return rows.slice(start, bisect_right(self._values, value, lo=start, key=self._key) - start)
+
+
+class SortedColumns:
+    """The rows of one relation in the order of each column that is looked up, and the values that have changed since.
+
+    Whoever calls it but for `bytes` holds the lock under which the relation changes.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, SortedRows] = {}
+        self._watched: list[tuple[str, set[Value]]] = []
+
+    @property
+    def bytes(self) -> int:
+        return sum(rows.bytes for rows in list(self.rows.values()))
+
+    def watch(self, column: str) -> set[Value]:
+        """The values of a column whose rows change from now on."""
+        changed: set[Value] = set()
+        self._watched.append((column, changed))
+        return changed
+
+    def keep(self, rows: SortedRows | None) -> None:
+        """Have rows looked up that are watched still; None for none."""
+        if rows is not None and any(changed is rows.changed for _, changed in self._watched):
+            self.rows[rows.column] = rows
+        self._watched = [(each.column, each.changed) for each in self.rows.values()]
+
+    def note(self, cursor: Cursor, changes: str) -> None:
+        """Note the values of rows that change, which a relation of the cursor has as they were and will be."""
+        for column, values in self._watched:
+            rows = cursor.execute(f"SELECT DISTINCT {quote(column)} FROM {changes}").fetchall()
+            values.update(value for (value,) in rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from catalog.lake import at_version
+from catalog.lake import Cursor, at_version, first_row
 from catalog.model import ROW_ID, Relation
 from catalog.names import quote
 from catalog.row_ids import ALL, RowIds
@@ -116,3 +116,10 @@ def _stored(relation: Relation, name: str) -> str:
 
 def _is_lake_row_id(relation: Relation, name: str) -> bool:
     return relation.is_table and name == ROW_ID
+
+
+def count_rows(cursor: Cursor, relation: str) -> int:
+    """The rows of a relation of the cursor."""
+    row = first_row(cursor.execute(f"SELECT count(*) FROM {relation}"))
+    assert row is not None
+    return int(row[0])

@@ -147,7 +147,7 @@ def test_every_type(serving: tuple[Context, Client]) -> None:
     (copy,) = context.serving.copies[1]
     for sql in ("SELECT * FROM every ORDER BY k", "SELECT * FROM every WHERE k = 1", "SELECT * FROM every WHERE k = 2"):
         found = [shown(client, sql) for _ in range(3)]  # by a query of the copy
-        assert "=" not in sql or wait_until(lambda: "k" in copy.sorted, 10, 0.01)
+        assert "=" not in sql or wait_until(lambda: "k" in copy.sorted.rows, 10, 0.01)
         found.append(shown(client, sql))  # by a lookup
         run(client, "BEGIN READ ONLY")
         assert all(one == shown(client, sql) for one in found), sql
