@@ -32,7 +32,7 @@ class Checkpoints:
     def __init__(self, store: Store, buffer: SharedBuffer, interval_ms: Callable[[], int]) -> None:
         self._store, self._buffer, self._interval_ms = store, buffer, interval_ms
         self._cursor = store.lake.cursor()
-        self.stored = buffer.epoch
+        self.stored = buffer.epoch  # the newest of which it is known that the lake has what it has made of views
         self.lock = RankedRLock(Rank.CHECKPOINT)  # held while one runs, and by who must be between two of them
         self._is_due, self._stopping = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
@@ -56,7 +56,9 @@ class Checkpoints:
         """Store what there is now. Raises Error, or DuckDB's, and then all of it is tried again later."""
         with self.lock:
             for attempt in range(MOST_CONFLICTS):
+                epoch = self._buffer.epoch
                 if not self._buffer.has_changes:
+                    self.stored = epoch
                     return
                 try:
                     self._write()

@@ -96,7 +96,6 @@ class Coordinator:
         self._epoch = buffer.epoch
         self._awaited: list[int] = []  # the snapshots that FLUSHes wait for
         self._has_computed = False  # whether the barrier has had changes to compute, if only to find that none is left
-        self._is_stored = False  # whether the barrier is to be a checkpoint
         self._fault: Error | None = None  # why the last barrier failed
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         # Whoever drops a view waits for a barrier that runs.
@@ -122,8 +121,7 @@ class Coordinator:
     @property
     def stored_snapshot(self) -> int:
         """What those views have applied that the lake has."""
-        stored, epoch = self.checkpoints.stored, self._epoch
-        return (stored if self._buffer.has_changes else epoch).snapshot
+        return self.checkpoints.stored.snapshot
 
     @property
     def epoch(self) -> Epoch:
@@ -294,7 +292,6 @@ class Coordinator:
     def barrier(self, is_stored: bool = False) -> bool:
         """One epoch, a checkpoint itself if asked. Returns whether any view changed."""
         with self.barrier_lock:
-            self._is_stored = is_stored
             began, pinned = time.monotonic(), self._lake.newest(self._cursor)
             self._has_computed = False
             self._take_back()
@@ -305,7 +302,7 @@ class Coordinator:
                     self.checkpoints.run()
                 handovers, replacements = self._replacements(handovers)
                 with self._tidying(), closing(Feeds(self._lake, self._cursor, self._scans)) as feeds:
-                    return self._advance_all(feeds, handovers, replacements)
+                    return self._advance_all(feeds, handovers, replacements, is_stored, {})
             except _Alone as failure:
                 # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
                 self._again(handovers)
@@ -403,8 +400,8 @@ class Coordinator:
                 raise waits(self._store.catalog.by_id[upstream], self.behind.error(job))
 
     def _advance_all(
-        self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement],
-        failed: dict[int, Left] | None = None,
+        self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement], is_stored: bool,
+        failed: dict[int, Left],
     ) -> bool:  # fmt: skip
         catalog = self._store.catalog
         # The clock may be set back; an epoch's time never is.
@@ -414,26 +411,26 @@ class Coordinator:
         finishing = {handover.job_id for handover in handovers}
         work = EpochWork(
             self._tools, self._cursor, self._epoch, epoch, feeds, finishing, replacements, self._delivering,
-            bool(self._awaited), self._stopping.is_set, failed or {},
+            bool(self._awaited), self._stopping.is_set, failed,
         )  # fmt: skip
         try:
             work.compute()
         except NotStored:
             self._take_back()
             self.checkpoints.run()
-            return self._advance_all(feeds, handovers, replacements, work.left)
+            return self._advance_all(feeds, handovers, replacements, is_stored, work.left)
         finally:
             self._has_computed = work.has_computed
         has_changed = bool(work.advances or work.finishing or work.recovered)
         if has_changed:
-            self._end_epoch(work)
+            self._end_epoch(work, is_stored)
         else:
             self._buffer.go_on(epoch)
         self._publish(epoch)
         return has_changed
 
-    def _end_epoch(self, work: EpochWork) -> None:
-        if not self._is_stored and _is_for_buffer(work):
+    def _end_epoch(self, work: EpochWork, is_stored: bool) -> None:
+        if not is_stored and _is_for_buffer(work):
             try:
                 self._buffer.apply(self._cursor, work.advances.values(), work.epoch)
                 self.checkpoints.notify()

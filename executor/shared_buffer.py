@@ -247,7 +247,7 @@ class SharedBuffer:
     def apply(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """Let everybody see what becomes of views with an epoch. Nothing has changed when it raises DuckDBError."""
         self.newest = epoch
-        with self._changing(cursor):
+        with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
             for advance in advances:
                 for item, removed, added in self._steps(cursor, advance):
@@ -255,12 +255,11 @@ class SharedBuffer:
                     self._add(cursor, table, item, snapshot, removed, added)
                 if advance.errors is not None:
                     self._errors.append(_Errors(self._checkpoints, advance.view.relation.id, advance.errors))
-            self.epoch = epoch
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """The same of what the lake has already, while nothing is pending."""
         self.newest = epoch
-        with self._changing(cursor):
+        with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
             for advance in advances:
                 for item, removed, added in self._steps(cursor, advance):
@@ -269,7 +268,6 @@ class SharedBuffer:
                         table.snapshot = snapshot
                         if self._change_copy(cursor, table, item, removed, added) is None:
                             self._show_again(cursor, table)
-            self.epoch = epoch
 
     def _steps(self, cursor: Cursor, advance: Advance) -> list[tuple[Application, int, int]]:
         """What an advance changes. What is looked up is noted before anybody may see a change."""
@@ -285,7 +283,7 @@ class SharedBuffer:
 
     def start_again(self, cursor: Cursor, epoch: Epoch) -> None:
         """Forget everything that the lake does not have, which is at an epoch."""
-        with self._changing(cursor):
+        with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
             self._errors = []
             for table in self._every:
@@ -293,7 +291,6 @@ class SharedBuffer:
                     _make_empty(cursor, table.stored, table.pending)
                 table.copy, table.snapshot, table.sorted = None, snapshot, SortedColumns()
                 self._show_again(cursor, table)
-            self.epoch = epoch
         self._copies.clear()
 
     def tidy(self, cursor: Cursor) -> None:
@@ -467,19 +464,21 @@ class SharedBuffer:
             self._show(cursor, table)
 
     @contextmanager
-    def _changing(self, cursor: Cursor) -> Iterator[None]:
-        """A transaction of the memory; what the tables here say goes back with it."""
+    def _changing(self, cursor: Cursor, epoch: Epoch | None = None) -> Iterator[None]:
+        """A transaction of the memory, which then is at an epoch; what is said here of its tables goes back with it."""
         with self._lock:
+            errors = [*self._errors]
             tables = [*self._tables.values()]
             before = [(part, dict(vars(part))) for part in (*tables, *(t.pending for t in tables)) if part is not None]
             try:
                 with in_transaction(cursor):
                     yield
             except BaseException:
-                self._tables = {table.stored: table for table in tables}
+                self._errors, self._tables = errors, {table.stored: table for table in tables}
                 for part, was in before:
                     vars(part).update(was)
                 raise
+            self.epoch = epoch or self.epoch
 
 
 def state_owner(definition_id: int) -> tuple[str, int]:

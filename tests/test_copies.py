@@ -13,7 +13,7 @@ from catalog.lake import METADATA, Cursor
 from catalog.metrics import EPOCH_CACHE_BYTES
 from catalog.names import EPOCHS_SCHEMA
 from catalog.store import Store
-from executor import copies
+from executor import copies, shared_buffer
 from server.context import Context
 from server.dispatch import Client
 
@@ -204,7 +204,7 @@ def fail_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("this disk is broken")
 
     with monkeypatch.context() as patched:
-        patched.setattr(copies.Copy, "change", fail)
+        patched.setattr(shared_buffer, "_change", fail)
         with pytest.raises(OSError, match="broken"):
             context.coordinator.barrier()
     context.coordinator.barrier()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import random
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pytest
 from fuzz import standard
 from marking import long_but
 from test_law import as_bag, check, opened, run
 
 from catalog.lake import Cursor
+from catalog.model import Epoch
 from executor import copies, shared_buffer
 from executor.shared_buffer import Frozen
 from server.context import Context
@@ -294,3 +297,31 @@ def test_views_whose_names_have_dots(tmp_path: Path) -> None:
             run(client, f"INSERT INTO t VALUES ({100 + number}, 1)")
             context.coordinator.flush(lambda: False)
             check(client, queries, "after an epoch")
+
+
+def test_an_epoch_that_memory_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored before it is told to be of the epoch before it, and then the lake has both."""
+    changing, refused, epochs = shared_buffer.in_transaction, list[int](), list[Epoch]()
+
+    @contextmanager
+    def refusing(cursor: Cursor) -> Iterator[None]:
+        with changing(cursor):
+            yield
+            if not refused:
+                refused.append(1)
+                raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 16.0 MiB")
+
+    with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+        create(client)
+        context.coordinator.flush(lambda: False)
+        checkpoints, before = context.coordinator.checkpoints, context.buffer.epoch
+        with monkeypatch.context() as patched:
+            patched.setattr(shared_buffer, "in_transaction", refusing)
+            patched.setattr(checkpoints, "run", lambda: epochs.append(context.buffer.epoch))
+            run(client, "INSERT INTO t VALUES (100, 1)")
+            context.coordinator.barrier()
+        assert refused and epochs == [before]
+        check(client, VIEWS, "after it")
+        run(client, "INSERT INTO t VALUES (101, 1)")
+        context.coordinator.flush(lambda: False)
+        check(client, VIEWS, "after the next")
