@@ -325,7 +325,7 @@ class Lake:
         except BaseException as error:
             rollback(cursor)
             _count_conflict(error)
-            for table in sorted(set(written), key=_by_name):
+            for table in sorted(set(written), key=_name):
                 self._delete_unfinished_files(cursor, table, began)
             raise
 
@@ -369,14 +369,14 @@ class Lake:
         Raises TimeoutError when somebody goes on writing one for longer than `patience_s`, where that is given.
         """
         with contextlib.ExitStack() as held:
-            for table in sorted(set(tables), key=_by_name):
+            for table in sorted(set(tables), key=_name):
                 self._hold(held, table, patience_s)
             yield
 
     def _hold(self, held: contextlib.ExitStack, table: LakeTable, patience_s: float) -> None:
         lock = self._table_locks.get(table)
         if lock is None:
-            lock = self._table_locks.setdefault(table, RankedRLock(Rank.TABLE, f"{table.schema}.{table.name}"))
+            lock = self._table_locks.setdefault(table, RankedRLock(Rank.TABLE, _name(table)))
         if not lock.acquire(timeout=patience_s):
             raise TimeoutError
         held.callback(lock.release)
@@ -542,8 +542,9 @@ def made_at(name: str) -> float | None:
     return int(found[1] + found[2], 16) / 1000 if found else None
 
 
-def _by_name(table: LakeTable) -> tuple[str, str]:
-    return table.schema, table.name
+def _name(table: LakeTable) -> str:
+    """By which the locks of tables are taken in turn: of no other table."""
+    return table.sql
 
 
 @dataclass(frozen=True)

@@ -287,16 +287,24 @@ def test_what_there_is_is_shown(tmp_path: Path) -> None:
         assert run(client, shown) == []
 
 
-def test_views_whose_names_have_dots(tmp_path: Path) -> None:
-    """The view c of the schema "a.b" is not the view "b.c" of the schema a."""
-    queries = {'"a.b".c': "SELECT a FROM t", 'a."b.c"': "SELECT count(*) AS n FROM t", 'a."""b"': "SELECT b FROM t"}
+def test_views_with_odd_names(tmp_path: Path) -> None:
+    """The view c of the schema "a.b" is not the view "b.c" of the schema a; and tables are locked in one order."""
+    queries = {
+        '"a.b".c': "SELECT a FROM t",
+        'a."b.c"': "SELECT count(*) AS n FROM t",
+        'a."""b"': "SELECT b FROM t",
+        "a.v": "SELECT sum(b) AS s FROM t",
+        '"a b".v': 'SELECT b AS "?after", max(a) AS "?gone" FROM t GROUP BY b',
+    }
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
-        run_all(client, *TABLES, "CREATE SCHEMA a", 'CREATE SCHEMA "a.b"')
+        run_all(client, *TABLES, "CREATE SCHEMA a", 'CREATE SCHEMA "a.b"', 'CREATE SCHEMA "a b"')
         run_all(client, *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in queries.items()))
         for number in range(3):
             run(client, f"INSERT INTO t VALUES ({100 + number}, 1)")
             context.coordinator.flush(lambda: False)
             check(client, queries, "after an epoch")
+            context.coordinator.checkpoints.run()
+            check(client, queries, "after a checkpoint")
 
 
 def test_an_epoch_that_memory_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
