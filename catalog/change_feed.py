@@ -12,7 +12,7 @@ row: an update costs as much as the file is large. Found by trying, with 1.5.5 (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from catalog.inlined_changes import InlinedRows, inlined_rows
@@ -28,6 +28,7 @@ from catalog.lake import (
 )
 from catalog.names import LakeTable, literal, quote
 from catalog.row_ids import SNAPSHOT_COLUMN
+from catalog.statements import define
 from catalog.transactions import in_transaction
 
 # A table with fewer rows in files is read as fast as it is found out where the deleted ones are.
@@ -45,9 +46,19 @@ def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = T
     return _weighed(listed, came, went and went + _ONCE)
 
 
+# Leaves the rows of a query in a temporary table of a cursor, by its name.
+Make = Callable[[Cursor, str, str], object]
+
+
+def made(cursor: Cursor, name: str, query: str) -> None:
+    """Make the table, or make it anew."""
+    define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
+
+
 def keep_changes(
-    cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str
-) -> None:
+    cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str,
+    make: Make = made,
+) -> None:  # fmt: skip
     """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went.
 
     What is `listed` has names, no `*`.
@@ -56,11 +67,11 @@ def keep_changes(
         inlined = inlined_rows(cursor, table, after, upto, has_deletes)
         came, went = _or_feeds(inlined, table, after, upto, has_deletes)
         reads_files = has_deletes and inlined.went is None
-        if reads_files and is_large(cursor, table) and _keep_net(cursor, name, table, after, upto, listed, came):
+        if reads_files and is_large(cursor, table) and _keep_net(cursor, name, table, after, upto, listed, came, make):
             return
         if went and reads_files and _tells_twice(cursor, table, after, upto):
             went += _ONCE
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {_weighed(listed, came, went)}")
+        make(cursor, name, _weighed(listed, came, went))
 
 
 def changed_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> tuple[str, str | None]:
@@ -123,7 +134,9 @@ class _Gone:
 _NONE = "SELECT ''::VARCHAR AS file, 0::BIGINT AS place, NULL::BIGINT AS born WHERE false"
 
 
-def _keep_net(cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, listed: str, came: str) -> bool:
+def _keep_net(
+    cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, listed: str, came: str, make: Make
+) -> bool:
     """Whether the changes could be kept without reading whole files."""
     located = locate(cursor, table, upto)
     first_new = _first_new_file(cursor, located[0], after, upto) if located is not None else None
@@ -139,7 +152,7 @@ def _keep_net(cursor: Cursor, name: str, table: LakeTable, after: int, upto: int
         return False  # not all rows of these were there before
     gone = f"{name}_gone"
     rows = " UNION ".join([_NONE, *(part.rows for part in parts)])
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {gone} AS {rows}")
+    made(cursor, gone, rows)
     counts = cursor.execute(
         f"SELECT file, count(*) FILTER (born IS NULL), count(born) FROM {gone} GROUP BY 1"
     ).fetchall()
@@ -150,8 +163,8 @@ def _keep_net(cursor: Cursor, name: str, table: LakeTable, after: int, upto: int
         read = [file for file, old, _ in counts if old and (file in files) == is_file]
         if read:
             query += f" UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {_rows_of(table, after, gone, read)}"
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
-    cursor.execute(f"DROP TABLE {gone}")
+    make(cursor, name, query)
+    define(cursor, f"DROP TABLE {gone}")
     # What has been tried of DuckLake may be otherwise in another version.
     found = first_row(cursor.execute(f"SELECT count(*) FROM {name} WHERE _weight < 0"))
     return found == (sum(old for _, old, _ in counts),)

@@ -26,7 +26,7 @@ from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock, RankedRLock
 from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
-from catalog.names import SYSTEM_SCHEMA, LakeTable, literal
+from catalog.names import BUFFER, SYSTEM_SCHEMA, LakeTable, literal
 from catalog.places import BucketPath, Place, below
 from catalog.relocation import relocate
 from catalog.storage import Lease, Storage, lock_directory
@@ -44,9 +44,10 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 ENGINE_VERSION = duckdb.__version__
 # Wherever a query runs. As in Postgres, an integer divided by an integer is an integer; and what two TRYs share must
 # not be computed before both, where an error would stop the view.
+DISABLED_OPTIMIZERS = ("common_subexpressions",)
 SETTINGS = (
     "SET GLOBAL TimeZone = 'UTC'; SET GLOBAL integer_division = true; "
-    "SET GLOBAL disabled_optimizers = 'common_subexpressions'"
+    f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'"
 )
 FILE_SIZE = "64MB"
 # Stands for what a short transaction writes.
@@ -140,7 +141,7 @@ class Lake:
         if spill_limit:
             config["max_temp_directory_size"] = spill_limit
         connection = duckdb.connect(config=config)
-        connection.execute(SETTINGS)
+        connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}")
         load_extensions(connection, self.storage)
         return connection
 

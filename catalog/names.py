@@ -12,7 +12,9 @@ SYSTEM_SCHEMA = "sparkwave"
 # DuckDB's own database, which goes with the process, and the schema in it of copies of relations.
 MEMORY = "memory"
 SERVING_SCHEMA = "serving"
-# The schemas of what epochs keep there, and of materialized views and indexes as the last epoch has left them.
+# Another one, where nobody else makes or drops tables, with the schemas of what epochs keep, and of materialized views
+# and indexes as the last epoch has left them.
+BUFFER = "buffer"
 EPOCHS_SCHEMA, VIEWS_SCHEMA = "epochs", "views"
 # What a session calls the schema of its temporary tables, which is this with a number behind it.
 TEMPORARY_SCHEMA = "pg_temp"

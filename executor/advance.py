@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from catalog.compute_errors import ComputeErrors, add_errors
 from catalog.lake import Cursor, first_row, register_files
@@ -18,9 +17,11 @@ from catalog.model import Relation
 from catalog.names import LakeTable, quote
 from catalog.places import Place, delete_unused
 from catalog.row_ids import ALL, RowIds
+from catalog.statements import run
+from executor.delta_tables import make_table
 from executor.feeds import Feeds
 from executor.program import Added, Program
-from executor.versions import Version, count_rows, rows_changed, stored_columns
+from executor.versions import Pending, Version, rows_changed, stored_columns
 from planner.delta.now import NOW
 from planner.nodes import Scan
 from planner.stream import State, StreamPlan
@@ -78,12 +79,12 @@ class Addition:
         if self.files and count >= self.file_rows:
             register_files(cursor, self.table, self.files)
         elif count:
-            self.insert(cursor, self.table.sql)
+            cursor.execute(self.insertion(self.table.sql))
 
-    def insert(self, cursor: Cursor, table: str) -> None:
-        """Insert the rows into a table that has the columns."""
+    def insertion(self, table: str) -> str:
+        """SQL that inserts the rows into a table that has the columns."""
         columns = ", ".join(map(quote, self.columns))
-        cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {self.rows}")
+        return f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {self.rows}"
 
     def clean_up(self, count: int) -> None:
         """Delete what Spark has written and what did not become the lake's."""
@@ -105,17 +106,17 @@ class Application:
         """The operator that compares a key column: one that prunes, where it may."""
         return "=" if column in self.present else "IS NOT DISTINCT FROM"
 
-    def remove(self, cursor: Cursor, table: str) -> None:
-        """Delete the rows of a table that have the keys."""
+    def removal(self, table: str) -> str:
+        """SQL that deletes the rows of a table that have the keys."""
         same = " AND ".join(f"t.{quote(k)} {self.equals(k)} r.{quote(k)}" for k in self.key) or "TRUE"
-        cursor.execute(f"DELETE FROM {table} AS t USING {self.removed} AS r WHERE {same}")
+        return f"DELETE FROM {table} AS t USING {self.removed} AS r WHERE {same}"
 
 
 @dataclass(frozen=True)
 class Advance:
     """What an engine computed for one view: the tables to bring up to date and `changes`, a temporary relation.
 
-    `counts` are the rows removed and added, by application; `errors` the rows for which an expression failed.
+    `counts` are the rows removed and added, by application, the view's own last; `errors` the rows for which an expression failed.
     """
 
     view: View
@@ -153,7 +154,7 @@ class Advance:
         """Write the change into the lake, inside the cursor's transaction."""
         for item, removed, added in self.steps:
             if removed:
-                item.remove(cursor, item.added.table.sql)
+                cursor.execute(item.removal(item.added.table.sql))
             item.added.apply(cursor, added)
         add_errors(cursor, self.view.relation.id, self.errors)
 
@@ -216,25 +217,6 @@ class Fill:
             addition.clean_up(count)
 
 
-# The temporary tables of cursors that steps have left there.
-_LEFT: WeakKeyDictionary[Cursor, set[str]] = WeakKeyDictionary()
-
-
-def make_table(cursor: Cursor, name: str, query: str) -> int:
-    """Leave the rows of a query in the cursor, as a temporary table. Returns how many there are."""
-    _LEFT.setdefault(cursor, set()).add(name)
-    row = first_row(cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}"))
-    assert row is not None
-    return row[0]
-
-
-def drop_tables(cursor: Cursor) -> None:
-    """Drop what `make_table` has left in the cursor."""
-    names = _LEFT.pop(cursor, ())
-    if names:
-        cursor.execute("; ".join(f"DROP TABLE IF EXISTS {name}" for name in names))
-
-
 @dataclass(frozen=True)
 class Changes:
     """What changed: the inputs that have changes, the rows in all of them, whether any row is taken away.
@@ -286,7 +268,7 @@ def bind_changes(
 ) -> Changes:
     """What has changed of every input: of a whole one that is its feed, which all views share, else a table is made."""
     changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
-    total, losing, queries = 0, [], dict[str, str]()
+    total, retracts, queries = 0, False, dict[str, str]()
     for scan in view.plan.scans:
         if scan.input in view.plan.looked_up:
             continue
@@ -295,18 +277,27 @@ def bind_changes(
         query = rows_changed(scan, version, feed)
         if query is None:
             continue
-        if feed is not None and version.pending is None and version.old_rows == ALL:
-            count, queries[scan.input] = feeds.rows(feed), query
+        if version.old_rows == ALL:
+            count, queries[scan.input] = _count(feeds, feed, version.pending), query
         else:
             count = make_table(cursor, f"{scan.input}_changes", query)
         if count:
             changed.add(scan.input)
             total += count
-            if version.pending is not None or feeds.has_deletes(version.relation, version.old, version.new):
-                losing.append(scan.input)
-    changes = Changes(frozenset(changed), total, False, times, queries)
-    lost = " OR ".join(f"EXISTS (FROM ({changes.query(name)}) WHERE _weight < 0)" for name in losing)
-    return replace(changes, retracts=bool(lost) and first_row(cursor.execute(f"SELECT {lost}")) == (True,))
+            retracts = retracts or _retracts(feeds, feed, version)
+    return Changes(frozenset(changed), total, retracts, times, queries)
+
+
+def _count(feeds: Feeds, feed: str | None, pending: Pending | None) -> int:
+    return (feeds.rows(feed) if feed is not None else 0) + (pending.rows if pending is not None else 0)
+
+
+def _retracts(feeds: Feeds, feed: str | None, version: Version) -> bool:
+    """Whether any row of a relation is taken away."""
+    if version.pending is not None and version.pending.removed:
+        return True
+    has_deletes = feed is not None and feeds.has_deletes(version.relation, version.old, version.new)
+    return has_deletes and feed is not None and feeds.retracts(feed)
 
 
 def _feed(feeds: Feeds, scan: Scan, version: Version) -> str | None:
@@ -315,9 +306,9 @@ def _feed(feeds: Feeds, scan: Scan, version: Version) -> str | None:
     return feeds.feed(scan, version.old, version.new)
 
 
-def expected_rows(cursor: Cursor, version: Version, feeds: Feeds) -> int:
+def expected_rows(version: Version, feeds: Feeds) -> int:
     """About how many rows of an input have changed."""
-    pending = count_rows(cursor, version.pending) if version.pending is not None else 0
+    pending = version.pending.rows if version.pending is not None else 0
     return pending + feeds.expected(version.relation, version.old, version.new)
 
 
@@ -327,11 +318,11 @@ def set_times(cursor: Cursor, times: tuple[int, int]) -> None:
         cursor.execute(f"SET VARIABLE now_{version} = make_timestamptz({time_us})")
 
 
-def applications(view: View, made: Program) -> tuple[Application, ...]:
-    """The applications of a program, with the names their relations will have in the cursor."""
+def applications(view: View, made: Program, name: str) -> tuple[Application, ...]:
+    """The applications of a program, with the names their relations will have in the cursor, which begin with `name`."""
     found = []
     for number, apply in enumerate(made.applies):
-        prefix = f"j{view.relation.id}_{number}"
+        prefix = f"{name}_{number}"
         added = Addition(view.table_of(apply.state), f"{prefix}_added", apply.columns)
         found.append(Application(apply.key, apply.present, f"{prefix}_removed", added, apply.state))
     return tuple(found)
@@ -358,8 +349,6 @@ def own_application(view: View, changes: str) -> Application:
 
 def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
     """The changes that take a row away, and those that bring one."""
-    row = first_row(
-        cursor.execute(f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}")
-    )
+    row = first_row(run(cursor, f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}"))
     assert row is not None
     return row[0], row[1]

@@ -301,7 +301,7 @@ class Coordinator:
                 if handovers or self._buffer.is_full:
                     self.checkpoints.run()
                 handovers, replacements = self._replacements(handovers)
-                with self._tidying(), closing(Feeds(self._lake, self._cursor, self._scans)) as feeds:
+                with self._tidying(), closing(self._feeds()) as feeds:
                     return self._advance_all(feeds, handovers, replacements, is_stored, {})
             except _Alone as failure:
                 # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
@@ -351,6 +351,9 @@ class Coordinator:
             if waiting is not None:
                 found[reader.id] = waiting
         self.behind.store(found, self._epoch, self._lake.newest(self._cursor))
+
+    def _feeds(self) -> Feeds:
+        return Feeds(self._lake, self._cursor, self._scans, self._epoch.snapshot)
 
     def _scans(self) -> list[Scan]:
         return self._plans.scans(self._store.catalog)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from catalog.lake import Cursor, first_row
 from catalog.metrics import EPOCH_CACHE_BYTES
-from catalog.names import EPOCHS_SCHEMA, MEMORY, quote
+from catalog.names import BUFFER, EPOCHS_SCHEMA, quote
+from catalog.statements import define_shared
 
 # What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
 # and what did not fit is not tried again before.
@@ -114,11 +115,11 @@ class Copies:
         row = first_row(cursor.execute(f"SELECT count(*) FROM ({query})"))
         if row is None or row[0] > MOST_ROWS:
             return None
-        name = f"{MEMORY}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
+        name = f"{BUFFER}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
         copy = Copy(name, row[0], _width(cursor, query), now)
         if not self._make_room(copy.bytes, now - RECENT_S):
             return None
-        cursor.execute(f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
+        define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
         return copy
 
     def changes(self, key: Key, removed: int, added: int) -> Copy | None:
@@ -167,7 +168,7 @@ class Copies:
     def drop_left(self, cursor: Cursor) -> None:
         """Drop the tables of what is no copy any more."""
         while self._left:
-            cursor.execute(f"DROP TABLE IF EXISTS {self._left.pop()}")
+            define_shared(cursor, f"DROP TABLE IF EXISTS {self._left.pop()}")
 
     def _observe(self) -> None:
         EPOCH_CACHE_BYTES.set(sum(copy.bytes for copy in self._copies.values()))

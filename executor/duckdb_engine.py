@@ -9,7 +9,7 @@ from dataclasses import replace
 from catalog.compute_errors import ComputeErrors
 from catalog.lake import Cursor
 from catalog.metrics import EngineName
-from catalog.names import MEMORY, VIEWS_SCHEMA, LakeTable, quote
+from catalog.names import BUFFER, VIEWS_SCHEMA, LakeTable, quote
 from catalog.row_ids import NONE, RowIds
 from catalog.transactions import in_transaction
 from catalog.translation import DuckDBError
@@ -21,13 +21,13 @@ from executor.advance import (
     View,
     by_changes,
     count_signs,
-    make_table,
     set_times,
 )
+from executor.delta_tables import fill_table, make_table
 from executor.faults import error_of, is_nobodys, message_of
 from executor.kernel import failed_rows, unless_raised
-from executor.program import Added, Check, new_checks, program, whole
-from executor.script import bound_checks, script, within
+from executor.program import Added, Check, Program, new_checks, program, whole
+from executor.script import bound_checks, script, script_of_few, within
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
 
 logger = logging.getLogger(__name__)
@@ -36,8 +36,10 @@ logger = logging.getLogger(__name__)
 Stored = Callable[[Cursor, View, LakeTable], str]
 # By more keys than these a join looks no rows up as by a list, which passes over row groups that have none of them.
 _USUAL_KEYS, MOST_KEYS = 50, 5000
+# So many changes are few.
+MOST_FEW = _USUAL_KEYS
 # What a query that reads the lake has in it; the views in memory may do so.
-_LAKE = ("lake.", f"{MEMORY}.{VIEWS_SCHEMA}.")
+_LAKE = ("lake.", f"{BUFFER}.{VIEWS_SCHEMA}.")
 
 
 class DuckDBEngine:
@@ -53,8 +55,13 @@ class DuckDBEngine:
         made = program(view.plan, changes.inputs, changes.retracts)
         if view.plan.reads_now:
             set_times(cursor, changes.times)
-        found = script(view, made, self._bound(cursor, view, versions, changes, made.read))
-        rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
+        bound = self._bound(cursor, view, versions, changes, made.read)
+        if _is_for_few(view, changes, made, bound):
+            found = script_of_few(view, made, bound)
+            rows = {name: fill_table(cursor, name, query, made) for name, query in found.tables}
+        else:
+            found = script(view, made, bound)
+            rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
         *states, _ = found.applications
         counts = [(rows[item.removed], rows[item.added.rows]) for item in states]
         counts.append(count_signs(cursor, found.changes))
@@ -136,6 +143,16 @@ class DuckDBEngine:
         return bound
 
 
+def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str, str]) -> bool:
+    """Whether a program is for few changes, and the same the next time: it reads no snapshot of the lake, nor times."""
+    read = (rows for name, rows in bound.items() if name in made.read)
+    return changes.rows <= MOST_FEW and not view.plan.reads_now and not any(_is_of_lake(rows) for rows in read)
+
+
+def _is_of_lake(query: str) -> bool:
+    return any(name in query for name in _LAKE)
+
+
 def _bound_changes(changes: Changes) -> dict[str, str]:
     return {f"{name}_changes": query for name, query in changes.queries.items()}
 
@@ -174,7 +191,7 @@ def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
     """As `make_table`. In copies so many keys are looked up as a list; DuckLake would ask its catalog for each."""
-    is_listed = keys > _USUAL_KEYS and not any(name in query for name in _LAKE)
+    is_listed = keys > _USUAL_KEYS and not _is_of_lake(query)
     if is_listed:
         cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
     try:

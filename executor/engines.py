@@ -12,8 +12,9 @@ from catalog.lake import Cursor
 from catalog.metrics import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from catalog.model import Relation
 from catalog.store import Store
-from executor.advance import Advance, Changes, Engine, View, bind_changes, drop_tables, expected_rows
+from executor.advance import Advance, Changes, Engine, View, bind_changes, expected_rows
 from executor.copies import Copies
+from executor.delta_tables import drop_tables
 from executor.duckdb_engine import DuckDBEngine
 from executor.feeds import Feeds
 from executor.groups import Groups
@@ -65,7 +66,7 @@ class Engines:
 
         changes = None
         if self._refresh.may_be_full(view) and not self._duckdb.looks_through(view):
-            found = {scan.input: expected_rows(cursor, versions[scan.input], feeds) for scan in view.plan.scans}
+            found = {scan.input: expected_rows(versions[scan.input], feeds) for scan in view.plan.scans}
             rows = sum(found.values())
             if rows and self._duckdb_takes(rows) and is_full(rows):  # for which nobody reads what changed
                 changes = Changes(frozenset(name for name, count in found.items() if count), rows, True, times)
@@ -120,8 +121,8 @@ class Engines:
 
     def tidy(self, cursor: Cursor) -> None:
         """After an epoch: drop what its steps have left in the cursor, and the copies of what is no more."""
-        drop_tables(cursor)
         relations = self._store.catalog.relations
+        drop_tables(cursor, may_stay=relations is self._known)
         if relations is not self._known:
             self._known = relations
             inputs = {input_owner(relation) for relation in relations}

@@ -21,7 +21,7 @@ from executor.plans import Plans
 from executor.replacement import Replacement, bind_difference
 from executor.shared_buffer import SharedBuffer
 from executor.sinks import Delivery, Sinks
-from executor.versions import Version
+from executor.versions import Pending, Version
 
 
 class Blocked(Exception):
@@ -73,7 +73,7 @@ class EpochWork:
     is_stopping: Callable[[], bool]
     failed: dict[int, Left]
     advances: dict[int, Advance] = field(default_factory=dict)
-    pending: dict[int, str] = field(default_factory=dict)
+    pending: dict[int, Pending] = field(default_factory=dict)
     left: dict[int, Left] = field(default_factory=dict)
     recovered: list[Job] = field(default_factory=list)
     has_computed: bool = False
@@ -181,13 +181,14 @@ class EpochWork:
         """Compute what becomes of a view from where it stands; None where that is not known."""
         cursor, catalog, epoch = self.cursor, self.tools.store.catalog, self.epoch
         advance = self._advance(self.tools.plans.view(relation, catalog), start)
+        if advance is not None:
+            self.pending[relation.id] = Pending(advance.changes, *advance.counts[-1])
         if advance is not None and relation.is_sink and advance.has_changes:
             delivery = self.tools.sinks.prepare(cursor, catalog, relation, advance.changes, epoch.snapshot)
             self.deliveries.append(delivery)
             advance = advance.of_states
         if advance is not None:
             self.advances[relation.id] = advance
-            self.pending[relation.id] = advance.changes
         if relation.replaces is not None:
             item = self.replacements[relation.replaces]
             own = self.pending.get(relation.id)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from catalog.change_feed import count_inserted, keep_changes
-from catalog.lake import ChangedTables, Cursor, Lake
+from catalog.lake import ChangedTables, Cursor, Lake, first_row
 from catalog.model import Relation
-from executor.versions import count_rows, listed, stored_columns
+from executor.delta_tables import drop_tables, fill_table, forget_table, make_table
+from executor.versions import listed, stored_columns
 from planner.nodes import Scan
 
 
@@ -18,8 +19,12 @@ class Feeds:
     is read, where other columns cost as much. What else a view reads is read again.
     """
 
-    def __init__(self, lake: Lake, cursor: Cursor, scans: Callable[[], Iterable[Scan]]) -> None:
+    def __init__(
+        self, lake: Lake, cursor: Cursor, scans: Callable[[], Iterable[Scan]], usual: int | None = None
+    ) -> None:
+        """`usual` is the snapshot since which changes are read with each epoch, so that their tables may stay."""
         self._lake = lake
+        self._usual = usual
         self._cursor = cursor
         self._scans = scans
         self._changed: dict[tuple[int, int], ChangedTables] = {}
@@ -27,6 +32,7 @@ class Feeds:
         self._net: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
         self._inserted: dict[tuple[int, int, int], int] = {}
         self._rows: dict[str, int] = {}
+        self._retracts: dict[str, bool] = {}
 
     def has_changes(self, relation: Relation, old: int, new: int) -> bool:
         """Whether a relation changed in snapshots `old < s <= new`."""
@@ -55,18 +61,33 @@ class Feeds:
         if has_deletes is None:
             return None
         key = (relation.id, old, new)
-        name, made = self._made.get(key, (f"feed_{relation.id}_{old}_{new}", frozenset()))
+        stays = old == self._usual
+        name, made = self._made.get(key, (f"feed_{relation.id}" + f"_{old}_{new}" * (not stays), frozenset()))
         if key not in self._made or not made >= columns:
             made = made | columns | self.columns(relation)
-            keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed(made))
+
+            def make(cursor: Cursor, table: str, query: str) -> None:
+                form = (relation.columns, made) if stays else None
+                self._rows[name] = fill_table(cursor, table, query, form, Cursor.execute)
+
+            try:
+                keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed(made), make)
+            except BaseException:
+                forget_table(self._cursor, name)
+                raise
             self._made[key] = name, made
         return name
 
     def rows(self, feed: str) -> int:
         """How many rows a feed has, by its name."""
-        if feed not in self._rows:
-            self._rows[feed] = count_rows(self._cursor, feed)
         return self._rows[feed]
+
+    def retracts(self, feed: str) -> bool:
+        """Whether any of the rows of a feed takes one away."""
+        if feed not in self._retracts:
+            row = first_row(self._cursor.execute(f"SELECT EXISTS (FROM {feed} WHERE _weight < 0)"))
+            self._retracts[feed] = row == (True,)
+        return self._retracts[feed]
 
     def net(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
         """As `feed`, with these columns, and of each row id how the row was and how it is, if that is another."""
@@ -77,10 +98,8 @@ class Feeds:
         name, made = self._net.get(key, (f"net_{relation.id}_{old}_{new}", frozenset()))
         if key not in self._net or not made >= columns:
             made = self._made[key][1]
-            self._cursor.execute(
-                f"CREATE OR REPLACE TEMPORARY TABLE {name} AS SELECT {listed(made)}, sum(_weight)::BIGINT AS _weight "
-                f"FROM {feed} GROUP BY ALL HAVING sum(_weight) <> 0"
-            )
+            net = f"SELECT {listed(made)}, sum(_weight)::BIGINT AS _weight FROM {feed} GROUP BY ALL"
+            self._rows[name] = make_table(self._cursor, name, f"{net} HAVING sum(_weight) <> 0")
             self._net[key] = name, made
         return name
 
@@ -89,9 +108,8 @@ class Feeds:
         return frozenset().union(*(stored_columns(s) for s in self._scans() if s.relation.id == relation.id))
 
     def close(self) -> None:
-        """Drop the temporary tables."""
-        for name, _ in (*self._made.values(), *self._net.values()):
-            self._cursor.execute(f"DROP TABLE IF EXISTS {name}")
+        """Drop the temporary tables that do not stay."""
+        drop_tables(self._cursor, self._usual is not None)
 
     def _changes(self, old: int, new: int) -> ChangedTables:
         if (old, new) not in self._changed:

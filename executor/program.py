@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -17,7 +17,7 @@ from catalog.names import quote
 from planner.backfill import FillQuery, first_rows, more_rows
 from planner.delta.checks import Check as PlannedCheck
 from planner.delta.checks import fill_checks
-from planner.delta.compiler import compile_delta
+from planner.delta.compiler import VIEW_CHANGES, compile_delta
 from planner.delta.nullability import never_null
 from planner.functions.emit import to_sql
 from planner.functions.raising import or_raise, raised, unguarded
@@ -65,13 +65,19 @@ class Check:
 
 @dataclass(frozen=True)
 class Program:
-    """As `planner.delta.program.DeltaProgram`. `read` are the names that it reads, those in `shared` more than once."""
+    """As `planner.delta.program.DeltaProgram`; its `name` tells it from the others of a plan.
 
+    `read` are the names that it reads. Of its steps those in `shared` are read more than once, and those in `apart` for
+    more than one table that is to be made.
+    """
+
+    name: str
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
     checks: tuple[Check, ...]
     read: frozenset[str]
     shared: frozenset[str]
+    apart: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -122,9 +128,30 @@ def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Progra
     queries = [step.query for step in steps] + [query for item in applies for query in (item.removed, item.added)]
     queries += [check.count for check in checks]
     read = Counter(word for query in queries for word in re.findall(r"\w+", query))
-    return Program(
-        steps, applies, checks, frozenset(read), frozenset(step.name for step in steps if read[step.name] > 1)
-    )
+    shared = frozenset(step.name for step in steps if read[step.name] > 1)
+    others = [query for item in applies[:-1] for query in (item.removed, item.added)] + [c.count for c in checks]
+    name = "_".join([*sorted(changed), *["retracts"] * retracts])
+    return Program(name, steps, applies, checks, frozenset(read), shared, _apart(steps, shared, others))
+
+
+def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[str]) -> frozenset[str]:
+    """The shared steps that more than one table reads, or query of what a program has besides its steps.
+
+    A step that is no table is a part of what reads it.
+    """
+    readers: dict[str, set[object]] = {step.name: set() for step in steps}
+    for number, query in enumerate(others):
+        for name in readers.keys() & set(re.findall(r"\w+", query)):
+            readers[name].add(number)
+    apart = set()
+    for step in reversed(steps):
+        parts = readers[step.name]
+        if step.name == VIEW_CHANGES or (step.name in shared and len(parts) > 1):
+            apart.add(step.name)
+            parts = {step.name}
+        for name in readers.keys() & set(re.findall(r"\w+", step.query)) - {step.name}:
+            readers[name] |= parts
+    return frozenset(apart)
 
 
 def _check(check: PlannedCheck, has_weight: bool) -> Check:

@@ -13,9 +13,10 @@ from catalog.names import quote
 from catalog.placing import place
 from catalog.replacing import put_replaced, replaced
 from catalog.store import Store
-from executor.advance import make_table
+from executor.advance import count_signs
+from executor.delta_tables import make_table
 from executor.plans import Plans
-from executor.versions import Version, rows_new
+from executor.versions import Pending, Version, rows_new
 from planner.definitions import shown
 from planner.nodes import Scan
 from planner.replacement import Readers, check_readers, scanned_columns, with_relation
@@ -48,8 +49,8 @@ def replacement(catalog: Catalog, made: Relation) -> Replacement:
 
 
 def bind_difference(
-    cursor: Cursor, item: Replacement, plans: Plans, catalog: Catalog, snapshot: int, pending: str | None
-) -> str | None:
+    cursor: Cursor, item: Replacement, plans: Plans, catalog: Catalog, snapshot: int, pending: Pending | None
+) -> Pending | None:
     """A temporary table of the rows that go and come: what readers read of them, and `_weight`. None without readers.
 
     `pending` has the changes of the new rows that this epoch has computed.
@@ -72,7 +73,7 @@ def bind_difference(
     name = f"j{made.id}_difference"
     gone, come = f"{old} EXCEPT ALL {new}", f"{new} EXCEPT ALL {old}"
     make_table(cursor, name, f"SELECT *, 1 AS _weight FROM ({come}) UNION ALL SELECT *, -1 FROM ({gone})")
-    return name
+    return Pending(name, *count_signs(cursor, name))
 
 
 def put(store: Store, cursor: Cursor, item: Replacement) -> None:

@@ -29,22 +29,34 @@ class Script:
 
 def script(view: View, made: Program, bound: Bound) -> Script:
     """A program over what is bound. What only one step reads is a part of that step."""
-    changes, bound = f"j{view.relation.id}_changes", dict(bound)
-    tables = []
+    return _script(view, made, bound, made.shared | {VIEW_CHANGES}, f"j{view.relation.id}", "")
+
+
+def script_of_few(view: View, made: Program, bound: Bound) -> Script:
+    """The same for few changes: what only one table reads is a part of its query, for each statement has its price.
+
+    The names of the tables are the view's and the program's.
+    """
+    name = f"j{view.relation.id}_{made.name}"
+    return _script(view, made, bound, made.apart, name, f"{name}_")
+
+
+def _script(view: View, made: Program, bound: Bound, are_tables: frozenset[str], name: str, prefix: str) -> Script:
+    changes, parts, tables = f"{name}_changes", {key: _inlined(rows) for key, rows in bound.items()}, []
     for step in made.steps:
-        query = within(step.query, bound)
-        if step.name == VIEW_CHANGES:
-            tables.append((changes, query))
-        elif step.name in made.shared:
-            tables.append((step.name, query))
-        else:
-            bound[step.name] = query
-    *states, _ = applications(view, made)
+        if step.name not in are_tables:
+            parts[step.name] = _once(step.query) if step.name in made.shared else _inlined(step.query)
+            continue
+        table = changes if step.name == VIEW_CHANGES else f"{prefix}{step.name}"
+        tables.append((table, _with(step.query, parts)))
+        parts[step.name] = _inlined(f"FROM {table}")
+    *states, _ = applications(view, made, name)
     for item, apply in zip(states, made.applies[:-1], strict=True):
-        tables.append((item.removed, within(apply.removed, bound)))
-        tables.append((item.added.rows, within(apply.added, bound)))
+        tables.append((item.removed, _with(apply.removed, parts)))
+        tables.append((item.added.rows, _with(apply.added, parts)))
     applied = (*states, own_application(view, changes))
-    return Script(tuple(tables), applied, changes, bound_checks(made.checks, bound))
+    checks = tuple(replace(c, count=_with(c.count, parts), failing=_with(c.failing, parts)) for c in made.checks)
+    return Script(tuple(tables), applied, changes, checks)
 
 
 def bound_checks(checks: Iterable[Check], bound: Bound) -> tuple[Check, ...]:
@@ -54,5 +66,23 @@ def bound_checks(checks: Iterable[Check], bound: Bound) -> tuple[Check, ...]:
 
 def within(query: str, bound: Bound) -> str:
     """The query with what it reads in front of it: a view of the lake would be one more statement that looks there."""
-    read = [f"{name} AS NOT MATERIALIZED ({rows})" for name, rows in bound.items() if f'"{name}"' in query]
+    return _with(query, {name: _inlined(rows) for name, rows in bound.items()})
+
+
+def _inlined(query: str) -> str:
+    return f"AS NOT MATERIALIZED ({query})"
+
+
+def _once(query: str) -> str:
+    return f"AS MATERIALIZED ({query})"
+
+
+def _with(query: str, parts: Mapping[str, str]) -> str:
+    """The query with those parts in front of it that it reads, each of which may read those before it."""
+    read: list[str] = []
+    texts = [query]
+    for name, part in reversed(list(parts.items())):
+        if any(f'"{name}"' in text for text in texts):
+            texts.append(part)
+            read.insert(0, f"{name} {part}")
     return f"WITH {', '.join(read)} FROM ({query})" if read else query

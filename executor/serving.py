@@ -31,7 +31,7 @@ from catalog.row_history import ROW, last_entries, row_history
 from catalog.store import Store
 from catalog.transactions import in_transaction
 from catalog.translation import DuckDBError
-from executor.advance import make_table
+from executor.delta_tables import make_table
 from executor.shared_buffer import SharedBuffer
 from executor.slicing import row_count
 from executor.sorted_rows import SortedColumns, SortedRows

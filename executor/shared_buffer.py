@@ -20,7 +20,8 @@ from catalog.compute_errors import ComputeErrors, add_errors
 from catalog.lake import Cursor, at_version
 from catalog.locks import Rank, RankedLock
 from catalog.model import Catalog, Epoch, Relation
-from catalog.names import EPOCHS_SCHEMA, MEMORY, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
+from catalog.names import BUFFER, EPOCHS_SCHEMA, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
+from catalog.statements import define_shared, run
 from catalog.store import Store
 from catalog.transactions import in_transaction
 from executor.advance import Advance, Application
@@ -29,10 +30,14 @@ from executor.sorted_rows import SortedColumns, SortedRows, Value
 
 # So many changed rows are stored before an epoch goes on.
 MOST_ROWS = 1_000_000
-# Columns of the tables of keys: since which checkpoint a key has changed, and whether the lake may have a row of it.
-_AFTER, _GONE = '"?after"', '"?gone"'
+# Pending changes have new tables after so many rows: DuckDB keeps deleted ones.
+_WORN_ROWS = 50_000
+# Columns of the tables of keys: a number that grows, and whether the lake may have a row of the key.
+_NUMBER, _GONE = '"?number"', '"?gone"'
+_NUMBERS = f"{BUFFER}.{EPOCHS_SCHEMA}.numbers"
+_NEXT = f"nextval('{_NUMBERS}')"
 # Whoever begins a transaction with this sees memory as it is then.
-ANCHOR = f"FROM {MEMORY}.{EPOCHS_SCHEMA}.anchor"
+ANCHOR = f"FROM {BUFFER}.{EPOCHS_SCHEMA}.anchor"
 
 
 @dataclass(eq=False)
@@ -40,7 +45,7 @@ class _Pending:
     """The changes of a table: `keys` names a table of keys, `rows` one of their rows, unless the copy has them.
 
     `changes` are the rows that have come and gone and are not stored, as many as there are rows of `keys`; `has_gone`
-    says that some have gone.
+    says that some have gone. So many keys, and rows, have been written since the tables were made.
     """
 
     application: Application
@@ -48,6 +53,8 @@ class _Pending:
     rows: str
     changes: int = 0
     has_gone: bool = False
+    written: int = 0
+    written_rows: int = 0
 
     def same(self, row: str, key: str) -> str:
         """The condition that a row has a key."""
@@ -73,7 +80,7 @@ class _Table:
 
     @property
     def name(self) -> str:
-        return f"{MEMORY}.{VIEWS_SCHEMA}.{quote(name_in_memory(self.stored))}"
+        return f"{BUFFER}.{VIEWS_SCHEMA}.{quote(name_in_memory(self.stored))}"
 
     @property
     def key(self) -> Key:
@@ -155,15 +162,6 @@ class Content:
     snapshot: int
 
 
-@dataclass
-class _Errors:
-    """Failed rows that are not stored, since a checkpoint."""
-
-    after: int
-    relation_id: int
-    errors: ComputeErrors
-
-
 class SharedBuffer:
     """Epochs change it by the coordinator's thread and cursor alone; checkpoints and the catalog by other threads."""
 
@@ -172,12 +170,12 @@ class SharedBuffer:
         copies.hold(self._is_held)
         self._cursor = self._lake.cursor()
         for schema in (EPOCHS_SCHEMA, VIEWS_SCHEMA):
-            self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {MEMORY}.{schema}")
-        self._cursor.execute(f"CREATE TABLE {MEMORY}.{EPOCHS_SCHEMA}.anchor (one INTEGER)")
+            self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {BUFFER}.{schema}")
+        self._cursor.execute(f"CREATE TABLE {BUFFER}.{EPOCHS_SCHEMA}.anchor (one INTEGER)")
+        self._cursor.execute(f"CREATE SEQUENCE {_NUMBERS}")
         self._lock = RankedLock(Rank.BUFFER)
         self._tables: dict[LakeTable, _Table] = {}
-        self._errors: list[_Errors] = []
-        self._checkpoints = 1
+        self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored
         self._names = 0
         self._stored_at = 0  # the snapshot of the last checkpoint, or a later one
         self._known: tuple[Relation, ...] = ()
@@ -254,7 +252,7 @@ class SharedBuffer:
                     table = self._table(advance.view.relation, item.added.table)
                     self._add(cursor, table, item, snapshot, removed, added)
                 if advance.errors is not None:
-                    self._errors.append(_Errors(self._checkpoints, advance.view.relation.id, advance.errors))
+                    self._errors.append((advance.view.relation.id, advance.errors))
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """The same of what the lake has already, while nothing is pending."""
@@ -326,19 +324,21 @@ class SharedBuffer:
         copy = self._change_copy(cursor, table, item, removed, added)
         if copy is None:
             _change(cursor, pending.rows, item, removed, added)
-        parts = [f"SELECT {_listed(item.key)}{self._checkpoints}, TRUE FROM {item.removed}"] if removed else []
-        parts += [f"SELECT {_listed(item.key)}{self._checkpoints}, FALSE FROM {item.added.rows}"] if added else []
-        cursor.execute(f"INSERT INTO {pending.keys} {' UNION ALL '.join(parts)}")
+        parts = [f"SELECT {_listed(item.key)}{_NEXT}, TRUE FROM {item.removed}"] if removed else []
+        parts += [f"SELECT {_listed(item.key)}{_NEXT}, FALSE FROM {item.added.rows}"] if added else []
+        run(cursor, f"INSERT INTO {pending.keys} {' UNION ALL '.join(parts)}")
         pending.changes += removed + added
+        pending.written += removed + added
+        pending.written_rows += added if copy is None else 0
         pending.has_gone |= removed > 0
         if (has_begun and copy is None) or not table.is_shown:
             self._show(cursor, table)
 
     def _made_pending(self, cursor: Cursor, table: _Table, item: Application) -> _Pending:
         self._names += 1
-        name = f"{MEMORY}.{EPOCHS_SCHEMA}.pending_{self._names}"
+        name = f"{BUFFER}.{EPOCHS_SCHEMA}.pending_{self._names}"
         pending = table.pending = _Pending(item, f"{name}_keys", f"{name}_rows")
-        _make_empty(cursor, table.stored, pending)
+        _make(cursor, table.stored, pending)
         return pending
 
     def _change_copy(self, cursor: Cursor, table: _Table, item: Application, removed: int, added: int) -> Copy | None:
@@ -348,7 +348,7 @@ class SharedBuffer:
             _change(cursor, copy.name, item, removed, added)
             copy.change(removed, added)
             if copy.is_worn:
-                cursor.execute(f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
+                define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
                 copy.changed = 0
         return copy
 
@@ -400,9 +400,9 @@ class SharedBuffer:
         self._known = catalog.relations
 
     def _drop(self, table: _Table) -> None:
-        self._cursor.execute(f"DROP VIEW IF EXISTS {table.name}")
+        define_shared(self._cursor, f"DROP VIEW IF EXISTS {table.name}")
         if table.pending is not None:
-            self._cursor.execute(f"DROP TABLE {table.pending.keys}; DROP TABLE {table.pending.rows}")
+            define_shared(self._cursor, f"DROP TABLE {table.pending.keys}; DROP TABLE {table.pending.rows}")
         del self._tables[table.stored]
 
     def refresh(self, before: int) -> None:
@@ -420,19 +420,18 @@ class SharedBuffer:
         """What there is to store, to be read by the transaction that the cursor is in and has read nothing yet."""
         with self._lock:
             cursor.execute(ANCHOR).fetchall()
-            number, self._checkpoints = self._checkpoints, self._checkpoints + 1
+            [(number,)] = self._cursor.execute(f"SELECT {_NEXT}").fetchall()
             parts = tuple(
                 _Part(t.stored, t.pending, t.copy.name if t.copy else t.pending.rows, t.changes, t.pending.has_gone)
                 for t in self._every
                 if t.pending is not None and t.has_changes
             )
-            errors = tuple((found.relation_id, found.errors) for found in self._errors)
-            return Frozen(self.epoch, number, parts, errors)
+            return Frozen(self.epoch, number, parts, tuple(self._errors))
 
     def stored(self, frozen: Frozen) -> None:
         """Forget what the lake has now."""
         with self._changing(self._cursor):
-            self._errors = [found for found in self._errors if found.after > frozen.number]
+            self._errors = self._errors[len(frozen.errors) :]
             snapshot = self._lake.newest(self._cursor)
             self._stored_at = snapshot
             for part in frozen.parts:
@@ -449,14 +448,14 @@ class SharedBuffer:
             _make_empty(self._cursor, table.stored, pending)
             return
         pending.changes -= part.changes
-        self._cursor.execute(f"DELETE FROM {pending.keys} WHERE {_AFTER} <= {number}")
+        self._cursor.execute(f"DELETE FROM {pending.keys} WHERE {_NUMBER} < {number}")
         changed = f"EXISTS (SELECT 1 FROM {pending.keys} AS k WHERE {pending.same('t', 'k')})"
         self._cursor.execute(f"DELETE FROM {pending.rows} AS t WHERE NOT {changed}")
 
     # What views read
 
     def _show(self, cursor: Cursor, table: _Table) -> None:
-        cursor.execute(f"CREATE OR REPLACE VIEW {table.name} AS {table.rows}")
+        define_shared(cursor, f"CREATE OR REPLACE VIEW {table.name} AS {table.rows}")
         table.is_shown = True
 
     def _show_again(self, cursor: Cursor, table: _Table) -> None:
@@ -488,17 +487,29 @@ def state_owner(definition_id: int) -> tuple[str, int]:
 
 def _change(cursor: Cursor, name: str, item: Application, removed: int, added: int) -> None:
     if removed:
-        item.remove(cursor, name)
+        run(cursor, item.removal(name))
     if added:
-        item.added.insert(cursor, name)
+        run(cursor, item.added.insertion(name))
 
 
 def _make_empty(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
-    """Tables without rows, instead of those that are there: DuckDB keeps deleted rows."""
+    if pending.written > _WORN_ROWS:
+        _make(cursor, stored, pending)
+        return
     pending.changes, pending.has_gone = 0, False
-    keys = f"SELECT {_listed(pending.application.key)}0 AS {_AFTER}, FALSE AS {_GONE} FROM {stored.sql} LIMIT 0"
-    cursor.execute(f"CREATE OR REPLACE TABLE {pending.keys} AS {keys}")
-    cursor.execute(f"CREATE OR REPLACE TABLE {pending.rows} AS FROM {stored.sql} LIMIT 0")
+    cursor.execute(f"DELETE FROM {pending.keys}")
+    if pending.written_rows:
+        cursor.execute(f"DELETE FROM {pending.rows}")
+
+
+def _make(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
+    """Tables without rows, instead of those that are there, if any."""
+    pending.changes, pending.has_gone, pending.written, pending.written_rows = 0, False, 0, 0
+    keys = (
+        f"SELECT {_listed(pending.application.key)}0::BIGINT AS {_NUMBER}, FALSE AS {_GONE} FROM {stored.sql} LIMIT 0"
+    )
+    define_shared(cursor, f"CREATE OR REPLACE TABLE {pending.keys} AS {keys}")
+    define_shared(cursor, f"CREATE OR REPLACE TABLE {pending.rows} AS FROM {stored.sql} LIMIT 0")
 
 
 def _listed(key: Iterable[str]) -> str:

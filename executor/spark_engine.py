@@ -36,9 +36,9 @@ from executor.advance import (
     Changes,
     Fill,
     View,
-    make_table,
 )
 from executor.applications import Size
+from executor.delta_tables import make_table
 from executor.groups import Group
 from executor.kernel import Done, File, Setup, Step, Task
 from executor.lake_files import TableFiles, table_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from catalog.lake import Cursor, at_version, first_row
+from catalog.lake import at_version
 from catalog.model import ROW_ID, Relation
 from catalog.names import quote
 from catalog.row_ids import ALL, RowIds
@@ -13,12 +13,27 @@ from planner.nodes import Scan
 
 
 @dataclass(frozen=True)
+class Pending:
+    """The changes of a view that an epoch has computed and not yet committed.
+
+    `name` is a temporary relation with all stored columns and `_weight`; so many rows it takes away and brings.
+    """
+
+    name: str
+    removed: int
+    added: int
+
+    @property
+    def rows(self) -> int:
+        return self.removed + self.added
+
+
+@dataclass(frozen=True)
 class Version:
     """An upstream of a view goes from the rows `old_rows` at snapshot `old` to `new_rows` at `new`.
 
     A created view, or one that has read its whole upstream, has all rows. One that is still reading either reads on or
-    takes up changes in a step: either the rows or the snapshot differ. `pending` is a temporary relation with the
-    changes of a view that this epoch has computed and not yet committed: all stored columns and `_weight`.
+    takes up changes in a step: either the rows or the snapshot differ. `pending` are the changes of this epoch.
     With `is_net` a row counts as it was and as it is, whatever it has been between.
     `old_copy` and `new_copy` are SQL of relations of the cursor that have all rows at the snapshots as the lake has
     them, with `rowid`.
@@ -27,7 +42,7 @@ class Version:
     relation: Relation
     old: int
     new: int
-    pending: str | None = None
+    pending: Pending | None = None
     old_rows: RowIds = ALL
     new_rows: RowIds = ALL
     old_copy: str | None = None
@@ -60,8 +75,8 @@ def rows_new(scan: Scan, version: Version) -> str:
     stored = version.new_copy or at_version(scan.relation.lake_name, version.new)
     return (
         f"SELECT {columns} FROM (FROM {stored}) AS s "
-        f"WHERE NOT EXISTS (SELECT 1 FROM {version.pending} c WHERE c._weight < 0 AND {key}) "
-        f"UNION ALL SELECT {columns} FROM {version.pending} WHERE _weight > 0"
+        f"WHERE NOT EXISTS (SELECT 1 FROM {version.pending.name} c WHERE c._weight < 0 AND {key}) "
+        f"UNION ALL SELECT {columns} FROM {version.pending.name} WHERE _weight > 0"
     )
 
 
@@ -76,7 +91,7 @@ def rows_changed(scan: Scan, version: Version, feed: str | None) -> str | None:
         where = "" if version.old_rows == ALL else f" WHERE {version.old_rows.condition('rowid')}"
         parts.append(f"SELECT {_columns(scan)}, _weight FROM {feed}{where}")
     if version.pending is not None:
-        parts.append(f"SELECT {_columns(scan)}, _weight FROM {version.pending}")
+        parts.append(f"SELECT {_columns(scan)}, _weight FROM {version.pending.name}")
     return " UNION ALL ".join(parts) or None
 
 
@@ -116,10 +131,3 @@ def _stored(relation: Relation, name: str) -> str:
 
 def _is_lake_row_id(relation: Relation, name: str) -> bool:
     return relation.is_table and name == ROW_ID
-
-
-def count_rows(cursor: Cursor, relation: str) -> int:
-    """The rows of a relation of the cursor."""
-    row = first_row(cursor.execute(f"SELECT count(*) FROM {relation}"))
-    assert row is not None
-    return int(row[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.model import Relation
-from catalog.names import MEMORY, SERVING_SCHEMA, VIEWS_SCHEMA, copy_name
+from catalog.names import BUFFER, MEMORY, SERVING_SCHEMA, copy_name
 from catalog.types import Type
 from planner.batch.parameters import parameter_number
 from planner.parse.trees import folded
@@ -48,7 +48,7 @@ def over_copies(tree: exp.Expr) -> Served | None:
     """
     found, reads_views = set(), False
     for table in tree.find_all(exp.Table):
-        if table.catalog == MEMORY and table.db == VIEWS_SCHEMA:
+        if table.catalog == BUFFER:
             reads_views = True
             continue
         relation = table.meta.get(RELATION)

@@ -1,0 +1,76 @@
+"""The temporary tables of a cursor with what the steps of an epoch compute.
+
+Small ones stay for the next epochs, which fill them again: to make or to drop a table throws the plans of all others
+away (`catalog.statements`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from catalog.lake import Cursor, first_row
+from catalog.statements import define, run
+
+# A table with more rows goes with its epoch.
+MOST_ROWS = 1000
+# One is made anew after so many rows: DuckDB keeps deleted ones.
+_WORN_ROWS = 50_000
+
+
+@dataclass
+class _Table:
+    """`form` tells the columns of a table that may stay, from which so many rows have gone."""
+
+    form: object
+    rows: int
+    gone: int = 0
+
+
+_TABLES: WeakKeyDictionary[Cursor, dict[str, _Table]] = WeakKeyDictionary()
+
+
+def make_table(cursor: Cursor, name: str, query: str, form: object = None) -> int:
+    """Leave the rows of a query in a temporary table of the cursor, for this epoch. Returns how many there are."""
+    row = first_row(define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}"))
+    assert row is not None
+    _TABLES.setdefault(cursor, {})[name] = _Table(form, row[0])
+    return row[0]
+
+
+def fill_table(
+    cursor: Cursor, name: str, query: str, form: object, execute: Callable[[Cursor, str], Cursor] = run
+) -> int:
+    """The same for a table that may stay: it has the same columns as long as `form` is equal.
+
+    The query is run by `execute`: from text to text, if it is another one each time.
+    """
+    tables = _TABLES.setdefault(cursor, {})
+    table = tables.pop(name, None)  # one that could not be filled is made anew
+    if table is None or table.form != form or table.gone > _WORN_ROWS:
+        return make_table(cursor, name, query, form)
+    run(cursor, f"DELETE FROM {name}")
+    row = first_row(execute(cursor, f"INSERT INTO {name} {query}"))
+    assert row is not None
+    tables[name] = _Table(form, row[0], table.gone + table.rows)
+    return row[0]
+
+
+def forget_table(cursor: Cursor, name: str) -> None:
+    """Have a table made anew that may not be what it was said to be: its transaction has failed."""
+    _TABLES.get(cursor, {}).pop(name, None)
+
+
+def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
+    """Drop what has been left in the cursor, but for small tables that may stay."""
+    tables = _TABLES.get(cursor, {})
+    names = [
+        name
+        for name, table in tables.items()
+        if not may_stay or table.form is None or table.rows > MOST_ROWS or table.gone > _WORN_ROWS
+    ]
+    if names:
+        define(cursor, "; ".join(f"DROP TABLE IF EXISTS {name}" for name in names))
+    for name in names:
+        del tables[name]

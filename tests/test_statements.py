@@ -1,0 +1,109 @@
+"""Prepared statements: what DuckDB's do that they must not, and that those of epochs do not."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from catalog.lake import SETTINGS, Cursor
+from catalog.statements import define, define_shared, run
+
+QUERIES = {
+    "a filter beyond all values": "SELECT count(*) FROM t WHERE x > 100",
+    "a filter for NULL": "SELECT count(*) FROM t WHERE x IS NULL",
+    "groups of a narrow range": "SELECT x, count(*) FROM t GROUP BY ALL ORDER BY ALL",
+    "the least and the greatest": "SELECT min(x), max(x), count(*) FROM t",
+    "a sum": "SELECT sum(x) FROM t",
+    "a join": "SELECT count(*) FROM t AS a JOIN t AS b ON a.x = b.x",
+    "a join with others": "SELECT count(*) FROM t AS a JOIN s AS b ON a.x = b.x",
+    "rows in order": "SELECT x, y FROM t ORDER BY ALL",
+    "distinct rows": "SELECT DISTINCT y FROM t ORDER BY ALL",
+}
+
+
+@pytest.fixture
+def cursor() -> Cursor:
+    connection = duckdb.connect()
+    connection.execute(SETTINGS)
+    connection.execute("CREATE TABLE t AS SELECT i::INTEGER AS x, 'a' AS y FROM range(5) AS r(i)")
+    connection.execute("CREATE TABLE s AS FROM (VALUES (200), (201)) AS v(x)")
+    return connection
+
+
+LATER = "INSERT INTO t VALUES (200, 'b'), (NULL, NULL), (2000000, 'c')"
+
+
+def answer(cursor: Cursor, query: str) -> object:
+    try:
+        return cursor.execute(query).fetchall()
+    except duckdb.Error as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+def test_a_statement_sees_rows_that_come_later(cursor: Cursor, query: str) -> None:
+    for _ in range(3):
+        assert run(cursor, query).fetchall() == cursor.execute(query).fetchall()
+    cursor.execute(LATER)
+    for _ in range(2):
+        assert run(cursor, query).fetchall() == cursor.execute(query).fetchall()
+
+
+def test_a_statement_that_duckdb_prepares_does_not(cursor: Cursor) -> None:
+    """Otherwise planning without statistics would be of no use."""
+    for number, query in enumerate(QUERIES.values()):
+        cursor.execute(f"PREPARE q{number} AS {query}")
+    cursor.execute(LATER)
+    wrong = [
+        name
+        for number, (name, query) in enumerate(QUERIES.items())
+        if answer(cursor, f"EXECUTE q{number}") != answer(cursor, query)
+    ]
+    assert {"a filter beyond all values", "a filter for NULL", "groups of a narrow range", "a join"} <= {*wrong}
+
+
+def test_statistics_are_used_by_all_others(cursor: Cursor) -> None:
+    before = cursor.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+    for _ in range(3):
+        run(cursor, "SELECT count(*) FROM t")
+    assert cursor.execute("SELECT current_setting('disabled_optimizers')").fetchall() == before
+
+
+def prepared(cursor: Cursor) -> list[str]:
+    return [name for (name,) in cursor.execute("SELECT name FROM duckdb_prepared_statements() ORDER BY 1").fetchall()]
+
+
+def test_what_runs_once_is_not_prepared(cursor: Cursor) -> None:
+    run(cursor, "SELECT 1")
+    assert prepared(cursor) == []
+    run(cursor, "SELECT 1")
+    run(cursor, "SELECT 1")
+    assert len(prepared(cursor)) == 1
+
+
+@pytest.mark.parametrize("make", [define, define_shared])
+def test_a_statement_is_planned_again_after_a_definition(cursor: Cursor, make: object) -> None:
+    for text in ("SELECT 1", "SELECT 2"):
+        for _ in range(2):
+            run(cursor, text)
+    assert callable(make)
+    make(cursor, "CREATE OR REPLACE TABLE t AS SELECT 7 AS x")
+    for _ in range(3):
+        assert run(cursor, "SELECT 2").fetchall() == [(2,)]
+        assert run(cursor, "FROM t").fetchall() == [(7,)]
+        assert run(cursor, "SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_statement_that_cannot_be_prepared_fails_each_time_and_then_not(cursor: Cursor) -> None:
+    for _ in range(3):
+        with pytest.raises(duckdb.Error, match="absent"):
+            run(cursor, "FROM absent")
+    cursor.execute("CREATE TABLE absent (x INTEGER)")
+    for _ in range(3):
+        assert run(cursor, "FROM absent").fetchall() == []
+
+
+def test_cursors_have_statements_of_their_own(cursor: Cursor) -> None:
+    for one in (cursor, cursor.cursor()):
+        for _ in range(3):
+            assert run(one, "SELECT 3").fetchall() == [(3,)]
