@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from catalog.compute_errors import ComputeErrors, add_errors
-from catalog.lake import Cursor, first_row, register_files
+from catalog.lake import Cursor, register_files
 from catalog.metrics import EngineName
 from catalog.model import Relation
 from catalog.names import LakeTable, quote
 from catalog.places import Place, delete_unused
 from catalog.row_ids import ALL, RowIds
-from catalog.statements import run
 from executor.delta_tables import make_table
 from executor.feeds import Feeds
 from executor.program import Added, Program
@@ -94,13 +93,17 @@ class Addition:
 
 @dataclass(frozen=True)
 class Application:
-    """What to do to a stored table: the relation or subquery with the keys to remove, and the rows to add."""
+    """What to do to a stored table: the relation or subquery with the keys to remove, and the rows to add.
+
+    Where both are of one relation, `changes`, its rows have a `_weight`.
+    """
 
     key: tuple[str, ...]
     present: frozenset[str]  # columns of the key that are never NULL
     removed: str
     added: Addition
     state: str | None = None  # None for the view itself
+    changes: str | None = None
 
     def equals(self, column: str) -> str:
         """The operator that compares a key column: one that prunes, where it may."""
@@ -116,7 +119,8 @@ class Application:
 class Advance:
     """What an engine computed for one view: the tables to bring up to date and `changes`, a temporary relation.
 
-    `counts` are the rows removed and added, by application, the view's own last; `errors` the rows for which an expression failed.
+    `counts` are the rows removed and added, by application, the view's own last; `errors` the rows for which an
+    expression failed.
     """
 
     view: View
@@ -319,7 +323,7 @@ def set_times(cursor: Cursor, times: tuple[int, int]) -> None:
 
 
 def applications(view: View, made: Program, name: str) -> tuple[Application, ...]:
-    """The applications of a program, with the names their relations will have in the cursor, which begin with `name`."""
+    """The applications of a program, with the names their relations will have in the cursor, beginning with `name`."""
     found = []
     for number, apply in enumerate(made.applies):
         prefix = f"{name}_{number}"
@@ -336,7 +340,7 @@ def by_changes(
         f"(SELECT {', '.join(map(quote, listed))} FROM {changes} WHERE _weight {sign} 0)"
         for listed, sign in ((key or ["_weight"], "<"), (columns, ">"))
     )
-    return Application(tuple(key), present, removed, Addition(table, added, tuple(columns)))
+    return Application(tuple(key), present, removed, Addition(table, added, tuple(columns)), changes=changes)
 
 
 def own_application(view: View, changes: str) -> Application:
@@ -345,10 +349,3 @@ def own_application(view: View, changes: str) -> Application:
     return by_changes(
         view.relation.lake_table, plan.key, plan.present, [field.name for field in plan.root.fields], changes
     )
-
-
-def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
-    """The changes that take a row away, and those that bring one."""
-    row = first_row(run(cursor, f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}"))
-    assert row is not None
-    return row[0], row[1]

@@ -7,8 +7,10 @@ away (`catalog.statements`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
+
+import numpy
 
 from catalog.lake import Cursor, first_row
 from catalog.statements import define, run
@@ -19,7 +21,7 @@ MOST_ROWS = 1000
 _WORN_ROWS = 50_000
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Table:
     """`form` tells the columns of a table that may stay, from which so many rows have gone."""
 
@@ -46,15 +48,41 @@ def fill_table(
 
     The query is run by `execute`: from text to text, if it is another one each time.
     """
-    tables = _TABLES.setdefault(cursor, {})
-    table = tables.pop(name, None)  # one that could not be filled is made anew
-    if table is None or table.form != form or table.gone > _WORN_ROWS:
+    table = _emptied(cursor, name, form)
+    if table is None:
         return make_table(cursor, name, query, form)
-    run(cursor, f"DELETE FROM {name}")
     row = first_row(execute(cursor, f"INSERT INTO {name} {query}"))
     assert row is not None
-    tables[name] = _Table(form, row[0], table.gone + table.rows)
+    _TABLES[cursor][name] = replace(table, rows=row[0])
     return row[0]
+
+
+def fill_changes(cursor: Cursor, name: str, query: str, form: object) -> tuple[int, int]:
+    """The same for changes of rows. Returns how many take a row away, and bring one."""
+    table = _emptied(cursor, name, form)
+    if table is None:
+        make_table(cursor, name, query, form)
+        return count_signs(cursor, name)
+    weights = run(cursor, f"INSERT INTO {name} {query} RETURNING _weight").fetchnumpy()["_weight"]
+    _TABLES[cursor][name] = replace(table, rows=len(weights))
+    removed = int(numpy.count_nonzero(weights < 0))
+    return removed, len(weights) - removed
+
+
+def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
+    """The changes that take a row away, and those that bring one."""
+    row = first_row(run(cursor, f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}"))
+    assert row is not None
+    return row[0], row[1]
+
+
+def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:
+    """A table without rows, if there is one that is as good as new. One that is not filled then is made anew."""
+    table = _TABLES.get(cursor, {}).pop(name, None)
+    if table is None or table.form != form or table.gone > _WORN_ROWS:
+        return None
+    run(cursor, f"DELETE FROM {name}")
+    return replace(table, rows=0, gone=table.gone + table.rows)
 
 
 def forget_table(cursor: Cursor, name: str) -> None:

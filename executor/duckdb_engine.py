@@ -20,14 +20,13 @@ from executor.advance import (
     Fill,
     View,
     by_changes,
-    count_signs,
     set_times,
 )
-from executor.delta_tables import fill_table, make_table
+from executor.delta_tables import count_signs, fill_changes, fill_table, make_table
 from executor.faults import error_of, is_nobodys, message_of
 from executor.kernel import failed_rows, unless_raised
 from executor.program import Added, Check, Program, new_checks, program, whole
-from executor.script import bound_checks, script, script_of_few, within
+from executor.script import Script, bound_checks, script, script_of_few, within
 from executor.versions import Version, rows_added, rows_at, rows_new, rows_old
 
 logger = logging.getLogger(__name__)
@@ -58,14 +57,12 @@ class DuckDBEngine:
         bound = self._bound(cursor, view, versions, changes, made.read)
         if _is_for_few(view, changes, made, bound):
             found = script_of_few(view, made, bound)
-            rows = {name: fill_table(cursor, name, query, made) for name, query in found.tables}
+            counts = _fill(cursor, found, made)
         else:
             found = script(view, made, bound)
             rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
-        *states, _ = found.applications
-        counts = [(rows[item.removed], rows[item.added.rows]) for item in states]
-        counts.append(count_signs(cursor, found.changes))
-        return Advance(view, found.applications, found.changes, tuple(counts), _failed(cursor, found.checks))
+            counts = _counts(found, rows, count_signs(cursor, found.changes))
+        return Advance(view, found.applications, found.changes, counts, _failed(cursor, found.checks))
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
         """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time.
@@ -141,6 +138,22 @@ class DuckDBEngine:
             if version.added_rows != NONE:
                 bound[f"{scan.input}_changes"] = rows_added(scan, version)
         return bound
+
+
+def _fill(cursor: Cursor, found: Script, form: object) -> tuple[tuple[int, int], ...]:
+    """Fill the tables of a script again. Returns the rows removed and added, by application."""
+    rows, own = {}, (0, 0)
+    for name, query in found.tables:
+        if name == found.changes:
+            own = fill_changes(cursor, name, query, form)
+        else:
+            rows[name] = fill_table(cursor, name, query, form)
+    return _counts(found, rows, own)
+
+
+def _counts(found: Script, rows: Mapping[str, int], own: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    *states, _ = found.applications
+    return (*((rows[item.removed], rows[item.added.rows]) for item in states), own)
 
 
 def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str, str]) -> bool:

@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 from catalog.lake import NEWEST, Cursor, at_version, is_kept
 from catalog.model import Catalog, Relation
 from catalog.transactions import in_transaction
-from executor.advance import View, count_signs
+from executor.advance import View
 from executor.copies import Copies, Copy, Key
+from executor.delta_tables import count_signs
 from executor.feeds import Feeds
 from executor.shared_buffer import SharedBuffer
 from executor.versions import Version, listed, stored_columns

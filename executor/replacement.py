@@ -13,8 +13,7 @@ from catalog.names import quote
 from catalog.placing import place
 from catalog.replacing import put_replaced, replaced
 from catalog.store import Store
-from executor.advance import count_signs
-from executor.delta_tables import make_table
+from executor.delta_tables import count_signs, make_table
 from executor.plans import Plans
 from executor.versions import Pending, Version, rows_new
 from planner.definitions import shown

@@ -324,9 +324,12 @@ class SharedBuffer:
         copy = self._change_copy(cursor, table, item, removed, added)
         if copy is None:
             _change(cursor, pending.rows, item, removed, added)
-        parts = [f"SELECT {_listed(item.key)}{_NEXT}, TRUE FROM {item.removed}"] if removed else []
-        parts += [f"SELECT {_listed(item.key)}{_NEXT}, FALSE FROM {item.added.rows}"] if added else []
-        run(cursor, f"INSERT INTO {pending.keys} {' UNION ALL '.join(parts)}")
+        listed = f"SELECT {_listed(item.key)}{_NEXT}"
+        if item.changes is not None:
+            keys = f"{listed}, _weight < 0 FROM {item.changes}"
+        else:
+            keys = f"{listed}, TRUE FROM {item.removed} UNION ALL {listed}, FALSE FROM {item.added.rows}"
+        run(cursor, f"INSERT INTO {pending.keys} {keys}")
         pending.changes += removed + added
         pending.written += removed + added
         pending.written_rows += added if copy is None else 0

@@ -28,10 +28,9 @@ from planner.bind import data_type
 from planner.delta import sql
 from planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
 from planner.delta.full import Keys, Rows
-from planner.delta.merge import merge_first_rows, merge_groups
+from planner.delta.merge import merge_first_rows, merge_groups, replaced_groups
 from planner.delta.now import NOW, at_time, flips, reads_now
 from planner.delta.program import Apply, DeltaProgram, Step
-from planner.delta.state import alive
 from planner.nodes import (
     ANTI,
     DYNAMIC,
@@ -74,11 +73,20 @@ def compile_delta(
     compiler = Compiler(plan, frozenset(changed), retracts, has_checks)
     changes = compiler.changes(plan.root)
     assert changes is not None, "none of the inputs changed"
-    compiler.add(VIEW_CHANGES, sql.consolidated(changes, plan.root.fields))
+    fields = plan.root.fields
+    compiler.add(VIEW_CHANGES, changes if _is_net(plan) else sql.consolidated(changes, fields))
     names = [f.name for f in plan.root.fields]
     removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
     view = Apply(None, plan.key, plan.present, removed, added)
     return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view), tuple(compiler.checks))
+
+
+def _is_net(plan: StreamPlan) -> bool:
+    """Whether no row of a view comes that goes, too: it has the groups of an aggregation."""
+    node: Node = plan.root
+    while isinstance(node, Project) or (isinstance(node, Filter) and not reads_now(node.predicate)):
+        node = node.input
+    return isinstance(node, Aggregate) and plan.state_of(node).in_view
 
 
 def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -> exp.Select:
@@ -284,8 +292,7 @@ class Compiler:
 
     def _aggregate(self, node: Aggregate, state: State, below: exp.Select) -> exp.Select:
         merge_groups(self, node, state, below, self._may_retract(node.input))
-        removed = exp.select("*").from_(f"{state.name}_stored")
-        added = alive(node, f"{state.name}_merged")
+        removed, added = replaced_groups(node, state)
         return _replaced(removed, added, node.fields)
 
     def _top_n(self, node: TopN, state: State, below: exp.Select) -> exp.Select:

@@ -90,7 +90,10 @@ def _delta_of(call: Call) -> exp.Expr:
 def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
     query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
     for call in node.calls:
-        query = query.select(exp.alias_(_merge_call(call, call.name in again), call.name, quoted=True))
+        query = query.select(
+            exp.alias_(_merge_call(call, call.name in again), call.name, quoted=True),
+            exp.alias_(column(call.name, "s"), _was(call), quoted=True),
+        )
     query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
     stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
     query = query.join(stored, on=_same_group(node, "s", "d"), join_type="left")
@@ -98,6 +101,21 @@ def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
         recomputed = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
         query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left")
     return query
+
+
+def replaced_groups(node: Aggregate, state: State) -> tuple[exp.Select, exp.Select]:
+    """The groups that change as they were, and as they are, from what `merge_groups` has written."""
+    merged = f"{state.name}_merged"
+    stored = [*map(column, node.keys), *(exp.alias_(column(_was(c)), c.name, quoted=True) for c in node.calls)]
+    removed = exp.select(*stored).from_(merged)
+    removed = removed.where(exp.Not(this=exp.Is(this=column(f"{COUNT}_was"), expression=exp.null())), copy=False)
+    differs = exp.or_(*(exp.NullSafeNEQ(this=column(c.name), expression=column(_was(c))) for c in node.calls))
+    return removed.where(differs, copy=False), alive(node, merged).where(differs.copy(), copy=False)
+
+
+def _was(call: Call) -> str:
+    """The column of merged groups with a call's stored value, or NULL; a group that was there has counted its rows."""
+    return f"{call.name}_was"
 
 
 def _merge_call(call: Call, is_recomputed: bool) -> exp.Expr:
