@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from catalog import errors
 from catalog.errors import Error
 from catalog.job_store import catch_up, leave_behind
 from catalog.lake import Cursor
@@ -65,7 +66,9 @@ class Tries:
     def rest_s(self) -> float:
         """For how long it is not tried again, whatever happens."""
         rest_s = REST * self.took_s
-        return min(rest_s, self._longest_s) if is_nobodys(self.error) else rest_s
+        if is_nobodys(self.error) and self.error.sqlstate != errors.QUERY_CANCELED:
+            return min(rest_s, self._longest_s)
+        return rest_s
 
     @property
     def delay_s(self) -> float:
@@ -199,6 +202,11 @@ class Behind:
     def error(self, job: Job) -> Error:
         """Why a view is behind."""
         return self.still(job).reason
+
+    def tries(self, job_id: int) -> int:
+        """How often a view has failed in a row."""
+        tries = self._tries.get(job_id)
+        return tries.count if tries is not None else 0
 
     def tried(self, job_id: int) -> tuple[int, datetime] | None:
         """How often a view has failed in a row, and when it is tried again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from catalog import errors
 from catalog.errors import Error
@@ -23,6 +23,7 @@ from executor.refresh import FULL, INCREMENTAL, Refresh
 from executor.shared_buffer import SharedBuffer, state_owner
 from executor.slicing import row_count
 from executor.spark_engine import spark_engine
+from executor.time_limit import TimeLimit
 from executor.versions import Version
 
 # DuckDB computes most views over so many rows in a few seconds.
@@ -38,7 +39,7 @@ class Engines:
 
     def __init__(
         self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str],
-        copies: Copies, buffer: SharedBuffer,
+        time_limit_s: Callable[[], float], copies: Copies, buffer: SharedBuffer,
     ) -> None:  # fmt: skip
         self._store = store
         self._groups = groups
@@ -46,15 +47,17 @@ class Engines:
         self._copies, self._lookups, self._buffer = copies, Lookups(copies, buffer), buffer
         self._duckdb = DuckDBEngine(lambda cursor, view, table: buffer.rows(cursor, view.relation, table))
         self._refresh = Refresh(refresh_mode)
+        self._time_limit_s, self._time_limit = time_limit_s, TimeLimit()
         self._known: tuple[Relation, ...] = ()
 
     def advance(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
-        stored_at: int,
+        stored_at: int, tries: int,
     ) -> Advance | None:  # fmt: skip
         """Compute a view's change between two versions of its inputs, by name; None for none.
 
-        `times` are what `now()` is, and `stored_at` is a snapshot that has the view as it is stored.
+        `times` are what `now()` is, and `stored_at` is a snapshot that has the view as it is stored. A created view has
+        a limit of time in process, which is twice as long with each of the `tries` that have failed.
         """
 
         def stored_rows() -> int:
@@ -80,10 +83,17 @@ class Engines:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             with ADVANCE_SECONDS.labels(engine.name).time():
                 if engine is self._duckdb:
-                    advance = self._in_process(cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s)
+                    with self._limit(cursor, view, tries):
+                        advance = self._in_process(
+                            cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s
+                        )
                 else:
                     advance = engine.advance(cursor, view, versions, changes)
         return advance if advance.has_changes or advance.errors is not None else None
+
+    def _limit(self, cursor: Cursor, view: View, tries: int) -> AbstractContextManager[None]:
+        seconds = self._time_limit_s() * 2**tries if view.relation.created else 0.0
+        return self._time_limit.of(cursor, seconds)
 
     def _in_process(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
@@ -106,7 +116,7 @@ class Engines:
         return sum(row_count(cursor, scan.relation, snapshot) for scan in view.plan.scans) <= SMALL_ROWS
 
     def compute_anew(
-        self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int]
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int], tries: int
     ) -> Advance | None:
         """A view's change, whatever it has applied: computed in full. Raises Error 55000 where that is impossible."""
         if view.plan.looked_up or view.relation.is_sink:
@@ -116,7 +126,8 @@ class Engines:
                 hint="Drop it and create it again.",
             )
         changes = Changes(frozenset(versions), 0, True, times)
-        advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
+        with self._limit(cursor, view, tries):
+            advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
         return advance if advance.has_changes else None
 
     def tidy(self, cursor: Cursor) -> None:

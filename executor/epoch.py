@@ -205,6 +205,8 @@ class EpochWork:
             pending = self.pending.get(scan.relation.id)
             versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending, is_net=is_late)
         times = (since.epoch.time_us, epoch.time_us)
+        tries = self.tools.behind.tries(view.relation.id)
         if start is None:
-            return self.tools.engines.compute_anew(self.cursor, view, versions, times)
-        return self.tools.engines.advance(self.cursor, view, versions, self.feeds, times, self.applied.snapshot)
+            return self.tools.engines.compute_anew(self.cursor, view, versions, times, tries)
+        applied = self.applied.snapshot
+        return self.tools.engines.advance(self.cursor, view, versions, self.feeds, times, applied, tries)

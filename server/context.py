@@ -205,10 +205,14 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
 
     copies = Copies(cache_bytes("epoch_cache_mib"))
     buffer = SharedBuffer(store, copies)
+
+    def time_limit_s() -> float:
+        return int(parameter("view_time_limit_ms")) / 1000
+
     coordinator = Coordinator(
         store,
         plans,
-        Engines(store, groups, duckdb_takes, lambda: parameter("refresh_mode"), copies, buffer),
+        Engines(store, groups, duckdb_takes, lambda: parameter("refresh_mode"), time_limit_s, copies, buffer),
         buffer,
         Checkpoints(store, buffer, checkpoint_ms),
         interval_ms=lambda: int(parameter("barrier_interval_ms")),
