@@ -25,8 +25,10 @@ RECENT_S = 60.0
 MOST_ROWS = 10_000_000
 # A copy is made anew after it has changed by more rows than it has, and than these.
 MANY_ROWS = 10_000
+# What is not stored may take so much, whatever the budget.
+_LEAST_BYTES = 16 << 20
 # Bytes of a value; those of other types are looked at, in so many rows.
-_VALUE_BYTES, _SAMPLE = 8, 2048
+VALUE_BYTES, _SAMPLE = 8, 2048
 _FIXED = ("BIGINT", "DOUBLE", "DECIMAL", "TIME")
 _SMALL = {"BOOLEAN": 1, "SMALLINT": 2, "INTEGER": 4, "FLOAT": 4, "DATE": 4}
 
@@ -64,17 +66,22 @@ class Copies:
     """Used by the coordinator's thread alone, and with its cursor."""
 
     def __init__(self, budget: Callable[[], int]) -> None:
-        """`budget` is how many bytes all copies may take; 0 is none."""
+        """`budget` is how many bytes all copies may take, with what others keep; 0 is no copy."""
         self._budget = budget
         self._copies: dict[Key, Copy] = {}
         self._left: list[str] = []  # tables that are no copies any more
         self._read_at: dict[Key, float] = {}  # of what has no copy; until then there will be none
         self._numbers = itertools.count(1)
         self._is_held: Callable[[Key], bool] = lambda _key: False
+        self._others: Callable[[], int] = lambda: 0
 
-    def hold(self, is_held: Callable[[Key], bool]) -> None:
-        """Have copies stay that have rows which are nowhere else, as this function says."""
-        self._is_held = is_held
+    def hold(self, is_held: Callable[[Key], bool], others: Callable[[], int]) -> None:
+        """Have copies stay that have rows which are nowhere else, as a function says; `others` take so many bytes."""
+        self._is_held, self._others = is_held, others
+
+    @property
+    def _bytes(self) -> int:
+        return sum(copy.bytes for copy in self._copies.values()) + self._others()
 
     def get(self, key: Key) -> Copy | None:
         """A copy, which has been read by that."""
@@ -86,8 +93,8 @@ class Copies:
 
     @property
     def is_over(self) -> bool:
-        """Whether they take more than they may, and some are held."""
-        return sum(copy.bytes for copy in self._copies.values()) > self._budget()
+        """Whether they and the others take more than they may, and some are held."""
+        return self._bytes > max(self._budget(), _LEAST_BYTES)
 
     def find(self, key: Key) -> Copy | None:
         """A copy, if there is one."""
@@ -116,7 +123,7 @@ class Copies:
         if row is None or row[0] > MOST_ROWS:
             return None
         name = f"{BUFFER}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
-        copy = Copy(name, row[0], _width(cursor, query), now)
+        copy = Copy(name, row[0], row_width(cursor, query), now)
         if not self._make_room(copy.bytes, now - RECENT_S):
             return None
         define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
@@ -155,7 +162,7 @@ class Copies:
 
     def _make_room(self, size: int, read_before: float) -> bool:
         """Forget copies that were read last before a time, the longest ago first, until `size` more bytes fit."""
-        free = self._budget() - sum(copy.bytes for copy in self._copies.values())
+        free = self._budget() - self._bytes
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
             if free >= size or copy.read_at > read_before:
                 break
@@ -171,13 +178,13 @@ class Copies:
             define_shared(cursor, f"DROP TABLE IF EXISTS {self._left.pop()}")
 
     def _observe(self) -> None:
-        EPOCH_CACHE_BYTES.set(sum(copy.bytes for copy in self._copies.values()))
+        EPOCH_CACHE_BYTES.set(self._bytes)
 
 
-def _width(cursor: Cursor, query: str) -> float:
+def row_width(cursor: Cursor, query: str) -> float:
     """Bytes of a row of a query, about."""
     columns = [(quote(column), str(type_)) for column, type_, *_ in cursor.execute(f"{query} LIMIT 0").description]
     varying = [column for column, type_ in columns if type_ not in _SMALL and not type_.startswith(_FIXED)]
     lengths = " + ".join(f"coalesce(strlen({column}::VARCHAR), 0)" for column in varying) or "0"
     row = first_row(cursor.execute(f"SELECT avg({lengths}) FROM ({query} LIMIT {_SAMPLE})"))
-    return sum(_SMALL.get(type_, _VALUE_BYTES) for _, type_ in columns) + (row[0] or 0.0 if row else 0.0)
+    return sum(_SMALL.get(type_, VALUE_BYTES) for _, type_ in columns) + (row[0] or 0.0 if row else 0.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from catalog.change_feed import count_inserted, keep_changes
 from catalog.lake import ChangedTables, Cursor, Lake, first_row
 from catalog.model import Relation
-from executor.delta_tables import drop_tables, fill_table, forget_table, make_table
+from executor.delta_tables import drop_tables, fill_table, forget_table
 from executor.versions import listed, stored_columns
 from planner.nodes import Scan
 
@@ -24,7 +24,7 @@ class Feeds:
     ) -> None:
         """`usual` is the snapshot since which changes are read with each epoch, so that their tables may stay."""
         self._lake = lake
-        self._usual = usual
+        self.usual = usual
         self._cursor = cursor
         self._scans = scans
         self._changed: dict[tuple[int, int], ChangedTables] = {}
@@ -61,7 +61,7 @@ class Feeds:
         if has_deletes is None:
             return None
         key = (relation.id, old, new)
-        stays = old == self._usual
+        stays = old == self.usual
         name, made = self._made.get(key, (f"feed_{relation.id}" + f"_{old}_{new}" * (not stays), frozenset()))
         if key not in self._made or not made >= columns:
             made = made | columns | self.columns(relation)
@@ -95,11 +95,13 @@ class Feeds:
         if feed is None or not self.has_deletes(relation, old, new):
             return feed
         key = (relation.id, old, new)
-        name, made = self._net.get(key, (f"net_{relation.id}_{old}_{new}", frozenset()))
+        stays = old == self.usual
+        name, made = self._net.get(key, (f"net_{relation.id}" + f"_{old}_{new}" * (not stays), frozenset()))
         if key not in self._net or not made >= columns:
             made = self._made[key][1]
             net = f"SELECT {listed(made)}, sum(_weight)::BIGINT AS _weight FROM {feed} GROUP BY ALL"
-            self._rows[name] = make_table(self._cursor, name, f"{net} HAVING sum(_weight) <> 0")
+            form = (relation.columns, made) if stays else None
+            self._rows[name] = fill_table(self._cursor, name, f"{net} HAVING sum(_weight) <> 0", form)
             self._net[key] = name, made
         return name
 
@@ -109,7 +111,7 @@ class Feeds:
 
     def close(self) -> None:
         """Drop the temporary tables that do not stay."""
-        drop_tables(self._cursor, self._usual is not None)
+        drop_tables(self._cursor, self.usual is not None)
 
     def _changes(self, old: int, new: int) -> ChangedTables:
         if (old, new) not in self._changed:

@@ -8,18 +8,19 @@ they are and as they were.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from catalog.lake import NEWEST, Cursor, at_version, is_kept
 from catalog.model import Catalog, Relation
+from catalog.statements import run
 from catalog.transactions import in_transaction
 from executor.advance import View
 from executor.copies import Copies, Copy, Key
 from executor.delta_tables import count_signs
 from executor.feeds import Feeds
-from executor.shared_buffer import SharedBuffer
+from executor.shared_buffer import MOMENT, SharedBuffer
 from executor.versions import Version, listed, stored_columns
 
 # Of so many a copy knows that it has their rows; who asks for one before gets another copy.
@@ -53,6 +54,7 @@ class Lookups:
     def __init__(self, copies: Copies, buffer: SharedBuffer) -> None:
         self._copies, self._buffer = copies, buffer
         self._contents: WeakKeyDictionary[Copy, _Contents] = WeakKeyDictionary()
+        self._moment = (0, 0)
 
     def versions(
         self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], feeds: Feeds,
@@ -63,6 +65,7 @@ class Lookups:
         Without reading feeds only of what has not changed.
         """
         found = dict(versions)
+        self._set_moment(cursor, versions.values(), feeds)
         for scan in view.plan.scans:
             version = versions[scan.input]
             if f"{scan.input}_old" not in read and f"{scan.input}_new" not in read:
@@ -75,9 +78,21 @@ class Lookups:
                 continue
             copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)
             if copy is not None:
-                old, new = (_at(copy, snapshot) for snapshot in (version.old, version.new))
+                is_usual = (version.old, version.new) == self._moment
+                old, new = (
+                    (_rows_of_moment(copy, w) for w in ("old", "new"))
+                    if is_usual
+                    else (_at(copy, snapshot) for snapshot in (version.old, version.new))
+                )
                 found[scan.input] = replace(version, old_copy=old, new_copy=new)
         return found
+
+    def _set_moment(self, cursor: Cursor, versions: Iterable[Version], feeds: Feeds) -> None:
+        """Let SQL that is the same with each epoch read copies at the snapshots that most views go on from and to."""
+        moment = next(((version.old, version.new) for version in versions if version.old == feeds.usual), self._moment)
+        if moment != self._moment:
+            cursor.execute(f"UPDATE {MOMENT} SET old = {moment[0]}, new = {moment[1]}")
+            self._moment = moment
 
     def _copy(
         self, cursor: Cursor, relation: Relation, columns: frozenset[str], version: Version, feeds: Feeds,
@@ -128,15 +143,13 @@ class Lookups:
         if net is not None:
             if self._copies.changes(key, *count_signs(cursor, net)) is None:
                 return None
+            is_usual = (has.last, snapshot) == self._moment
+            at, execute = (f"(SELECT new FROM {MOMENT})", run) if is_usual else (str(snapshot), Cursor.execute)
+            gone = f"{_UNTIL} = {NEWEST} AND rowid IN (SELECT rowid FROM {net} WHERE _weight < 0)"
+            come = f"SELECT {listed(has.columns)}, {at}, {NEWEST} FROM {net} WHERE _weight > 0"
             with in_transaction(cursor):
-                cursor.execute(
-                    f"UPDATE {copy.name} SET {_UNTIL} = {snapshot} "
-                    f"WHERE {_UNTIL} = {NEWEST} AND rowid IN (SELECT rowid FROM {net} WHERE _weight < 0)"
-                )
-                cursor.execute(
-                    f"INSERT INTO {copy.name} SELECT {listed(has.columns)}, {snapshot}, {NEWEST} "
-                    f"FROM {net} WHERE _weight > 0"
-                )
+                execute(cursor, f"UPDATE {copy.name} SET {_UNTIL} = {at} WHERE {gone}")
+                execute(cursor, f"INSERT INTO {copy.name} {come}")
         has.snapshots = [*has.snapshots[-_MOST_SNAPSHOTS:], snapshot]
         return copy
 
@@ -144,6 +157,12 @@ class Lookups:
 def input_owner(relation: Relation) -> Hashable:
     """Whose the copies of an input are."""
     return "input", relation.id
+
+
+def _rows_of_moment(copy: Copy, which: str) -> str:
+    """SQL of the rows of a copy at the `old` snapshot of the moment, or at the `new` one."""
+    was_there = f"{_SINCE} <= m.{which} AND {_UNTIL} > m.{which}"
+    return f"(SELECT c.* FROM {copy.name} AS c, {MOMENT} AS m WHERE {was_there})"
 
 
 def _at(copy: Copy, snapshot: int) -> str:

@@ -25,19 +25,21 @@ from catalog.statements import define_shared, run
 from catalog.store import Store
 from catalog.transactions import in_transaction
 from executor.advance import Advance, Application
-from executor.copies import Copies, Copy, Key
+from executor.copies import VALUE_BYTES, Copies, Copy, Key, row_width
 from executor.sorted_rows import SortedColumns, SortedRows, Value
 
 # So many changed rows are stored before an epoch goes on.
 MOST_ROWS = 1_000_000
-# Pending changes have new tables after so many rows: DuckDB keeps deleted ones.
-_WORN_ROWS = 50_000
+# Pending changes have new tables after so many rows, or bytes: DuckDB keeps deleted ones.
+_WORN_ROWS, _WORN_BYTES = 50_000, 4 << 20
 # Columns of the tables of keys: a number that grows, and whether the lake may have a row of the key.
 _NUMBER, _GONE = '"?number"', '"?gone"'
 _NUMBERS = f"{BUFFER}.{EPOCHS_SCHEMA}.numbers"
 _NEXT = f"nextval('{_NUMBERS}')"
 # Whoever begins a transaction with this sees memory as it is then.
 ANCHOR = f"FROM {BUFFER}.{EPOCHS_SCHEMA}.anchor"
+# One row: the snapshots between which most views of an epoch advance (`executor.lookups`).
+MOMENT = f"{BUFFER}.{EPOCHS_SCHEMA}.moment"
 
 
 @dataclass(eq=False)
@@ -45,7 +47,8 @@ class _Pending:
     """The changes of a table: `keys` names a table of keys, `rows` one of their rows, unless the copy has them.
 
     `changes` are the rows that have come and gone and are not stored, as many as there are rows of `keys`; `has_gone`
-    says that some have gone. So many keys, and rows, have been written since the tables were made.
+    says that some have gone. So many keys, and rows, have been written since the tables were made; one of the latter
+    has `width` bytes, about.
     """
 
     application: Application
@@ -55,6 +58,12 @@ class _Pending:
     has_gone: bool = False
     written: int = 0
     written_rows: int = 0
+    width: float = 0.0
+
+    @property
+    def bytes(self) -> int:
+        """DuckDB keeps deleted rows."""
+        return int(self.written_rows * self.width) + self.written * (len(self.application.key) + 1) * VALUE_BYTES
 
     def same(self, row: str, key: str) -> str:
         """The condition that a row has a key."""
@@ -152,7 +161,7 @@ class Frozen:
 
 @dataclass(frozen=True)
 class Content:
-    """Of a table of a view's definition: rows changed since the last checkpoint, rows and bytes of its copy."""
+    """Of a table of a view's definition: rows changed since the last checkpoint, rows of its copy, bytes of both."""
 
     definition_id: int
     table: LakeTable
@@ -167,12 +176,13 @@ class SharedBuffer:
 
     def __init__(self, store: Store, copies: Copies) -> None:
         self._lake, self._copies = store.lake, copies
-        copies.hold(self._is_held)
+        copies.hold(self._is_held, self._pending_bytes)
         self._cursor = self._lake.cursor()
         for schema in (EPOCHS_SCHEMA, VIEWS_SCHEMA):
             self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {BUFFER}.{schema}")
         self._cursor.execute(f"CREATE TABLE {BUFFER}.{EPOCHS_SCHEMA}.anchor (one INTEGER)")
         self._cursor.execute(f"CREATE SEQUENCE {_NUMBERS}")
+        self._cursor.execute(f"CREATE TABLE {MOMENT} AS SELECT 0::BIGINT AS old, 0::BIGINT AS new")
         self._lock = RankedLock(Rank.BUFFER)
         self._tables: dict[LakeTable, _Table] = {}
         self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored
@@ -206,6 +216,9 @@ class SharedBuffer:
         """Whether a checkpoint should come first."""
         return sum(table.changes for table in self._every) > MOST_ROWS or (self._copies.is_over and self.has_changes)
 
+    def _pending_bytes(self) -> int:
+        return sum(table.pending.bytes for table in self._every if table.pending is not None)
+
     @property
     def oldest(self) -> int:
         """The oldest snapshot that is read."""
@@ -219,7 +232,7 @@ class SharedBuffer:
                 table.stored,
                 table.changes,
                 table.copy.rows if table.copy is not None else 0,
-                table.copy.bytes if table.copy is not None else 0,
+                (table.copy.bytes if table.copy else 0) + (table.pending.bytes if table.pending else 0),
                 table.snapshot,
             )
             for table in self._every
@@ -340,7 +353,8 @@ class SharedBuffer:
     def _made_pending(self, cursor: Cursor, table: _Table, item: Application) -> _Pending:
         self._names += 1
         name = f"{BUFFER}.{EPOCHS_SCHEMA}.pending_{self._names}"
-        pending = table.pending = _Pending(item, f"{name}_keys", f"{name}_rows")
+        width = row_width(cursor, f"FROM {item.added.rows}")
+        pending = table.pending = _Pending(item, f"{name}_keys", f"{name}_rows", width=width)
         _make(cursor, table.stored, pending)
         return pending
 
@@ -496,7 +510,7 @@ def _change(cursor: Cursor, name: str, item: Application, removed: int, added: i
 
 
 def _make_empty(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
-    if pending.written > _WORN_ROWS:
+    if pending.written > _WORN_ROWS or pending.bytes > _WORN_BYTES:
         _make(cursor, stored, pending)
         return
     pending.changes, pending.has_gone = 0, False

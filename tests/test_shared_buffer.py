@@ -294,7 +294,7 @@ def test_views_with_odd_names(tmp_path: Path) -> None:
         'a."b.c"': "SELECT count(*) AS n FROM t",
         'a."""b"': "SELECT b FROM t",
         "a.v": "SELECT sum(b) AS s FROM t",
-        '"a b".v': 'SELECT b AS "?after", max(a) AS "?gone" FROM t GROUP BY b',
+        '"a b".v': 'SELECT b AS "?number", max(a) AS "?gone" FROM t GROUP BY b',
     }
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         run_all(client, *TABLES, "CREATE SCHEMA a", 'CREATE SCHEMA "a.b"', 'CREATE SCHEMA "a b"')
