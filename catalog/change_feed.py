@@ -19,6 +19,7 @@ from catalog.inlined_changes import InlinedRows, inlined_rows
 from catalog.lake import (
     METADATA,
     Cursor,
+    ask,
     at_version,
     files_with_column,
     first_row,
@@ -117,7 +118,17 @@ def _tells_twice(cursor: Cursor, table: LakeTable, after: int, upto: int) -> boo
 
 def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> int:
     """The rows that came in snapshots `after < s <= upto`, those of updates too. What a file has is not read."""
-    row = first_row(cursor.execute(f"SELECT count(*) FROM {_feed('insertions', table, after, upto)}"))
+    located = locate(cursor, table, upto)
+    if located is None:
+        return 0
+    came = f"begin_snapshot > {after} AND begin_snapshot <= {upto}"
+    files = f"SELECT sum(record_count) AS n FROM {METADATA}.ducklake_data_file WHERE table_id = {located[0]} AND {came}"
+    inlined = (
+        f"SELECT count(*) FROM {METADATA}.{quote(name)} WHERE {came}" for name in inlined_tables(cursor, located[0])
+    )
+    row = first_row(
+        cursor.execute(f"SELECT coalesce(sum(n), 0)::BIGINT FROM ({' UNION ALL '.join([files, *inlined])})")
+    )
     assert row is not None
     return row[0]
 
@@ -182,9 +193,10 @@ def _rows_of(table: LakeTable, snapshot: int, gone: str, files: Sequence[str]) -
 def is_large(cursor: Cursor, table: LakeTable) -> bool:
     """Whether it is worth the questions. Of tables in several schemas one counts for all."""
     row = first_row(
-        cursor.execute(
+        ask(
+            cursor,
             f"SELECT sum(record_count) >= {LARGE_ROWS} FROM {METADATA}.ducklake_data_file WHERE table_id IN "
-            f"(SELECT table_id FROM {METADATA}.ducklake_table WHERE table_name = {literal(table.name)})"
+            f"(SELECT table_id FROM {METADATA}.ducklake_table WHERE table_name = {literal(table.name)})",
         )
     )
     return row == (True,)

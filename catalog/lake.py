@@ -29,6 +29,7 @@ from catalog.migrations import MIGRATIONS
 from catalog.names import BUFFER, SYSTEM_SCHEMA, LakeTable, literal
 from catalog.places import BucketPath, Place, below
 from catalog.relocation import relocate
+from catalog.statements import DISABLED_OPTIMIZERS, run
 from catalog.storage import Lease, Storage, lock_directory
 from catalog.transactions import rollback
 from catalog.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
@@ -44,7 +45,6 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 ENGINE_VERSION = duckdb.__version__
 # Wherever a query runs. As in Postgres, an integer divided by an integer is an integer; and what two TRYs share must
 # not be computed before both, where an error would stop the view.
-DISABLED_OPTIMIZERS = ("common_subexpressions",)
 SETTINGS = (
     "SET GLOBAL TimeZone = 'UTC'; SET GLOBAL integer_division = true; "
     f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'"
@@ -579,22 +579,26 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
     ]
 
 
+def ask(cursor: Cursor, question: str) -> Cursor:
+    """Ask the lake's catalog a question whose text is the same each time, prepared where the catalog is DuckDB's."""
+    is_duckdb = first_row(run(cursor, "SELECT catalog_type FROM ducklake_settings('lake')")) == ("duckdb",)
+    return run(cursor, question) if is_duckdb else cursor.execute(question)
+
+
 def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
     """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
-    cursor.execute(
-        "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative "
+    ask(
+        cursor,
+        "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative, "
+        "greatest(s.begin_snapshot, t.begin_snapshot), least(s.end_snapshot, t.end_snapshot) "
         f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
         f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
-        "WHERE s.schema_name = $schema AND t.table_name = $name "
-        "AND s.begin_snapshot <= $snapshot AND coalesce(s.end_snapshot > $snapshot, true) "
-        "AND t.begin_snapshot <= $snapshot AND coalesce(t.end_snapshot > $snapshot, true)",
-        {"schema": table.schema, "name": table.name, "snapshot": snapshot},
+        f"WHERE s.schema_name = {literal(table.schema)} AND t.table_name = {literal(table.name)}",
     )
-    row = first_row(cursor)
-    if row is None:
-        return None
-    number, schema_path, path, is_relative = row
-    return number, schema_path + path if is_relative else path
+    for number, schema_path, path, is_relative, begin, end in cursor.fetchall():
+        if begin <= snapshot and (end is None or end > snapshot):
+            return number, schema_path + path if is_relative else path
+    return None
 
 
 def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> set[str]:
@@ -609,7 +613,7 @@ def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> se
 def inlined_tables(cursor: Cursor, table_id: int) -> list[str]:
     """The tables of the lake's catalog that have rows of a table themselves, one for each shape that it has had."""
     query = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id}"
-    return [name for (name,) in cursor.execute(query).fetchall()]
+    return [name for (name,) in ask(cursor, query).fetchall()]
 
 
 def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
@@ -617,7 +621,7 @@ def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
     name = f"ducklake_inlined_delete_{table_id}"
     # DuckDB's own catalog functions do not list the metadata database.
     try:
-        cursor.execute(f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
+        ask(cursor, f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
     except duckdb.Error as error:
         if "does not exist" not in str(error):
             raise

@@ -9,15 +9,19 @@ Found by trying, with 1.5.5 (asserted by tests/test_statements.py):
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from catalog.lake import DISABLED_OPTIMIZERS, Cursor
+from catalog.locks import RankedLock
+from catalog.translation import Cursor
 
+# No query may use these.
+DISABLED_OPTIMIZERS = ("common_subexpressions",)
 # What plans by the values that columns have.
 _BY_STATISTICS = ("statistics_propagation", "compressed_materialization")
-# A cursor keeps so many statements.
-_MOST = 4000
+# A cursor keeps so many statements, for so many seconds: in other databases tables come and go that nobody tells of.
+_MOST, _MOST_S = 4000, 300.0
 
 
 @dataclass
@@ -25,12 +29,14 @@ class _Prepared:
     """The names of a cursor's statements by their text, None for one that has run once; `since` says since what."""
 
     since: object = None
+    began: float = 0.0
     names: dict[str, str | None] = field(default_factory=dict)
 
 
 _PREPARED: WeakKeyDictionary[Cursor, _Prepared] = WeakKeyDictionary()
 # The last that has been defined in any buffer.
 _shared: object = None
+_preparing = RankedLock()
 
 
 def define(cursor: Cursor, statement: str) -> Cursor:
@@ -49,13 +55,13 @@ def define_shared(cursor: Cursor, statement: str) -> Cursor:
 
 
 def run(cursor: Cursor, statement: str) -> Cursor:
-    """Execute a statement, prepared from the second time on. It has no parameters: with those it is planned each time.
+    """Execute a statement, prepared from the second time on.
 
-    To be called by one thread of a lake.
+    It has no parameters: with those it would be planned each time.
     """
-    prepared = _PREPARED.setdefault(cursor, _Prepared())
-    if prepared.since is not _shared or len(prepared.names) > _MOST:
-        prepared.since, prepared.names = _shared, {}
+    prepared, now = _PREPARED.setdefault(cursor, _Prepared()), time.monotonic()
+    if prepared.since is not _shared or len(prepared.names) > _MOST or now - prepared.began > _MOST_S:
+        prepared.since, prepared.began, prepared.names = _shared, now, {}
     if statement not in prepared.names:
         prepared.names[statement] = None
         return cursor.execute(statement)
@@ -70,8 +76,9 @@ def run(cursor: Cursor, statement: str) -> Cursor:
 def _prepare(cursor: Cursor, name: str, statement: str) -> None:
     """What others plan meanwhile has a plain plan too, which is no wrong one."""
     disabled = ",".join((*DISABLED_OPTIMIZERS, *_BY_STATISTICS))
-    cursor.execute(f"SET GLOBAL disabled_optimizers = '{disabled}'")
-    try:
-        cursor.execute(f"PREPARE {name} AS {statement}")
-    finally:
-        cursor.execute(f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
+    with _preparing:
+        cursor.execute(f"SET GLOBAL disabled_optimizers = '{disabled}'")
+        try:
+            cursor.execute(f"PREPARE {name} AS {statement}")
+        finally:
+            cursor.execute(f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
