@@ -81,7 +81,7 @@ class Copies:
 
     @property
     def _bytes(self) -> int:
-        return sum(copy.bytes for copy in self._copies.values()) + self._others()
+        return sum(copy.bytes for copy in self._copies.values())
 
     def get(self, key: Key) -> Copy | None:
         """A copy, which has been read by that."""
@@ -94,7 +94,8 @@ class Copies:
     @property
     def is_over(self) -> bool:
         """Whether they and the others take more than they may, and some are held."""
-        return self._bytes > max(self._budget(), _LEAST_BYTES)
+        budget = self._budget()
+        return self._bytes > budget or self._bytes + self._others() > max(budget, _LEAST_BYTES)
 
     def find(self, key: Key) -> Copy | None:
         """A copy, if there is one."""
@@ -162,7 +163,7 @@ class Copies:
 
     def _make_room(self, size: int, read_before: float) -> bool:
         """Forget copies that were read last before a time, the longest ago first, until `size` more bytes fit."""
-        free = self._budget() - self._bytes
+        free = self._budget() - self._bytes - self._others()
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
             if free >= size or copy.read_at > read_before:
                 break
