@@ -107,3 +107,12 @@ def test_cursors_have_statements_of_their_own(cursor: Cursor) -> None:
     for one in (cursor, cursor.cursor()):
         for _ in range(3):
             assert run(one, "SELECT 3").fetchall() == [(3,)]
+
+
+def test_a_transaction_goes_on_after_what_cannot_be_prepared(cursor: Cursor) -> None:
+    cursor.execute("BEGIN")
+    for _ in range(3):
+        with pytest.raises(duckdb.Error, match="absent"):
+            run(cursor, "FROM absent")
+        assert run(cursor, "SELECT 1").fetchall() == [(1,)]
+    cursor.execute("COMMIT")
