@@ -363,7 +363,7 @@ def test_what_fails_in_the_checkpoint(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
         make(client)
-        apply, note = Advance.apply, SharedBuffer._note
+        apply, steps = Advance.apply, SharedBuffer._steps
 
         def fail(advance: Advance) -> None:
             if advance.view.relation.name == "a":
@@ -373,13 +373,13 @@ def test_what_fails_in_the_checkpoint(tmp_path: Path, monkeypatch: pytest.Monkey
             fail(advance)
             apply(advance, cursor)
 
-        def failing_note(buffer: SharedBuffer, cursor: Cursor, advance: Advance) -> None:
+        def failing_steps(buffer: SharedBuffer, cursor: Cursor, advance: Advance) -> Any:
             fail(advance)
-            note(buffer, cursor, advance)
+            return steps(buffer, cursor, advance)
 
         with monkeypatch.context() as patched:
             patched.setattr(Advance, "apply", failing_apply)
-            patched.setattr(SharedBuffer, "_note", failing_note)
+            patched.setattr(SharedBuffer, "_steps", failing_steps)
             for n in range(2):
                 go_on(context, client, n)
                 check_others(client, "c")

@@ -69,6 +69,17 @@ def test_statistics_are_used_by_all_others(cursor: Cursor) -> None:
     assert cursor.execute("SELECT current_setting('disabled_optimizers')").fetchall() == before
 
 
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+def test_so_it_does_after_a_definition_that_nobody_told(cursor: Cursor, query: str) -> None:
+    for _ in range(3):
+        run(cursor, query)
+    cursor.execute("CREATE TABLE another (x INTEGER)")
+    run(cursor, query)
+    cursor.execute(LATER)
+    for _ in range(2):
+        assert run(cursor, query).fetchall() == cursor.execute(query).fetchall()
+
+
 def prepared(cursor: Cursor) -> list[str]:
     return [name for (name,) in cursor.execute("SELECT name FROM duckdb_prepared_statements() ORDER BY 1").fetchall()]
 
