@@ -29,7 +29,7 @@ from catalog.lake import (
 )
 from catalog.names import LakeTable, literal, quote
 from catalog.row_ids import SNAPSHOT_COLUMN
-from catalog.statements import define
+from catalog.statements import define, make_temporary
 from catalog.transactions import in_transaction
 
 # A table with fewer rows in files is read as fast as it is found out where the deleted ones are.
@@ -51,14 +51,9 @@ def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = T
 Make = Callable[[Cursor, str, str], object]
 
 
-def made(cursor: Cursor, name: str, query: str) -> None:
-    """Make the table, or make it anew."""
-    define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}")
-
-
 def keep_changes(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str,
-    make: Make = made,
+    make: Make = make_temporary,
 ) -> None:  # fmt: skip
     """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went.
 
@@ -163,7 +158,7 @@ def _keep_net(
         return False  # not all rows of these were there before
     gone = f"{name}_gone"
     rows = " UNION ".join([_NONE, *(part.rows for part in parts)])
-    made(cursor, gone, rows)
+    make_temporary(cursor, gone, rows)
     counts = cursor.execute(
         f"SELECT file, count(*) FILTER (born IS NULL), count(born) FROM {gone} GROUP BY 1"
     ).fetchall()

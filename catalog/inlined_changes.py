@@ -10,9 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.lake import METADATA, NEWEST, Cursor, changes_made, first_row, inlined_deletes, inlined_tables, locate
+from catalog.lake import (
+    METADATA,
+    NEWEST,
+    Cursor,
+    changes_made,
+    first_row,
+    has_file,
+    inlined_deletes,
+    inlined_tables,
+    locate,
+)
 from catalog.names import LakeTable, quote
-from catalog.statements import run
 
 # What a snapshot does that leaves all it changes in the catalog. Any other change, later too, may move rows.
 _INLINED = ("inlined_insert", "inlined_delete")
@@ -29,7 +38,7 @@ class InlinedRows:
 
 def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> InlinedRows:
     """The changes in snapshots `after < s <= upto` that the catalog has, to be read in the cursor's transaction."""
-    if first_row(run(cursor, "SELECT catalog_type FROM ducklake_settings('lake')")) != ("duckdb",):
+    if not has_file(cursor):
         return InlinedRows()
     located = locate(cursor, table, after)
     names = inlined_tables(cursor, located[0]) if located is not None else []

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import duckdb
 
@@ -579,10 +580,21 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
     ]
 
 
+# What the cursors of a lake, which keeps its catalog for life, have been told.
+_HAVE_FILES: WeakKeyDictionary[Cursor, bool] = WeakKeyDictionary()
+
+
+def has_file(cursor: Cursor) -> bool:
+    """Whether the lake's catalog is a file of DuckDB's."""
+    if cursor not in _HAVE_FILES:
+        row = first_row(cursor.execute("SELECT catalog_type FROM ducklake_settings('lake')"))
+        _HAVE_FILES[cursor] = row == ("duckdb",)
+    return _HAVE_FILES[cursor]
+
+
 def ask(cursor: Cursor, question: str) -> Cursor:
-    """Ask the lake's catalog a question whose text is the same each time, prepared where the catalog is DuckDB's."""
-    is_duckdb = first_row(run(cursor, "SELECT catalog_type FROM ducklake_settings('lake')")) == ("duckdb",)
-    return run(cursor, question) if is_duckdb else cursor.execute(question)
+    """Ask the lake's catalog a question whose text is the same each time, prepared where the catalog is a file."""
+    return run(cursor, question) if has_file(cursor) else cursor.execute(question)
 
 
 def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:

@@ -45,6 +45,12 @@ def define(cursor: Cursor, statement: str) -> Cursor:
     return cursor.execute(statement)
 
 
+def make_temporary(cursor: Cursor, name: str, query: str) -> int:
+    """Make a temporary table of the rows of a query, or make it anew. Returns how many there are."""
+    [(count,)] = define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchall()
+    return count
+
+
 def define_shared(cursor: Cursor, statement: str) -> Cursor:
     """Make or drop tables or views in the buffer."""
     global _shared

@@ -300,8 +300,7 @@ def _retracts(feeds: Feeds, feed: str | None, version: Version) -> bool:
     """Whether any row of a relation is taken away."""
     if version.pending is not None and version.pending.removed:
         return True
-    has_deletes = feed is not None and feeds.has_deletes(version.relation, version.old, version.new)
-    return has_deletes and feed is not None and feeds.retracts(feed)
+    return feed is not None and feeds.has_deletes(version.relation, version.old, version.new) and feeds.retracts(feed)
 
 
 def _feed(feeds: Feeds, scan: Scan, version: Version) -> str | None:

@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 import numpy
 
 from catalog.lake import Cursor, first_row
-from catalog.statements import define, run
+from catalog.statements import define, make_temporary, run
 
 # A table with more rows goes with its epoch.
 MOST_ROWS = 1000
 # One is made anew after so many rows: DuckDB keeps deleted ones.
-_WORN_ROWS = 50_000
+WORN_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,9 @@ _TABLES: WeakKeyDictionary[Cursor, dict[str, _Table]] = WeakKeyDictionary()
 
 def make_table(cursor: Cursor, name: str, query: str, form: object = None) -> int:
     """Leave the rows of a query in a temporary table of the cursor, for this epoch. Returns how many there are."""
-    row = first_row(define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}"))
-    assert row is not None
-    _TABLES.setdefault(cursor, {})[name] = _Table(form, row[0])
-    return row[0]
+    count = make_temporary(cursor, name, query)
+    _TABLES.setdefault(cursor, {})[name] = _Table(form, count)
+    return count
 
 
 def fill_table(
@@ -79,7 +78,7 @@ def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
 def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:
     """A table without rows, if there is one that is as good as new. One that is not filled then is made anew."""
     table = _TABLES.get(cursor, {}).pop(name, None)
-    if table is None or table.form != form or table.gone > _WORN_ROWS:
+    if table is None or table.form != form or table.gone > WORN_ROWS:
         return None
     run(cursor, f"DELETE FROM {name}")
     return replace(table, rows=0, gone=table.gone + table.rows)
@@ -96,7 +95,7 @@ def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
     names = [
         name
         for name, table in tables.items()
-        if not may_stay or table.form is None or table.rows > MOST_ROWS or table.gone > _WORN_ROWS
+        if not may_stay or table.form is None or table.rows > MOST_ROWS or table.gone > WORN_ROWS
     ]
     if names:
         define(cursor, "; ".join(f"DROP TABLE IF EXISTS {name}" for name in names))

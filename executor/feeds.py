@@ -61,13 +61,12 @@ class Feeds:
         if has_deletes is None:
             return None
         key = (relation.id, old, new)
-        stays = old == self.usual
-        name, made = self._made.get(key, (f"feed_{relation.id}" + f"_{old}_{new}" * (not stays), frozenset()))
+        name, made = self._made.get(key, (self._name("feed", *key), frozenset()))
         if key not in self._made or not made >= columns:
             made = made | columns | self.columns(relation)
+            form = self._form(relation, made, old)
 
             def make(cursor: Cursor, table: str, query: str) -> None:
-                form = (relation.columns, made) if stays else None
                 self._rows[name] = fill_table(cursor, table, query, form, Cursor.execute)
 
             try:
@@ -95,15 +94,22 @@ class Feeds:
         if feed is None or not self.has_deletes(relation, old, new):
             return feed
         key = (relation.id, old, new)
-        stays = old == self.usual
-        name, made = self._net.get(key, (f"net_{relation.id}" + f"_{old}_{new}" * (not stays), frozenset()))
+        name, made = self._net.get(key, (self._name("net", *key), frozenset()))
         if key not in self._net or not made >= columns:
             made = self._made[key][1]
             net = f"SELECT {listed(made)}, sum(_weight)::BIGINT AS _weight FROM {feed} GROUP BY ALL"
-            form = (relation.columns, made) if stays else None
+            form = self._form(relation, made, old)
             self._rows[name] = fill_table(self._cursor, name, f"{net} HAVING sum(_weight) <> 0", form)
             self._net[key] = name, made
         return name
+
+    def _name(self, kind: str, relation_id: int, old: int, new: int) -> str:
+        """The name of a table, which is the same with each epoch if it may stay."""
+        return f"{kind}_{relation_id}" if old == self.usual else f"{kind}_{relation_id}_{old}_{new}"
+
+    def _form(self, relation: Relation, columns: frozenset[str], old: int) -> object:
+        """What tells the columns of a table that may stay; None for one that may not."""
+        return (relation.columns, columns) if old == self.usual else None
 
     def columns(self, relation: Relation) -> frozenset[str]:
         """Those of a relation that views read."""

@@ -79,11 +79,7 @@ class Lookups:
             copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)
             if copy is not None:
                 is_usual = (version.old, version.new) == self._moment
-                old, new = (
-                    (_rows_of_moment(copy, w) for w in ("old", "new"))
-                    if is_usual
-                    else (_at(copy, snapshot) for snapshot in (version.old, version.new))
-                )
+                old, new = (_at(copy, at) for at in (("m.old", "m.new") if is_usual else (version.old, version.new)))
                 found[scan.input] = replace(version, old_copy=old, new_copy=new)
         return found
 
@@ -159,12 +155,7 @@ def input_owner(relation: Relation) -> Hashable:
     return "input", relation.id
 
 
-def _rows_of_moment(copy: Copy, which: str) -> str:
-    """SQL of the rows of a copy at the `old` snapshot of the moment, or at the `new` one."""
-    was_there = f"{_SINCE} <= m.{which} AND {_UNTIL} > m.{which}"
-    return f"(SELECT c.* FROM {copy.name} AS c, {MOMENT} AS m WHERE {was_there})"
-
-
-def _at(copy: Copy, snapshot: int) -> str:
-    """SQL of the rows of a copy at a snapshot."""
-    return f"(FROM {copy.name} WHERE {_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot})"
+def _at(copy: Copy, snapshot: int | str) -> str:
+    """SQL of the rows of a copy at a snapshot: its number, or the column of the moment `m` that has it."""
+    moment = f", {MOMENT} AS m" if isinstance(snapshot, str) else ""
+    return f"(SELECT c.* FROM {copy.name} AS c{moment} WHERE {_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot})"

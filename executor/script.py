@@ -42,7 +42,7 @@ def script_of_few(view: View, made: Program, bound: Bound) -> Script:
 
 
 def _script(view: View, made: Program, bound: Bound, are_tables: frozenset[str], name: str, prefix: str) -> Script:
-    changes, parts, tables = f"{name}_changes", {key: _inlined(rows) for key, rows in bound.items()}, []
+    changes, parts, tables = f"{name}_changes", _parts(bound), []
     for step in made.steps:
         if step.name not in are_tables:
             parts[step.name] = _once(step.query) if step.name in made.shared else _inlined(step.query)
@@ -55,18 +55,25 @@ def _script(view: View, made: Program, bound: Bound, are_tables: frozenset[str],
         tables.append((item.removed, _with(apply.removed, parts)))
         tables.append((item.added.rows, _with(apply.added, parts)))
     applied = (*states, own_application(view, changes))
-    checks = tuple(replace(c, count=_with(c.count, parts), failing=_with(c.failing, parts)) for c in made.checks)
-    return Script(tuple(tables), applied, changes, checks)
+    return Script(tuple(tables), applied, changes, _checks(made.checks, parts))
 
 
 def bound_checks(checks: Iterable[Check], bound: Bound) -> tuple[Check, ...]:
     """Checks over what is bound."""
-    return tuple(replace(c, count=within(c.count, bound), failing=within(c.failing, bound)) for c in checks)
+    return _checks(checks, _parts(bound))
 
 
 def within(query: str, bound: Bound) -> str:
     """The query with what it reads in front of it: a view of the lake would be one more statement that looks there."""
-    return _with(query, {name: _inlined(rows) for name, rows in bound.items()})
+    return _with(query, _parts(bound))
+
+
+def _checks(checks: Iterable[Check], parts: Mapping[str, str]) -> tuple[Check, ...]:
+    return tuple(replace(c, count=_with(c.count, parts), failing=_with(c.failing, parts)) for c in checks)
+
+
+def _parts(bound: Bound) -> dict[str, str]:
+    return {name: _inlined(rows) for name, rows in bound.items()}
 
 
 def _inlined(query: str) -> str:

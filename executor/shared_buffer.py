@@ -26,12 +26,13 @@ from catalog.store import Store
 from catalog.transactions import in_transaction
 from executor.advance import Advance, Application
 from executor.copies import VALUE_BYTES, Copies, Copy, Key, row_width
+from executor.delta_tables import WORN_ROWS
 from executor.sorted_rows import SortedColumns, SortedRows, Value
 
 # So many changed rows are stored before an epoch goes on.
 MOST_ROWS = 1_000_000
-# Pending changes have new tables after so many rows, or bytes: DuckDB keeps deleted ones.
-_WORN_ROWS, _WORN_BYTES = 50_000, 4 << 20
+# Pending changes have new tables after so many bytes, too: DuckDB keeps deleted rows.
+_WORN_BYTES = 4 << 20
 # Columns of the tables of keys: a number that grows, and whether the lake may have a row of the key.
 _NUMBER, _GONE = '"?number"', '"?gone"'
 _NUMBERS = f"{BUFFER}.{EPOCHS_SCHEMA}.numbers"
@@ -466,8 +467,9 @@ class SharedBuffer:
             return
         pending.changes -= part.changes
         self._cursor.execute(f"DELETE FROM {pending.keys} WHERE {_NUMBER} < {number}")
-        changed = f"EXISTS (SELECT 1 FROM {pending.keys} AS k WHERE {pending.same('t', 'k')})"
-        self._cursor.execute(f"DELETE FROM {pending.rows} AS t WHERE NOT {changed}")
+        if pending.written_rows:
+            changed = f"EXISTS (SELECT 1 FROM {pending.keys} AS k WHERE {pending.same('t', 'k')})"
+            self._cursor.execute(f"DELETE FROM {pending.rows} AS t WHERE NOT {changed}")
 
     # What views read
 
@@ -510,7 +512,7 @@ def _change(cursor: Cursor, name: str, item: Application, removed: int, added: i
 
 
 def _make_empty(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
-    if pending.written > _WORN_ROWS or pending.bytes > _WORN_BYTES:
+    if pending.written > WORN_ROWS or pending.bytes > _WORN_BYTES:
         _make(cursor, stored, pending)
         return
     pending.changes, pending.has_gone = 0, False

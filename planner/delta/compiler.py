@@ -73,8 +73,7 @@ def compile_delta(
     compiler = Compiler(plan, frozenset(changed), retracts, has_checks)
     changes = compiler.changes(plan.root)
     assert changes is not None, "none of the inputs changed"
-    fields = plan.root.fields
-    compiler.add(VIEW_CHANGES, changes if _is_net(plan) else sql.consolidated(changes, fields))
+    compiler.add(VIEW_CHANGES, changes if _is_net(plan) else sql.consolidated(changes, plan.root.fields))
     names = [f.name for f in plan.root.fields]
     removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
     view = Apply(None, plan.key, plan.present, removed, added)
@@ -83,10 +82,7 @@ def compile_delta(
 
 def _is_net(plan: StreamPlan) -> bool:
     """Whether no row of a view comes that goes, too: it has the groups of an aggregation."""
-    node: Node = plan.root
-    while isinstance(node, Project) or (isinstance(node, Filter) and not reads_now(node.predicate)):
-        node = node.input
-    return isinstance(node, Aggregate) and plan.state_of(node).in_view
+    return any(state.in_view and isinstance(state.node, Aggregate) for state in plan.states)
 
 
 def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -> exp.Select:
