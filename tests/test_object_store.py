@@ -18,6 +18,7 @@ from catalog.lake import Lake, register_files
 from catalog.names import LakeTable
 from catalog.places import BucketPath, check_url, keep_list, listed, remove_tree
 from catalog.s3 import S3
+from catalog.statements import make_temporary
 from catalog.storage import Storage
 from catalog.translation import DuckDBError, translate
 from executor.compaction import compact_once
@@ -64,7 +65,8 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         cursor.execute(f"UPDATE {TABLE.sql} SET v = 'new' WHERE k % 7 = 1")
     newest = lake.snapshot(cursor)
     came, _ = change_feed.changed_rows(cursor, TABLE, before, newest, True)
-    assert change_feed._keep_net(cursor, "kept", TABLE, before, newest, "rowid, k, v", came)
+    listed = "rowid, k, v"
+    assert change_feed._keep_net(cursor, "kept", TABLE, before, newest, listed, came, make_temporary)
     added = lake.data_path / "job_7" / "f1" / "x.parquet"
     cursor.execute(f"COPY (SELECT 50000 AS k, 'added' AS v) TO '{added}' (FORMAT parquet)")
     with lake.transaction(cursor):
