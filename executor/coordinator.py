@@ -234,7 +234,7 @@ class Coordinator:
         if not self.barrier_lock.acquire(timeout=1):
             return oldest  # a barrier takes long; it stores its epoch itself
         try:
-            with self.checkpoints.lock:
+            with self.checkpoints.between():
                 self.checkpoints.run()
                 self._buffer.refresh(before)
             with self._lake.transaction(self._lake.cursor()) as cursor:
@@ -291,7 +291,7 @@ class Coordinator:
 
     def barrier(self, is_stored: bool = False) -> bool:
         """One epoch, a checkpoint itself if asked. Returns whether any view changed."""
-        with self.barrier_lock:
+        with self.barrier_lock, self.checkpoints.beside_a_barrier():
             began, pinned = time.monotonic(), self._lake.newest(self._cursor)
             self._has_computed = False
             self._take_back()
@@ -381,7 +381,7 @@ class Coordinator:
         rollback(self._cursor)
         self._engines.forget_copies()
         self._store.reload()
-        with self.checkpoints.lock:
+        with self.checkpoints.between():
             stored = self._store.epoch(self._cursor)
             if stored.snapshot > self.checkpoints.stored.snapshot:
                 self._buffer.start_again(self._cursor, stored)
@@ -447,7 +447,7 @@ class Coordinator:
 
     def _store_epoch_of(self, work: EpochWork) -> None:
         """A barrier that is a checkpoint."""
-        with self.checkpoints.lock:
+        with self.checkpoints.between():
             self.checkpoints.run()
             self._checkpoint(work)
 

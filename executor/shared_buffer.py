@@ -12,7 +12,7 @@ reads the copy, then, and the copy's rows of changed keys are those that a check
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -127,15 +127,17 @@ class _Part:
     changes: int
     has_gone: bool
 
-    def store(self, cursor: Cursor) -> None:
+    def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
         """Write them into the lake, in the transaction of the cursor in which they were frozen."""
         item, pending = self.pending.application, self.pending
         if self.has_gone:
+            give_way()
             keys = ", ".join(map(quote, item.key)) or "1"
             gone = f"(SELECT DISTINCT {keys} FROM {pending.keys} WHERE {_GONE})"
             cursor.execute(f"DELETE FROM {self.table.sql} AS t USING {gone} AS k WHERE {pending.same('t', 'k')}")
         columns = ", ".join(map(quote, item.added.columns))
         changed = f"{self.rows} AS t SEMI JOIN {pending.keys} AS k ON {pending.same('t', 'k')}"
+        give_way()
         cursor.execute(f"INSERT INTO {self.table.sql} ({columns}) SELECT {columns} FROM {changed}")
 
 
@@ -152,10 +154,10 @@ class Frozen:
     def tables(self) -> list[LakeTable]:
         return [part.table for part in self.parts]
 
-    def store(self, cursor: Cursor) -> None:
-        """Write everything but the epoch into the lake."""
+    def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
+        """Write everything but the epoch into the lake. `give_way` is called before each statement of a table."""
         for part in self.parts:
-            part.store(cursor)
+            part.store(cursor, give_way)
         for relation_id, errors in self.errors:
             add_errors(cursor, relation_id, errors)
 

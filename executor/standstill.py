@@ -42,7 +42,7 @@ def _hold(held: ExitStack, coordinator: Coordinator, store: Store, table: Relati
     """Take the locks, or none if somebody writes the table."""
     with ExitStack() as taken:
         taken.enter_context(coordinator.barrier_lock)
-        taken.enter_context(coordinator.checkpoints.lock)
+        taken.enter_context(coordinator.checkpoints.between())
         coordinator.checkpoints.run()  # which takes locks of tables too
         try:
             taken.enter_context(store.lake.holding(*_tables(store, table), patience_s=PATIENCE_S))

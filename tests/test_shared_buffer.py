@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,11 +15,12 @@ import duckdb
 import pytest
 from fuzz import standard
 from marking import long_but
+from servers import wait_until
 from test_law import as_bag, check, opened, run
 
 from catalog.lake import Cursor
 from catalog.model import Epoch
-from executor import copies, shared_buffer
+from executor import checkpoints, copies, shared_buffer
 from executor.shared_buffer import Frozen
 from server.context import Context
 from server.dispatch import Client
@@ -108,11 +110,11 @@ def test_epochs_go_on_while_a_checkpoint_runs(tmp_path: Path, monkeypatch: pytes
     """What is stored is of the epoch at which it began, and what comes meanwhile is stored by the next one."""
     store, choice, frozen_at = Frozen.store, random.Random(1), list[int]()
 
-    def store_late(frozen: Frozen, cursor: Cursor) -> None:
+    def store_late(frozen: Frozen, cursor: Cursor, give_way: Callable[[], None]) -> None:
         with ThreadPoolExecutor() as threads:
             threads.submit(change_and_flush).result(60)
         frozen_at.append(frozen.epoch.snapshot)
-        store(frozen, cursor)
+        store(frozen, cursor, give_way)
 
     def change_and_flush() -> None:
         change(client, choice)
@@ -134,6 +136,26 @@ def test_epochs_go_on_while_a_checkpoint_runs(tmp_path: Path, monkeypatch: pytes
             for name in VIEWS.keys() - {"over"}:
                 assert stored[name] == as_bag(run(client, at(VIEWS[name], frozen_at[-1]))), name
         assert left
+
+
+def test_barriers_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkpoint of the clock stands still while a barrier runs, unless somebody waits for it."""
+    monkeypatch.setattr(checkpoints, "PATIENCE_S", 60)
+    with opened(tmp_path / "lake", barrier_interval_ms="100") as (context, client), ThreadPoolExecutor() as threads:
+        create(client)
+        stores = context.coordinator.checkpoints
+        with context.coordinator.barrier_lock:  # so that no barrier says that there is none
+            stores.run()
+            threads.submit(run, client, "INSERT INTO t VALUES (100, 100)").result(30)
+            context.coordinator.barrier()
+            with stores.beside_a_barrier():
+                time.sleep(1)
+                assert has_changes(context)
+                threads.submit(stores.run).result(30)
+                assert not has_changes(context)
+            threads.submit(run, client, "INSERT INTO t VALUES (101, 100)").result(30)
+            context.coordinator.barrier()
+            assert wait_until(lambda: not has_changes(context))
 
 
 def at(query: str, snapshot: int) -> str:
