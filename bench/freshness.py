@@ -19,7 +19,9 @@ ROWS = 100_000
 PAUSE_S = (0.1, 0.3)
 POLL_S = 0.001
 # The most that the samples of a case may take; it has three at least.
-CASE_S = 10
+CASE_S = 15
+# The first epochs after a view has been created compile its program, copy it into memory and prepare its statements.
+WARM_UP = 3
 TIMEOUT_S = 30
 SPARK_MS = 1200
 TABLE = "CREATE TABLE orders (id bigint PRIMARY KEY, customer int, price double precision)"
@@ -86,12 +88,12 @@ def _measure(
     choice = random.Random(13)
     inserts, seen = [], []
     deadline = time.perf_counter() + CASE_S
-    for sample in range(samples + 1):
-        if sample > 3 and time.perf_counter() > deadline:
+    for sample in range(samples + WARM_UP):
+        if sample > WARM_UP + 2 and time.perf_counter() > deadline:
             break
         time.sleep(choice.uniform(*PAUSE_S))
         insert_s, seen_s = _sample(writer, reader, case.read)
-        if sample:  # the first epoch compiles its program, and starts Spark
+        if sample >= WARM_UP:
             inserts.append(insert_s)
             seen.append(seen_s)
     writer.execute("ALTER SYSTEM SET streaming_engine = DEFAULT")
