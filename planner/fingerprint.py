@@ -15,7 +15,8 @@ from enum import Enum
 
 from sqlglot import exp
 
-from catalog.types import Type
+from catalog.types import JSONB, Type
+from planner.functions.operators import type_of_part
 from planner.nodes import Aggregate, Field, Scan, walk
 from planner.stream import State, StreamPlan
 
@@ -120,7 +121,7 @@ def _form(value: object) -> object:
             return ["Scan", value.input, value.relation.id, [[field.name, str(field.type)] for field in value.fields]]
         case exp.Expr():
             arguments = sorted((name, part) for name, part in value.args.items() if part not in (None, False, []))
-            return [type(value).__name__, [[name, _form(part)] for name, part in arguments]]
+            return [_meaning(value), [[name, _form(part)] for name, part in arguments]]
         case Type():
             return str(value)
         case Enum():
@@ -131,3 +132,17 @@ def _form(value: object) -> object:
             return value
     assert is_dataclass(value), value
     return [type(value).__name__, *([field.name, _form(getattr(value, field.name))] for field in fields(value))]
+
+
+def _meaning(node: exp.Expr) -> str:
+    """The kind of an expression, with a mark if it gave other values in earlier versions."""
+    kind = type(node).__name__
+    return f"{kind}, spaced" if _is_text_of_jsonb(node) else kind
+
+
+def _is_text_of_jsonb(node: exp.Expr) -> bool:
+    """Whether it may be the text of a document, which had no spaces after `:` and `,`."""
+    if isinstance(node, exp.Cast):
+        return node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB
+    is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"
+    return is_call or isinstance(node, exp.JSONExtractScalar | exp.JSONBExtractScalar)

@@ -99,7 +99,6 @@ CREATE OR REPLACE MACRO pg.float_digits
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.6g}', x)),
     (x DOUBLE) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
-CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
 CREATE OR REPLACE MACRO pg._float_text(s, digits) AS
@@ -140,6 +139,9 @@ CREATE OR REPLACE MACRO pg._list_text(a) AS
 CREATE OR REPLACE MACRO pg._record_cell(s) AS
     CASE WHEN s IS NULL THEN '' WHEN regexp_matches(s, '^$|[()",\\\s]')
          THEN '"' || replace(replace(s, '\', '\\'), '"', '""') || '"' ELSE s END;
+-- A document as PostgreSQL writes it, with a space after each : and , that is in no string.
+CREATE OR REPLACE MACRO pg.jsonb_text(j) AS left(
+    regexp_replace(j::VARCHAR || ',', '("(?:\\.|[^"\\])*"[\]}]*|[^",:]+)?([:,])\s*', '\1\2 ', 'g'), -2);
 CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
     CASE
         WHEN typeof(x) = 'DOUBLE' THEN pg._float_text(x::VARCHAR, 15)
@@ -148,6 +150,7 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
         WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(try_cast(x::VARCHAR AS INTERVAL))
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
         THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'
+        WHEN typeof(x) = 'JSON' THEN pg.jsonb_text(x)
         WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
         ELSE x::VARCHAR END;
 -- As the value prints, which for a boolean is not its cast.
@@ -253,10 +256,31 @@ CREATE OR REPLACE MACRO pg.chr(n) AS
 CREATE OR REPLACE MACRO pg.md5(s) AS md5(s);
 CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
 CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
+CREATE OR REPLACE MACRO pg._utf8(name) AS if(replace(lower(name), '-', '') = 'utf8', name,
+    pg.raise('0A000', 'conversion of encoding "' || name || '" is not supported')::VARCHAR);
+CREATE OR REPLACE MACRO pg.convert_from(b, name) AS CASE WHEN pg._utf8(name) IS NOT NULL THEN decode(b) END;
+CREATE OR REPLACE MACRO pg.convert_to(s, name) AS CASE WHEN pg._utf8(name) IS NOT NULL THEN encode(s) END;
+CREATE OR REPLACE MACRO pg._byte_at(b, n) AS if(n >= 0 AND n < octet_length(b), n, pg.raise('2202E',
+    'index ' || n || ' out of valid range, 0..' || (octet_length(b) - 1)));
+CREATE OR REPLACE MACRO pg.get_byte(b, n) AS ('0x' || substr(hex(b), 2 * pg._byte_at(b, n) + 1, 2))::INTEGER;
+CREATE OR REPLACE MACRO pg.set_byte(b, n, v) AS unhex(left(hex(b), 2 * pg._byte_at(b, n)) ||
+    right('0' || hex(v & 255), 2) || substr(hex(b), 2 * pg._byte_at(b, n) + 3));
+CREATE OR REPLACE MACRO pg._escaped(b) AS array_to_string(list_transform(range(octet_length(b)), lambda n: CASE
+    WHEN pg.get_byte(b, n) = 0 OR pg.get_byte(b, n) > 127 THEN printf('\%03o', pg.get_byte(b, n))
+    WHEN pg.get_byte(b, n) = 92 THEN '\\' ELSE chr(pg.get_byte(b, n)) END), '');
 CREATE OR REPLACE MACRO pg.encode(b, f) AS
-    CASE lower(f) WHEN 'hex' THEN lower(hex(b)) WHEN 'base64' THEN to_base64(b) END;
+    CASE lower(f) WHEN 'hex' THEN lower(hex(b)) WHEN 'base64' THEN to_base64(b) WHEN 'escape' THEN pg._escaped(b)
+        ELSE pg.raise('22023', 'unrecognized encoding: "' || f || '"')::VARCHAR END;
+CREATE OR REPLACE MACRO pg._unescaped(s) AS CASE
+    WHEN NOT regexp_full_match(s, '(?s)([^\\]|\\\\|\\[0-3][0-7][0-7])*')
+    THEN pg.raise('22P02', 'invalid input syntax for type bytea')::VARCHAR::BLOB
+    ELSE unhex(array_to_string(list_transform(regexp_extract_all(s, '(?s)\\\\|\\[0-3][0-7][0-7]|[^\\]+'),
+        lambda e: CASE WHEN e = '\\' THEN '5C' WHEN e[1] <> '\' THEN hex(encode(e))
+            ELSE printf('%02X', e[2]::INTEGER * 64 + e[3]::INTEGER * 8 + e[4]::INTEGER) END), '')) END;
 CREATE OR REPLACE MACRO pg.decode(s, f) AS
-    CASE lower(f) WHEN 'hex' THEN unhex(s) WHEN 'base64' THEN from_base64(s) END;
+    CASE lower(f) WHEN 'hex' THEN unhex(s) WHEN 'base64' THEN from_base64(s)
+        WHEN 'escape' THEN pg._unescaped(s)
+        ELSE pg.raise('22023', 'unrecognized encoding: "' || f || '"')::VARCHAR::BLOB END;
 -- Text as bytes: hex behind \x, or as it is but for escapes of backslashes and of bytes in octal.
 CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
     WHEN NOT contains(s, '\') THEN encode(s)
@@ -265,11 +289,7 @@ CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
            pg.raise('22023', if(regexp_full_match(s, '\\x[0-9a-fA-F\s]*'), 'invalid hexadecimal data: odd number of digits',
                'invalid hexadecimal digit: "' || left(regexp_replace(substring(s, 3), '^[0-9a-fA-F\s]*', ''), 1) || '"'))
                ::VARCHAR))
-    WHEN NOT regexp_full_match(s, '(?s)([^\\]|\\\\|\\[0-3][0-7][0-7])*')
-    THEN pg.raise('22P02', 'invalid input syntax for type bytea')::VARCHAR::BLOB
-    ELSE unhex(array_to_string(list_transform(regexp_extract_all(s, '(?s)\\\\|\\[0-3][0-7][0-7]|[^\\]+'),
-        lambda e: CASE WHEN e = '\\' THEN '5C' WHEN e[1] <> '\' THEN hex(encode(e))
-            ELSE printf('%02X', e[2]::INTEGER * 64 + e[3]::INTEGER * 8 + e[4]::INTEGER) END), '')) END;
+    ELSE pg._unescaped(s) END;
 CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
 -- The cast is for DESCRIBE, where a parameter is NULL, and NULL alone would be an integer.
 CREATE OR REPLACE MACRO pg.quote_literal(x) AS
@@ -300,6 +320,15 @@ CREATE OR REPLACE MACRO pg.regexp_count(s, p) AS len(regexp_extract_all(s, p, 0,
     (s, p, n) AS if(n > length(s) + 1 AND p IS NOT NULL, 0, len(regexp_extract_all(pg._rest(s, n), p, 0, 's')))::INTEGER,
     (s, p, n, f) AS if(n > length(s) + 1 AND p IS NOT NULL AND f IS NOT NULL, 0,
         len(regexp_extract_all(pg._rest(s, n), p, 0, 's' || f)))::INTEGER;
+-- A pattern that matches nothing, too, is between any two characters, but nowhere beside another match.
+CREATE OR REPLACE MACRO pg.regexp_split_to_array(s, p) AS CASE
+    WHEN s IS NULL OR p IS NULL THEN NULL
+    WHEN s = '' THEN ['']
+    WHEN regexp_matches('', '^(?:' || p || ')$') THEN list_concat(
+        if(regexp_extract(s, '(?s)^(?:' || p || ')') = '', [], ['']),
+        list_filter(string_split_regex(s, '(?s)' || p), lambda e: e <> ''),
+        if(regexp_extract(s, '(?s)(?:' || p || ')$') = '', [], ['']))
+    ELSE string_split_regex(s, '(?s)' || p) END;
 CREATE OR REPLACE MACRO pg.similar_to(s, p) AS
     regexp_matches(s, '^(?:' || replace(replace(regexp_replace(p, '([.^$])', '\\\1', 'g'), '%', '.*'), '_', '.') || ')$', 's');
 CREATE OR REPLACE MACRO pg.string_to_array
@@ -422,11 +451,6 @@ CREATE OR REPLACE MACRO pg.add_literal
     (x DATE, y) AS x + y, (x TIME, y) AS x + y::INTERVAL, (x SMALLINT, y) AS x + y::SMALLINT, (x INTEGER, y) AS x + y::INTEGER,
     (x BIGINT, y) AS x + y::BIGINT, (x FLOAT, y) AS x + y::FLOAT, (x DOUBLE, y) AS x + y::DOUBLE,
     (x DECIMAL(38,10), y) AS x + y::DECIMAL(38,10), (x, y) AS x + y;
-CREATE OR REPLACE MACRO pg.subtract_literal
-    (x INTERVAL, y) AS x - y::INTERVAL, (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,
-    (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
-    (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
-    (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
 -- The text of a day or moment as DuckDB reads it, BC behind the day.
 CREATE OR REPLACE MACRO pg.day_text
     (s VARCHAR) AS CASE WHEN s ILIKE '%BC' OR s ILIKE '%BC ' THEN
@@ -458,7 +482,7 @@ CREATE OR REPLACE MACRO pg._with_months(m, d, us) AS
 CREATE OR REPLACE MACRO pg.interval_key(x) AS
     (pg._months(x)::HUGEINT * 30 + datepart('day', x)) * 86400000000 + pg._micros(x);
 CREATE OR REPLACE MACRO pg._by_length(a) AS
-    list_sort(list_transform(list_filter(a, lambda x: x IS NOT NULL), lambda x: {'k': pg.interval_key(x), 'x': x}));
+    list_sort(list_transform(list_filter(a, lambda x: x IS NOT NULL), lambda _x: {'k': pg.interval_key(_x), 'x': _x}));
 CREATE OR REPLACE MACRO pg.greatest_interval(a) AS pg._by_length(a)[-1].x;
 CREATE OR REPLACE MACRO pg.least_interval(a) AS pg._by_length(a)[1].x;
 CREATE OR REPLACE MACRO pg.justify_hours(x) AS
@@ -503,7 +527,12 @@ CREATE OR REPLACE MACRO pg.json_get(j, k) AS CASE
     THEN CASE WHEN json_type(j) = 'OBJECT' THEN json_extract(j, pg._pointer([k])) END
     WHEN json_type(j) = 'ARRAY' THEN json_extract(j, TRY_CAST(k AS BIGINT))
     WHEN json_type(j) <> 'OBJECT' AND TRY_CAST(k AS BIGINT) IN (0, -1) THEN j END;
-CREATE OR REPLACE MACRO pg.json_get_text(j, k) AS json_extract_string(pg.json_get(j, k), '$');
+-- The text of what `->>` finds. What has no documents in it cannot give one, and takes a fraction of the time.
+CREATE OR REPLACE MACRO pg._unquoted(j) AS
+    if(json_type(j) IN ('OBJECT', 'ARRAY'), pg.jsonb_text(j), json_extract_string(j, '$'));
+CREATE OR REPLACE MACRO pg.json_text(j, path) AS
+    if(regexp_matches(j::VARCHAR, '(?s).[{\[]'), pg._unquoted(json_extract(j, path)), json_extract_string(j, path));
+CREATE OR REPLACE MACRO pg.json_get_text(j, k) AS pg._unquoted(pg.json_get(j, k));
 -- Text as jsonb, without spaces, so that equal documents are equal text. DuckDB reads NaN and the infinities as numbers.
 CREATE OR REPLACE MACRO pg.jsonb_in(s) AS json(
     if(regexp_matches(s, '(?i)nan|inf')
@@ -515,7 +544,7 @@ CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
        pg.raise('22023', 'cannot cast jsonb ' || replace(pg.jsonb_typeof(j), 'number', 'numeric') || ' to type ' || type)
            ::VARCHAR::JSON);
 CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
-CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS json_extract_string(j, pg._pointer(path));
+CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS pg._unquoted(pg.json_at(j, path));
 CREATE OR REPLACE MACRO pg.jsonb_exists(j, k) AS CASE WHEN k IS NOT NULL THEN
     json_exists(j, pg._pointer([k])) AND json_type(j) = 'OBJECT'
     OR json_type(j) = 'ARRAY' AND json_contains(j, to_json(k)) OR json_type(j) = 'VARCHAR' AND json_extract_string(j, '$') = k END;
@@ -534,6 +563,88 @@ CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
                 pg._field_texts(a, list_filter(json_keys(a), lambda k: NOT list_contains(json_keys(b), k))),
                 pg._field_texts(b, json_keys(b))), ',') || '}')::JSON
          ELSE to_json(list_concat(pg._items(a), pg._items(b))) END;
+-- An object's keys in jsonb's order: the shorter first. In a correlated subquery DuckDB (1.5.5) takes a lambda's parameter
+-- for a column of the same name where the lambda makes a struct: there parameters have names that no column has.
+CREATE OR REPLACE MACRO pg._sorted_keys(j) AS list_transform(list_sort(list_transform(
+    list_distinct(json_keys(j)), lambda _key: {'size': strlen(_key), 'key': _key})), lambda k: k['key']);
+CREATE OR REPLACE MACRO pg._of_kind(j, kind, message) AS
+    if(coalesce(json_type(j), kind) = kind, j, pg.raise('22023', message)::VARCHAR::JSON);
+CREATE OR REPLACE MACRO pg._elements(j) AS
+    json_extract(pg._of_kind(j, 'ARRAY', 'cannot extract elements from ' ||
+        if(json_type(j) = 'OBJECT', 'an object', 'a scalar')), '$[*]')::JSON[];
+CREATE OR REPLACE MACRO pg.jsonb_elements(j) AS pg._elements(j);
+CREATE OR REPLACE MACRO pg.jsonb_element_texts(j) AS list_transform(pg._elements(j), lambda e: pg._unquoted(e));
+CREATE OR REPLACE MACRO pg.jsonb_keys(j, called) AS pg._sorted_keys(pg._of_kind(j, 'OBJECT', 'cannot call ' || called ||
+    ' on ' || CASE WHEN contains(called, 'each') THEN 'a non-object' WHEN json_type(j) = 'ARRAY' THEN 'an array'
+                   ELSE 'a scalar' END));
+CREATE OR REPLACE MACRO pg.jsonb_values(j) AS
+    list_transform(pg._sorted_keys(j), lambda k: json_extract(j, pg._pointer([k])));
+CREATE OR REPLACE MACRO pg.jsonb_value_texts(j) AS
+    list_transform(pg._sorted_keys(j), lambda k: pg._unquoted(json_extract(j, pg._pointer([k]))));
+-- Without the fields, or the elements, or the one element at a place, counted from 0 or back from the end.
+CREATE OR REPLACE MACRO pg._object(j, keys) AS ('{' || array_to_string(pg._field_texts(j, keys), ',') || '}')::JSON;
+CREATE OR REPLACE MACRO pg._is_place(k) AS typeof(k) IN ('SMALLINT', 'INTEGER', 'BIGINT');
+CREATE OR REPLACE MACRO pg._at(j, k) AS TRY_CAST(k AS BIGINT) + if(TRY_CAST(k AS BIGINT) < 0, json_array_length(j)::BIGINT, 0);
+CREATE OR REPLACE MACRO pg._without_item(j, k) AS to_json(list_filter(pg._items(j), lambda e, i: i - 1 <> pg._at(j, k)));
+CREATE OR REPLACE MACRO pg._without_keys(j, keys) AS CASE
+    WHEN j IS NULL OR keys IS NULL THEN NULL
+    WHEN json_type(j) = 'OBJECT'
+    THEN pg._object(j, list_filter(json_keys(j), lambda k: NOT coalesce(list_contains(keys, k), false)))
+    WHEN json_type(j) = 'ARRAY' THEN to_json(list_filter(pg._items(j), lambda e:
+        json_type(e) <> 'VARCHAR' OR NOT coalesce(list_contains(keys, json_extract_string(e, '$')), false)))
+    ELSE pg.raise('22023', 'cannot delete from scalar')::VARCHAR::JSON END;
+CREATE OR REPLACE MACRO pg.jsonb_without(j, k) AS CASE
+    WHEN k IS NULL THEN NULL
+    WHEN typeof(k) LIKE '%[]' THEN pg._without_keys(j, TRY_CAST(k AS VARCHAR[]))
+    WHEN NOT pg._is_place(k) THEN pg._without_keys(j, [TRY_CAST(k AS VARCHAR)])
+    WHEN json_type(j) = 'ARRAY' THEN pg._without_item(j, k)
+    WHEN json_type(j) = 'OBJECT' THEN pg.raise('22023', 'cannot delete from object using integer index')::VARCHAR::JSON
+    WHEN j IS NOT NULL THEN pg.raise('22023', 'cannot delete from scalar')::VARCHAR::JSON END;
+CREATE OR REPLACE MACRO pg.subtract
+    (x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
+CREATE OR REPLACE MACRO pg.subtract_literal
+    (x INTERVAL, y) AS x - y::INTERVAL, (x TIMESTAMP, y) AS x - y::TIMESTAMP,
+    (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,    (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
+    (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
+    (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
+-- A document with a field or an item, which it has or is to have, become another; NULL takes it away.
+CREATE OR REPLACE MACRO pg._place_of(k, level) AS coalesce(TRY_CAST(k AS INTEGER), pg.raise('22P02',
+    'path element at position ' || level || ' is not an integer: "' || k || '"'));
+CREATE OR REPLACE MACRO pg._with(j, k, v, creates, level) AS CASE
+    WHEN json_type(j) = 'OBJECT' THEN CASE
+        WHEN NOT list_contains(json_keys(j), k) AND NOT creates THEN j
+        WHEN v IS NULL THEN pg._without_keys(j, [k])
+        ELSE pg.jsonb_concat(j, ('{' || to_json(k) || ':' || v || '}')::JSON) END
+    WHEN json_type(j) = 'ARRAY' THEN CASE
+        WHEN pg._at(j, pg._place_of(k, level)) BETWEEN 0 AND json_array_length(j)::BIGINT - 1 THEN to_json(list_filter(list_transform(
+            pg._items(j), lambda e, i: if(i - 1 = pg._at(j, k), v, e)), lambda e: e IS NOT NULL))
+        WHEN NOT creates OR v IS NULL THEN j
+        WHEN pg._place_of(k, level) < 0 THEN to_json(list_prepend(v, pg._items(j)))
+        ELSE to_json(list_append(pg._items(j), v)) END
+    ELSE j END;
+-- The documents on the way along a path, the first of which is the whole.
+CREATE OR REPLACE MACRO pg._way(j, path) AS
+    list_transform(range(0, len(path)), lambda _place: {
+        'document': pg.json_at(j, path[1:_place]), 'key': path[_place + 1], 'level': _place + 1});
+-- From the last of them back to the first, each with what has become of the next. One that is not there ends the way.
+CREATE OR REPLACE MACRO pg._along(j, path, v, creates) AS CASE
+    WHEN j IS NULL OR path IS NULL THEN NULL
+    WHEN len(list_filter(pg._way(j, path), lambda s: s['document'] IS NOT NULL AND s['key'] IS NULL)) > 0
+    THEN pg.raise('22004', 'path element at position ' || list_position(path, NULL) || ' is null')::VARCHAR::JSON
+    WHEN len(path) = 0 OR len(list_filter(pg._way(j, path), lambda s: s['document'] IS NULL)) > 0 THEN j
+    ELSE list_reduce(list_prepend({'document': v, 'key': '', 'level': 0::BIGINT}, list_reverse(pg._way(j, path))),
+        lambda _made, _step: {
+            'document': pg._with(_step['document'], _step['key'], _made['document'], creates, _step['level']),
+                            'key': '', 'level': 0::BIGINT})['document'] END;
+CREATE OR REPLACE MACRO pg._changeable(j) AS
+    if(json_type(j) IN ('OBJECT', 'ARRAY') OR j IS NULL, j, pg.raise('22023', 'cannot set path in scalar')::VARCHAR::JSON);
+CREATE OR REPLACE MACRO pg.jsonb_set
+    (j, path, v) AS if(v IS NULL, NULL, pg._along(pg._changeable(j), path, v, true)),
+    (j, path, v, creates) AS if(v IS NULL OR creates IS NULL, NULL, pg._along(pg._changeable(j), path, v, creates));
+CREATE OR REPLACE MACRO pg.jsonb_without_path(j, path) AS pg._along(pg._changeable(j), path, NULL::JSON, false);
+CREATE OR REPLACE MACRO pg.jsonb_pretty(j) AS regexp_replace(regexp_replace(json_pretty(j),
+    '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\[\](,?)$', E'\\1\\2[\n\\1]\\3', 'g'),
+    '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\{\}(,?)$', E'\\1\\2{\n\\1}\\3', 'g');
 
 -- Arrays.
 -- Subscripts from 1; DuckDB counts those below 1 from the end.
@@ -542,6 +653,15 @@ CREATE OR REPLACE MACRO pg.array_slice(a, l, h) AS
     if(l IS NULL OR h IS NULL, NULL, a[if(l < 1, 1, l):if(h < 1, 0, h)]);
 CREATE OR REPLACE MACRO pg.array_length(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
 CREATE OR REPLACE MACRO pg.array_upper(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
+CREATE OR REPLACE MACRO pg._null_count(are_null, is_null) AS len(list_filter(are_null, lambda e: e = is_null))::INTEGER;
+CREATE OR REPLACE MACRO pg.array_ndims(a) AS if(len(a) > 0, len(regexp_extract_all(typeof(a), '\[\]'))::INTEGER, NULL);
+CREATE OR REPLACE MACRO pg.array_dims(a) AS if(len(a) > 0, '[1:' || len(a) || ']' || CASE pg.array_ndims(a)
+    WHEN 1 THEN '' WHEN 2 THEN '[1:' || json_array_length(to_json(a), '$[0]') || ']'
+    ELSE pg.raise('0A000', 'array_dims of an array of more than two dimensions')::VARCHAR END, NULL);
+CREATE OR REPLACE MACRO pg.array_subscripts(a, n) AS
+    if(n = 1, list_transform(range(1, len(a) + 1), lambda i: i::INTEGER), NULL);
+CREATE OR REPLACE MACRO pg.side_by_side(lists, is_all) AS list_transform(
+    range(1, if(is_all OR len(lists[1]) = 0, len(lists[1]), if(lists[1] IS NULL, NULL, 1)) + 1), lambda n: list_transform(lists, lambda l: l[n]));
 CREATE OR REPLACE MACRO pg.array_lower(a, n) AS if(n = 1 AND len(a) > 0, 1, NULL);
 CREATE OR REPLACE MACRO pg.cardinality(a) AS len(a)::INTEGER;
 CREATE OR REPLACE MACRO pg.array_append(a, e) AS list_append(a, e);

@@ -29,7 +29,8 @@ from planner.batch.named_windows import expand_named_windows
 from planner.batch.origins import Origin, origins
 from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number, typed
 from planner.batch.pg_names import system_schema
-from planner.batch.row_functions import expand_calls, expand_unnests, is_single_value
+from planner.batch.removals import with_removals
+from planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
 from planner.batch.row_in_query import expand_row_in_query
 from planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from planner.batch.structs import with_row_types
@@ -215,7 +216,12 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
 
 def _with_typed_literals(tree: exp.Expr, environment: Environment) -> exp.Expr:
-    return with_literals_of(tree, lambda copy: typed(copy, _name_tables(environment)))
+    name_tables = _name_tables(environment)
+
+    def typed_copy(copy: exp.Expr) -> exp.Expr:
+        return typed(copy, name_tables)
+
+    return with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy)
 
 
 def _check_cases(source: exp.Expr) -> None:
@@ -281,7 +287,8 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
     """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
     tree = _with_runs(tree, parameters)
-    tree = expand_row_in_query(expand_grouping(expand_unnests(expand_ties(expand_named_windows(tree)))))
+    tree = expand_around_rows(expand_unnests(expand_ties(expand_named_windows(tree))))
+    tree = expand_row_in_query(expand_grouping(tree))
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
 
     def spelled(node: exp.Expr) -> exp.Expr:

@@ -9,6 +9,7 @@ from planner.output_names import FUNCTION_NODES, output_name
 from planner.parse.trees import folded
 
 _ORDINALITY = "ordinality"
+_ELEMENT = "_element"
 
 
 def expand_unnests(tree: exp.Expr) -> exp.Expr:
@@ -16,6 +17,23 @@ def expand_unnests(tree: exp.Expr) -> exp.Expr:
     for unnest in list(tree.find_all(exp.Unnest)):
         if len(unnest.expressions) > 1 and isinstance(unnest.parent, exp.From | exp.Join | exp.Lateral):
             _replace(unnest, _side_by_side(unnest))
+    return tree
+
+
+def expand_around_rows(tree: exp.Expr) -> exp.Expr:
+    """`f(unnest(a))` in a select list as the rows of an array with what f gives of each element. Changes the tree.
+
+    DuckDB knows the type of an element only within the array.
+    """
+    for item in [item for select in tree.find_all(exp.Select) for item in select.selects]:
+        value = item.unalias()
+        found = [rows for rows in value.find_all(exp.Explode) if rows.parent_select is value.parent_select]
+        if len(found) == 1 and found[0] is not value and not value.find(exp.AggFunc, exp.Window, exp.Query):
+            [rows] = found
+            array = rows.this
+            rows.replace(exp.column(_ELEMENT))
+            of_each = exp.Lambda(this=value.copy(), expressions=[exp.to_identifier(_ELEMENT)])
+            value.replace(exp.Explode(this=exp.Anonymous(this="list_transform", expressions=[array, of_each])))
     return tree
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from catalog import errors
@@ -18,9 +20,12 @@ from planner.build.builder import (
     renamed,
     scalar,
     type_or_null,
+    typed,
+    typed_column,
     written,
 )
 from planner.build.time_windows import is_temporal
+from planner.functions.result_types import rows_of_elements
 from planner.nodes import (
     ANTI,
     FULL,
@@ -30,6 +35,7 @@ from planner.nodes import (
     TEMPORAL_LEFT,
     Field,
     Filter,
+    Item,
     Join,
     Node,
     Project,
@@ -148,31 +154,50 @@ def values(builder: Builder, source: exp.Values) -> Node:
 
 def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node | None) -> Node:
     """`unnest(..)` or `generate_series(..)` in FROM: joined to what stands before it."""
-    array = array_of(function)
-    if array is None:
+    arrays = arrays_of(function)
+    if not arrays:
         raise refuse(f"reading from {written(function)}", source)
     alias = source.args.get("alias")
     given = [identifier.name for identifier in alias.columns] if alias is not None else []
     table = source.alias
-    element = f"{table}.{given[0]}" if given else f"{table}.{table}"
+    names = [*given[: len(arrays)], *[table] * (len(arrays) - len(given))]
     offset = function.args.get("offset")
     position = f"{table}.{offset.name}" if isinstance(offset, exp.Identifier) else f"{table}._position"
     below = left if left is not None else one_row(builder)
-    return Unnest(below, scalar(array), Field(element, element_type(array)), position)
+    columns = [Field(f"{table}.{name}", element_type(array)) for name, array in zip(names, arrays, strict=True)]
+    if len(arrays) == 1:
+        return Unnest(below, scalar(arrays[0]), columns[0], position)
+    return _side_by_side(builder, below, arrays, columns, position)
 
 
-def array_of(function: exp.Expr) -> exp.Expr | None:
-    """The array whose elements a set-returning function returns; None for any other function."""
+def _side_by_side(
+    builder: Builder, below: Node, arrays: list[exp.Expr], columns: list[Field], position: str
+) -> Project:
+    """The elements of several arrays, as many rows as the longest has: those of an array of rows, taken apart."""
+    call = exp.Anonymous(this="zip_arrays", expressions=[scalar(array) for array in arrays])
+    zipped = typed(call, rows_of_elements(tuple(map(type_of, arrays))))
+    row = Field(builder.fresh("row"), element_type(zipped))
+    rows = Unnest(below, zipped, row, position)
+
+    def part(place: int) -> exp.Expr:
+        return exp.Dot(this=typed_column(row.name, row.type), expression=exp.to_identifier(f"f{place}"))
+
+    items = (Item(field.name, typed(part(n), field.type), field.type) for n, field in enumerate(columns, start=1))
+    kept = picked(rows, (field for field in rows.fields if field != row))
+    return replace(kept, items=(*kept.items, *items))
+
+
+def arrays_of(function: exp.Expr) -> list[exp.Expr]:
+    """The arrays whose elements a set-returning function returns; none for any other function."""
     match function:
         case exp.Unnest():
-            return function.expressions[0] if len(function.expressions) == 1 else None
+            return function.expressions
         case exp.Explode():
-            return function.this
+            return [function.this]
         case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
-            return exp.GenerateSeries(
-                **{key: value for key, value in function.args.items() if key != "is_end_exclusive"}
-            )
-    return None
+            arguments = {key: value for key, value in function.args.items() if key != "is_end_exclusive"}
+            return [exp.GenerateSeries(**arguments)]
+    return []
 
 
 def element_type(array: exp.Expr) -> Type:
@@ -190,7 +215,7 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     right = _source(builder, join.this, left)
     on = join.args.get("on")
     condition = scalar(on) if on is not None else None
-    if isinstance(right, Unnest) and right.input is left:
+    if _rows_above(right) is left:
         if side:
             raise refuse(f"{side} JOIN of a set-returning function", join)
         return right if condition is None or condition == exp.true() else Filter(right, condition)
@@ -203,6 +228,12 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     if side in ("LEFT", "FULL"):
         return outer_join(left, right, condition, LEFT if side == "LEFT" else FULL, join)
     return Join(left, right, condition)
+
+
+def _rows_above(right: Node) -> Node | None:
+    """What the rows of a set-returning function in FROM are joined to already."""
+    rows = right.input if isinstance(right, Project) else right
+    return rows.input if isinstance(rows, Unnest) else None
 
 
 def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Join:

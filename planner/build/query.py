@@ -31,7 +31,7 @@ from planner.build.builder import (
     typed,
     typed_column,
 )
-from planner.build.from_clause import array_of, element_type, values
+from planner.build.from_clause import arrays_of, element_type, values
 from planner.build.subqueries import build_body, keep_where, lift, order_of
 from planner.build.windows import build_windows
 from planner.nodes import (
@@ -359,8 +359,7 @@ def _series(
             "Put them into FROM, one after the other.",
         )
     call = found[0]
-    array = array_of(call)
-    assert array is not None
+    [array] = arrays_of(call)
     element = Field(builder.fresh("element"), element_type(array))
     node = Unnest(node, replaced(scalar(array), replacements), element, builder.fresh("position"))
     return node, replacements | {text(scalar(call)): typed_column(element.name, element.type)}

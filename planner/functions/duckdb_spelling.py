@@ -38,7 +38,7 @@ from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, field_place, holds_struct
 from planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from planner.functions.safe_aggregates import defined, guarded
-from planner.functions.struct_spelling import cast_to_struct, field_at, text_of
+from planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
 from planner.functions.typed import data_type, sql_type
 from planner.parse.constant_runs import expanded
 
@@ -205,6 +205,8 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     new = node
     known = [type_of_part(part) for part in node.iter_expressions()]
+    if isinstance(node, exp.Sub) and known[0] == JSONB:
+        return ours("jsonb_without", node.this, node.expression)
     if isinstance(node, exp.Add | exp.Sub) and (made := _of_literal(node)) is not None:
         return made
     if isinstance(node, exp.Sub):
@@ -274,7 +276,7 @@ def _json_extract(node: exp.Expr) -> exp.Expr:
         item = exp.cast(exp.Literal.number(number), "INTEGER", dialect="duckdb")
         return ours("json_get_text" if is_text else "json_get", node.this, item)
     constant = sqlglot.parse_one(path.sql(dialect="duckdb"), read="duckdb")
-    return duckdb_call("json_extract_string" if is_text else "json_extract", node.this, constant)
+    return ours("json_text", node.this, constant) if is_text else duckdb_call("json_extract", node.this, constant)
 
 
 def _subscript(node: exp.Bracket) -> exp.Expr | None:
@@ -466,7 +468,7 @@ def _field(node: exp.Dot) -> exp.Expr | None:
 # Types whose text differs from DuckDB's.
 _OWN_TEXT = frozenset(
     {"real", "double precision", "numeric", "bytea", "interval", "date", "timestamp without time zone",
-     "timestamp with time zone"}
+     "timestamp with time zone", "jsonb"}
 )  # fmt: skip
 
 
@@ -489,6 +491,20 @@ def _path(arguments: _Args) -> exp.Expr:
         exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else arguments[1]
     )
     return exp.cast(path, "VARCHAR[]", dialect="duckdb")
+
+
+def _document(argument: exp.Expr) -> exp.Expr:
+    """A jsonb argument, which may be given as text."""
+    return duckdb_call("json", argument) if argument.is_string else argument
+
+
+def _of_document(name: str, count: int | None = None) -> Callable[[_Args], exp.Expr]:
+    """A function of a document, and of the first `count` arguments."""
+    return lambda arguments: ours(name, _document(arguments[0]), *arguments[1:count])
+
+
+def _are_null(arguments: _Args) -> exp.Expr:
+    return exp.Array(expressions=[exp.paren(exp.Is(this=part, expression=exp.null())) for part in arguments])
 
 
 def _keys(arguments: _Args) -> exp.Expr:
@@ -528,6 +544,22 @@ def _regexp_match(arguments: _Args) -> exp.Expr:
     if not pattern.is_string:
         made = ours("regexp_groups", exp.Array(expressions=groups), pattern.copy())
     return exp.Case().when(duckdb_call("regexp_matches", text, pattern, flags), made)
+
+
+def _regexp_all_matches(arguments: _Args) -> exp.Expr:
+    """The groups of each match, or of the first one without the flag g: an array of arrays."""
+    text, pattern = arguments[:2]
+    if not pattern.is_string or not all(flag.is_string for flag in arguments[2:]):
+        message = "regexp_matches with a pattern or flags that are not constants is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+    flags = arguments[2].name if len(arguments) > 2 else ""
+    options, count = exp.Literal.string("s" + flags.replace("g", "")), _groups(pattern)
+    groups = [
+        duckdb_call("regexp_extract_all", text.copy(), pattern.copy(), exp.Literal.number(number), options.copy())
+        for number in (range(1, count + 1) if count else (0,))
+    ]
+    is_all = exp.true() if "g" in flags else exp.false()
+    return ours("side_by_side", exp.Array(expressions=groups), is_all)
 
 
 def _substring(arguments: _Args) -> exp.Expr:
@@ -624,6 +656,16 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "substring": _substring,
     "regexp_substr": _regexp_substr,
     "regexp_match": _regexp_match,
+    "regexp_all_matches": _regexp_all_matches,
+    "jsonb_set": lambda arguments: ours(
+        "jsonb_set", _document(arguments[0]), _path(arguments), *map(_document, arguments[2:3]), *arguments[3:]
+    ),
+    "jsonb_without_path": lambda arguments: ours("jsonb_without_path", _document(arguments[0]), _path(arguments)),
+    **{name: _of_document(name) for name in ("jsonb_pretty", "jsonb_elements", "jsonb_element_texts", "jsonb_keys")},
+    **{name: _of_document(name, 1) for name in ("jsonb_values", "jsonb_value_texts")},
+    "zip_arrays": rows_of_arrays,
+    "num_nulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.true()),
+    "num_nonnulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.false()),
     "to_char": _to_char,
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(_in_json, arguments)),

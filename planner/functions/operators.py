@@ -68,6 +68,7 @@ CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.JSONBContainsAllTopKeys: ("jsonb_exists_all", ("this", "expression")),
     exp.JSONBExtract: ("json_at", ("this", "expression")),
     exp.JSONBExtractScalar: ("json_text_at", ("this", "expression")),
+    exp.JSONBDeleteAtPath: ("jsonb_without_path", ("this", "expression")),
 }
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 

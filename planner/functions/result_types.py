@@ -135,6 +135,11 @@ def element_of_first(types: tuple[Known, ...]) -> Known:
     return array.element if array is not None and array.dimensions else None
 
 
+def rows_of_elements(types: tuple[Known, ...]) -> Type:
+    """The type of an array of rows, each of one element of every array."""
+    return array_type(struct_type((None, element_of_first((type_,)) or VARCHAR) for type_ in types))
+
+
 def sum_of_first(types: tuple[Known, ...]) -> Known:
     """The type of the sum of an array's elements, as that of sum()."""
     element = element_of_first(types)

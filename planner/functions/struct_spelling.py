@@ -89,6 +89,16 @@ def field_at(value: exp.Expr, place: int) -> exp.Expr:
     return exp.Anonymous(this="struct_extract_at", expressions=[value.copy(), exp.Literal.number(place)])
 
 
+def rows_of_arrays(arrays: list[exp.Expr]) -> exp.Expr:
+    """An array of rows, each of one element of every array: as many as the longest has."""
+    row = exp.column(_ELEMENT)
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=field_at(row, place))
+        for place in range(1, len(arrays) + 1)
+    ]
+    return _each(exp.Anonymous(this="list_zip", expressions=arrays), exp.Struct(expressions=fields))
+
+
 def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], exp.Expr]) -> exp.Expr:
     """A struct or an array of structs as it prints: `(1,"a b",)`. `to_text` prints the fields."""
     if type_.dimensions:

@@ -21,6 +21,7 @@ from planner.parse.limits import check_size
 from planner.parse.literals import is_plain_interval, with_literals
 from planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from planner.parse.rows import with_rows
+from planner.parse.set_returning import with_unnests
 from planner.parse.strict import StrictParser, StrictTokenizer
 from planner.parse.tokens import syntax_error
 from planner.statements import Name
@@ -162,7 +163,7 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     try:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         check_size(tree)
-        tree = with_literals(with_rows(_with_parameters(tree, sql)))
+        tree = with_unnests(with_literals(with_rows(_with_parameters(tree, sql))))
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:

@@ -1,0 +1,39 @@
+"""`document - key` of jsonb as a call: in DuckDB's text an operator does not tell what it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from catalog.types import JSONB
+from planner.batch.parameters import Columns, NameTables
+from planner.functions.operators import type_of_part
+from planner.output_names import NO_NAME
+
+_MARK = "removal"
+
+
+def with_removals(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], name_tables: NameTables) -> exp.Expr:
+    """A tree without types, changed in place; `typed` makes a typed one of it, where there are documents at all."""
+    found = list(tree.find_all(exp.Sub))
+    if not found or not _has_documents(tree, name_tables):
+        return tree
+    for number, node in enumerate(found):
+        node.meta[_MARK] = number
+    places = [node for node in typed(tree.copy()).find_all(exp.Sub) if _MARK in node.meta]
+    for number in {node.meta[_MARK] for node in places if type_of_part(node.this) == JSONB}:
+        node = found[number]
+        call = exp.Anonymous(this="jsonb_without", expressions=[node.this, node.expression])
+        call.meta["name"] = NO_NAME
+        node.replace(call)
+    return tree
+
+
+def _has_documents(tree: exp.Expr, name_tables: NameTables) -> bool:
+    kinds = (exp.DataType.Type.JSON, exp.DataType.Type.JSONB)
+    if any(node.this in kinds for node in tree.find_all(exp.DataType)):
+        return True
+    tables: dict[str, Columns] = {}
+    name_tables(tree.copy(), tables)
+    return any(type_ == JSONB for columns in tables.values() for type_ in columns.values())

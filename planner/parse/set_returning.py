@@ -1,0 +1,104 @@
+"""Set-returning functions as what they stand for: `unnest` of the arrays that functions of ours make.
+
+So both batch queries and views read them, in the select list and in FROM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """`arrays` are the functions that make an array of each column, `columns` their names in FROM.
+
+    A column without a name is called as the function, or as its alias. `is_named` functions are told the call's name.
+    """
+
+    arrays: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    is_named: bool = False
+
+
+_OF_JSONB = {
+    "array_elements": _Rows(("jsonb_elements",), ("value",)),
+    "array_elements_text": _Rows(("jsonb_element_texts",), ("value",)),
+    "object_keys": _Rows(("jsonb_keys",), is_named=True),
+    "each": _Rows(("jsonb_keys", "jsonb_values"), ("key", "value"), is_named=True),
+    "each_text": _Rows(("jsonb_keys", "jsonb_value_texts"), ("key", "value"), is_named=True),
+}
+_SET_RETURNING = {
+    **{f"{type_}_{name}": rows for name, rows in _OF_JSONB.items() for type_ in ("jsonb", "json")},
+    "string_to_table": _Rows(("string_to_array",)),
+    "regexp_split_to_table": _Rows(("regexp_split_to_array",)),
+    "regexp_matches": _Rows(("regexp_all_matches",)),
+    "generate_subscripts": _Rows(("array_subscripts",)),
+}
+_ORDINALITY = "ordinality"
+
+
+def with_unnests(tree: exp.Expr) -> exp.Expr:
+    """The tree, changed in place. In a select list a function of more than one column stays as it is."""
+    for call in list(tree.find_all(exp.Anonymous)):
+        rows = _SET_RETURNING.get(call.name.lower())
+        if rows is None:
+            continue
+        if call.arg_key == "this" and isinstance(call.parent, exp.Table | exp.Lateral):
+            _in_from(call.parent, call, rows)
+        elif len(rows.arrays) == 1:
+            made = exp.Explode(this=_arrays(call, rows)[0])
+            made.meta["name"] = call.name.lower()
+            call.replace(made)
+    return tree
+
+
+def _arrays(call: exp.Anonymous, rows: _Rows) -> list[exp.Expr]:
+    name = [exp.Literal.string(call.name.lower())] if rows.is_named else []
+    return [
+        exp.Anonymous(
+            this=function, expressions=[*(part.copy() for part in call.expressions), *(own.copy() for own in name)]
+        )
+        for function in rows.arrays
+    ]
+
+
+def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
+    function, alias = call.name.lower(), source.args.get("alias")
+    table = alias.this if alias is not None and alias.this is not None else exp.to_identifier(function)
+    given = list(alias.columns) if alias is not None else []
+    offset: exp.Expr | bool = False
+    if source.args.get("ordinality"):
+        offset = given.pop() if len(given) > len(rows.arrays) else exp.to_identifier(_ORDINALITY)
+    own = rows.columns or (table.name,)
+    if rows.columns and len(own) == 1 and not given and alias is not None and _names(source, table.name, own[0]):
+        own = (table.name,)
+    columns = given + [exp.to_identifier(name, quoted=True) for name in own[len(given) :]]
+    named = exp.TableAlias(this=table.copy(), columns=columns)
+    unnest = exp.Unnest(expressions=_arrays(call, rows), offset=offset)
+    if isinstance(source, exp.Lateral):
+        source.set("this", unnest)
+        source.set("alias", named)
+        source.set("ordinality", None)
+        return
+    unnest.set("alias", named)
+    for argument in ("joins", "laterals"):
+        if source.args.get(argument):
+            unnest.set(argument, source.args[argument])
+    source.replace(unnest)
+
+
+def _names(source: exp.Expr, alias: str, column: str) -> bool:
+    """Whether the query takes the alias for the value: `item ->> 'x'`, where `FROM … AS item`.
+
+    Then it is the column's name, also where the query says `item.value`.
+    """
+    select = source.find_ancestor(exp.Select)
+    found = list(select.find_all(exp.Column)) if select is not None else []
+    if not any(c.name.lower() == alias.lower() and not c.table for c in found):
+        return False
+    for reference in found:
+        if reference.table.lower() == alias.lower() and reference.name.lower() == column:
+            reference.set("this", exp.to_identifier(alias))
+    return True

@@ -1,0 +1,159 @@
+"""Functions of jsonb, and functions that return rows: PostgreSQL's values, in queries and in views over changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import Postgres
+from servers import Server
+
+Connection = psycopg.Connection[Any]
+
+DOCUMENTS = (
+    '{"a": 1, "b": [1, "x", null, {"c": [2]}], "e": {"f": "g,h:i"}}', '{"a": {"b": {"c": 3}}, "list": []}', "{}",
+    '{"a": "it''s \\"quoted\\", {[", "é": "日本"}', "[]", '[1, "a", null, true, {"a": 2}, ["x"]]', '"text"', "4", "null",
+    None, '{"a": null}', '["a", "b", "a"]',
+)  # fmt: skip
+OBJECTS, ARRAYS = "jsonb_typeof(d) = 'object'", "jsonb_typeof(d) = 'array'"
+EITHER = "jsonb_typeof(d) IN ('object', 'array')"
+# With the condition of the rows that have a value.
+EXPRESSIONS = {
+    "d ->> 'a'": "true", "d ->> 'b'": "true", "d ->> k": "true", "d ->> 4": "true", "d #>> '{b}'": "true",
+    "d #>> '{b,3}'": "true", "jsonb_extract_path_text(d, 'a', 'b')": "true", "d::text": "true",
+    "d - 'a'": EITHER, "d - k": EITHER, "d - 1": ARRAYS, "d - (-1)": ARRAYS, "d - ARRAY['a', 'b']": EITHER,
+    "d #- '{b,0}'": OBJECTS, "d #- '{a}'": OBJECTS, "jsonb_set(d, '{a}', '[1]')": OBJECTS,
+    "jsonb_set(d, '{a,b}', '\"new\"')": OBJECTS, "jsonb_set(d, '{b,3,c}', '0')": OBJECTS,
+    "jsonb_set(d, '{1}', d)": ARRAYS, "jsonb_set(d, '{-1}', '9')": ARRAYS, "jsonb_set(d, '{99}', '9')": ARRAYS,
+    "jsonb_set(d, '{-99}', '9')": ARRAYS, "jsonb_set(d, '{x}', '1', false)": OBJECTS,
+    "jsonb_set(d, ARRAY[k], to_jsonb(n))": f"{OBJECTS} AND k IS NOT NULL", "jsonb_set(d, '{a}', NULL)": OBJECTS,
+    "jsonb_pretty(d)": "n <> 1 AND n <> 4", "jsonb_array_length(d)": ARRAYS,
+    "num_nulls(d, k, n)": "true", "num_nonnulls(d, k, n)": "true",
+    "regexp_split_to_array(t, '\\s*')": "true", "regexp_split_to_array(t, ',')": "true",
+    "array_dims(string_to_array(t, ','))": "true", "array_ndims(ARRAY[[n]])": "true",
+    "encode(convert_to(t, 'UTF8'), 'escape')": "true", "convert_from(convert_to(t, 'utf8'), 'UTF-8')": "true",
+    "get_byte(convert_to(t, 'UTF8'), 1)": "length(t) > 1",
+    "encode(set_byte(convert_to(t, 'UTF8'), 0, n), 'hex')": "length(t) > 0",
+    "encode(decode('a\\\\\\\\' || '\\001', 'escape'), 'hex')": "true",
+}  # fmt: skip
+# What follows SELECT n, ...
+ROWS = (
+    f"jsonb_array_elements(d)::text AS x FROM v WHERE {ARRAYS}",
+    f"jsonb_array_elements_text(d) AS x FROM v WHERE {ARRAYS}",
+    f"jsonb_object_keys(d) AS x FROM v WHERE {OBJECTS}",
+    f"x.key, x.value::text FROM v, jsonb_each(d) AS x WHERE {OBJECTS}",
+    f"key, value FROM v, LATERAL jsonb_each_text(d) WHERE {OBJECTS}",
+    f"p, q::text FROM v CROSS JOIN jsonb_each(d) AS x(p, q) WHERE {OBJECTS}",
+    f"value::text FROM v, jsonb_array_elements(d) WHERE {ARRAYS}",
+    f"item::text, item ->> 'a' AS a FROM v, jsonb_array_elements(d) AS item WHERE {ARRAYS}",
+    f"item.value::text FROM v CROSS JOIN LATERAL jsonb_array_elements(d) AS item WHERE {ARRAYS}",
+    f"y FROM v, jsonb_array_elements_text(d) WITH ORDINALITY AS x(y, o) WHERE {ARRAYS} AND o > 1",
+    f"count(*) AS c FROM v, jsonb_array_elements(d) AS e WHERE {ARRAYS} GROUP BY n",
+    "string_to_table(t, ',') AS x FROM v",
+    "x FROM v, string_to_table(t, ',') AS x",
+    "x FROM v, regexp_split_to_table(t, ',') AS x",
+    "regexp_matches(t, '(.)(,)', 'g') AS x FROM v",
+    "regexp_matches(t, '[a-z]', 'gi') AS x FROM v",
+    "x FROM v, regexp_matches(t, '(o)(.)') AS x",
+    "generate_subscripts(string_to_array(t, ','), 1) AS x FROM v",
+    "i FROM v, generate_subscripts(string_to_array(t, ','), 1) AS i",
+    "a, b FROM v, unnest(ARRAY[n, n + 1], ARRAY[k]) AS x(a, b)",
+)
+CHANGES = (
+    "INSERT INTO v SELECT n + 100, d, k, t FROM v",
+    "UPDATE v SET k = 'a', t = 'x,y', d = '{\"new\": [1, {\"x\": null}]}' WHERE n BETWEEN 101 AND 104",
+    "DELETE FROM v WHERE n IN (102, 106, 112)",
+    "DELETE FROM v WHERE n > 100",
+)
+ERRORS = {
+    "SELECT jsonb_array_elements('{}')": ("22023", "cannot extract elements from an object"),
+    "SELECT jsonb_array_elements('1')": ("22023", "cannot extract elements from a scalar"),
+    "SELECT jsonb_object_keys('[]')": ("22023", "cannot call jsonb_object_keys on an array"),
+    "SELECT * FROM jsonb_each('1')": ("22023", "cannot call jsonb_each on a non-object"),
+    "SELECT '{}'::jsonb - 1": ("22023", "cannot delete from object using integer index"),
+    "SELECT '1'::jsonb - 'a'": ("22023", "cannot delete from scalar"),
+    "SELECT jsonb_set('{\"a\": []}', '{a,b}', '2')": ("22P02", 'path element at position 2 is not an integer: "b"'),
+    "SELECT jsonb_set('{\"a\": {}}', ARRAY['a', NULL], '2')": ("22004", "path element at position 2 is null"),
+    "SELECT jsonb_set('1', '{a}', '2')": ("22023", "cannot set path in scalar"),
+    "SELECT encode('a'::bytea, 'x')": ("22023", 'unrecognized encoding: "x"'),
+}
+TEXTS = ("a,b,,c", "foo Bar,oo", "", None, "é,日", "one", ",", "o, o", "x", "a,b", "O,o,", "  a ")
+
+
+@pytest.fixture(scope="module")
+def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    started = Postgres()
+    with in_process_server.connect() as connection, started.connect() as postgres:
+        for client in (connection, postgres):
+            client.execute("CREATE TABLE v (n int PRIMARY KEY, d jsonb, k varchar, t varchar)")
+            for number, document in enumerate(DOCUMENTS, start=1):
+                values = (number, document, ("a", "b", None)[number % 3], TEXTS[number - 1])
+                client.execute("INSERT INTO v VALUES (%s, %s, %s, %s)", values)
+        yield connection, postgres
+    started.stop()
+
+
+def answer(client: Connection, query: str) -> list[Any]:
+    """The rows as text, in any order."""
+    with client.cursor() as cursor:
+        cursor.execute(query.encode())
+        result = cursor.pgresult
+        assert result is not None
+        rows = [[result.get_value(row, place) for place in range(result.nfields)] for row in range(result.ntuples)]
+    return sorted(rows, key=str)
+
+
+def compare(both: tuple[Connection, Connection], queries: list[str]) -> None:
+    """In queries, and in views of them while rows come and go."""
+    connection, postgres = both
+    wrong: list[tuple[str, object, object]] = []
+    for number in range(len(queries)):
+        connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS made_{number}".encode())
+    for number, query in enumerate(queries):
+        expected = answer(postgres, query)
+        try:
+            found: object = answer(connection, query)
+            connection.execute(f"CREATE MATERIALIZED VIEW made_{number} AS {query}".encode())
+        except psycopg.Error as error:
+            found = str(error)
+        if found != expected:
+            wrong.append((query, found, expected))
+            connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS made_{number}".encode())
+    for change in ("SELECT 1", *CHANGES):
+        for client in both:
+            client.execute(change.encode())
+        connection.execute("FLUSH")
+        for number, query in enumerate(queries):
+            if any(query == failed for failed, *_ in wrong):
+                continue
+            found, expected = answer(connection, f"SELECT * FROM made_{number}"), answer(postgres, query)
+            if found != expected:
+                wrong.append((f"view, {change}: {query}", found, expected))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_functions(both: tuple[Connection, Connection]) -> None:
+    compare(both, [f"SELECT n, {call} AS x FROM v WHERE {condition}" for call, condition in EXPRESSIONS.items()])
+
+
+def test_functions_that_return_rows(both: tuple[Connection, Connection]) -> None:
+    compare(both, [f"SELECT n, {rest}" for rest in ROWS])
+
+
+@pytest.mark.parametrize("query", ERRORS)
+def test_errors(both: tuple[Connection, Connection], query: str) -> None:
+    for client in both:
+        with pytest.raises(psycopg.Error) as caught:
+            client.execute(query.encode())
+        assert (caught.value.sqlstate, caught.value.diag.message_primary) == ERRORS[query]
+
+
+def test_names(both: tuple[Connection, Connection]) -> None:
+    """The columns are called as in PostgreSQL."""
+    for query in ("SELECT jsonb_object_keys('{}')", "SELECT * FROM jsonb_each('{}')", "SELECT * FROM jsonb_object_keys('{}')",
+                  "SELECT * FROM jsonb_array_elements('[]') AS x", "SELECT * FROM string_to_table('a', ',') AS x",
+                  "SELECT * FROM jsonb_array_elements('[]') WITH ORDINALITY", "SELECT * FROM jsonb_each('{}') AS x(y)"):  # fmt: skip
+        names = [[column.name for column in client.execute(query.encode()).description or ()] for client in both]
+        assert names[0] == names[1], query
