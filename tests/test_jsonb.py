@@ -13,7 +13,8 @@ from servers import Server
 Connection = psycopg.Connection[Any]
 
 DOCUMENTS = (
-    '{"a": 1, "b": [1, "x", null, {"c": [2]}], "e": {"f": "g,h:i"}}', '{"a": {"b": {"c": 3}}, "list": []}', "{}",
+    '{"a": 1, "b": [1, "x", null, {"c": [2]}], "e": {"f": "g,h:i"}}',
+    '{"a": {"b": {"c": 3}}, "list": []}', "{}",
     '{"a": "it''s \\"quoted\\", {[", "é": "日本"}', "[]", '[1, "a", null, true, {"a": 2}, ["x"]]', '"text"', "4", "null",
     None, '{"a": null}', '["a", "b", "a"]',
 )  # fmt: skip
@@ -152,8 +153,15 @@ def test_errors(both: tuple[Connection, Connection], query: str) -> None:
 
 def test_names(both: tuple[Connection, Connection]) -> None:
     """The columns are called as in PostgreSQL."""
-    for query in ("SELECT jsonb_object_keys('{}')", "SELECT * FROM jsonb_each('{}')", "SELECT * FROM jsonb_object_keys('{}')",
-                  "SELECT * FROM jsonb_array_elements('[]') AS x", "SELECT * FROM string_to_table('a', ',') AS x",
-                  "SELECT * FROM jsonb_array_elements('[]') WITH ORDINALITY", "SELECT * FROM jsonb_each('{}') AS x(y)"):  # fmt: skip
+    queries = (
+        "SELECT jsonb_object_keys('{}')",
+        "SELECT * FROM jsonb_each('{}')",
+        "SELECT * FROM jsonb_object_keys('{}')",
+        "SELECT * FROM jsonb_array_elements('[]') AS x",
+        "SELECT * FROM string_to_table('a', ',') AS x",
+        "SELECT * FROM jsonb_array_elements('[]') WITH ORDINALITY",
+        "SELECT * FROM jsonb_each('{}') AS x(y)",
+    )
+    for query in queries:
         names = [[column.name for column in client.execute(query.encode()).description or ()] for client in both]
         assert names[0] == names[1], query
