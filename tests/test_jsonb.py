@@ -15,8 +15,8 @@ Connection = psycopg.Connection[Any]
 DOCUMENTS = (
     '{"a": 1, "b": [1, "x", null, {"c": [2]}], "e": {"f": "g,h:i"}}',
     '{"a": {"b": {"c": 3}}, "list": []}', "{}",
-    '{"a": "it''s \\"quoted\\", {[", "é": "日本"}', "[]", '[1, "a", null, true, {"a": 2}, ["x"]]', '"text"', "4", "null",
-    None, '{"a": null}', '["a", "b", "a"]',
+    '{"a": "it''s \\"quoted\\", {[", "é": "日本"}', "[]", '[1, "a", null, true, {"a": 2}, ["x"]]', '"text"',
+    "4", "null", None, '{"a": null}', '["a", "b", "a"]',
 )  # fmt: skip
 OBJECTS, ARRAYS = "jsonb_typeof(d) = 'object'", "jsonb_typeof(d) = 'array'"
 EITHER = "jsonb_typeof(d) IN ('object', 'array')"
