@@ -93,6 +93,9 @@ _WIDE_INTEGERS = frozenset({"hugeint", "uhugeint", "int128", "ubigint"})
 # A numeric without precision has to fit a fixed-point column on both engines: 28 digits before the
 # point as RisingWave's decimal holds, 10 after.
 DEFAULT_NUMERIC = (38, 10)
+# What is divided needs more digits after the point: 19 before it, as a bigint has, and 19 after. To clients this is
+# numeric without a precision too.
+QUOTIENT_NUMERIC = (38, 19)
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,14 @@ class Type:
     @property
     def typmod(self) -> int:
         """`atttypmod`: `((precision << 16) | scale) + 4` for numeric(p,s), -1 without."""
-        if self.name == "numeric" and self.precision is not None:
+        if self.name == "numeric" and self.precision is not None and not self.is_unconstrained:
             return ((self.precision << 16) | (self.scale or 0)) + 4
         return -1
+
+    @property
+    def is_unconstrained(self) -> bool:
+        """Whether it is numeric without a precision: how it is stored tells nothing about a value's digits."""
+        return self.name == "numeric" and (self.precision is None or self.digits == QUOTIENT_NUMERIC)
 
     @property
     def digits(self) -> tuple[int, int]:
@@ -203,6 +211,7 @@ class Type:
 
 BOOLEAN, SMALLINT, INTEGER, BIGINT = Type("boolean"), Type("smallint"), Type("integer"), Type("bigint")
 REAL, DOUBLE, NUMERIC = Type("real"), Type("double precision"), Type("numeric")
+QUOTIENT = Type("numeric", *QUOTIENT_NUMERIC)
 VARCHAR, TEXT, BYTEA = Type("character varying"), Type("text"), Type("bytea")
 DATE, TIMESTAMP, TIMESTAMPTZ = (
     Type("date"),

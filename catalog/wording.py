@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import DEFAULT_NUMERIC
+from catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC
 
 # DuckDB's names of types as PostgreSQL's errors have them.
 _TYPES = {
@@ -36,7 +36,7 @@ def _text(found: re.Match[str]) -> Error:
 
 def _numeric(found: re.Match[str]) -> Error:
     precision, scale = int(found["precision"]), int(found["scale"])
-    if (precision, scale) == DEFAULT_NUMERIC:  # of which the user knows nothing
+    if (precision, scale) in (DEFAULT_NUMERIC, QUOTIENT_NUMERIC):  # of which the user knows nothing
         return Error("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)
     digits = precision - scale
     return Error(

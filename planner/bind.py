@@ -19,6 +19,7 @@ from catalog.model import Catalog, Relation
 from catalog.types import Type
 from planner.build.handled import check_handled
 from planner.build.time_windows import is_temporal, prepare_from
+from planner.functions.aggregates import OF_FLOATS
 from planner.functions.operators import METADATA, is_known
 from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type
@@ -142,6 +143,9 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
     _resolve_tables(tree, catalog, scope, tables, ctes, check)
     expanded(tree)
+    if not scope.has_exact_averages:
+        for call in tree.find_all(exp.Avg):
+            call.meta[OF_FLOATS] = True
     schema = _schema(tables)
     mark_merges(tree)
     try:

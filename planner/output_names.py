@@ -34,6 +34,8 @@ _INTERNAL_TYPE_NAMES: dict[str, str] = {
     "boolean": "bool",
     "character varying": "varchar",
 }
+# What we compute in the place of a function.
+_OURS = {"_avg": "avg"}
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -118,7 +120,7 @@ def _strong_name(item: exp.Expr | None) -> str | None:
 
 def _function_name(item: exp.Expr) -> str | None:
     if isinstance(item, exp.Anonymous):
-        return item.name.lower()
+        return _OURS.get(item.name, item.name.lower())
     written = re.match(r"(\w+)(?:\(|$)", item.sql(dialect="postgres"))
     return FUNCTION_NODES.get(type(item)) or (written[1].lower() if written else None)
 

@@ -45,7 +45,9 @@ from planner.outputs import limit_outputs
 from planner.sharing import share_states
 
 # A relation keeps the version by which it was planned first: what is stored for it fits no other plan.
-PLANNER = 3
+PLANNER = 4
+# Before, avg() of integers and numerics was of double precision.
+EXACT_AVERAGES_SINCE = 4
 
 
 def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:

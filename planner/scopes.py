@@ -16,13 +16,15 @@ class Scope:
     """Where unqualified names are looked up: in these schemas, one after the other.
 
     `temporary` is the session's schema of temporary tables, which is the first in the path if it has one. `as_of` is
-    the id of the definition that the names are in: it knows tables as they were when it was made.
+    the id of the definition that the names are in: it knows tables as they were when it was made. Without
+    `has_exact_averages` avg() is of double precision whatever it is of.
     """
 
     database: str
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     temporary: str | None = None
     as_of: int | None = None
+    has_exact_averages: bool = True
 
 
 def scope_of(relation: Relation) -> Scope:

@@ -249,7 +249,7 @@ def _assigned(item: Item, column: Column, statement: CreateSink) -> Item:
     if item.type == column.type or (item.type.is_text and column.type.is_text):
         return replace(item, name=column.name)
     is_wider = column.type in _WIDER.get(item.type, ())
-    if not is_wider and not (item.type.name == "numeric" and column.type == NUMERIC):
+    if not is_wider and not (item.type.name == "numeric" and column.type in (NUMERIC, DOUBLE)):
         raise Error(
             f'column "{column.name}" is of type {column.type} but the sink\'s is of type {item.type}',
             errors.DATATYPE_MISMATCH,

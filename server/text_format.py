@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.errors import INVALID_PARAMETER_VALUE, NUMERIC_VALUE_OUT_OF_RANGE, Error
-from catalog.types import DEFAULT_NUMERIC, Type
+from catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC, Type
 from server.json_text import json_texts
 
 DAY = 86_400_000_000  # microseconds
@@ -145,7 +145,8 @@ def _decimal(array: pa.Array, type: Type, _zone: str) -> pa.Array:
 
 def trims_zeros(arrow: pa.DataType, type: Type) -> bool:
     """Whether the scale is only that of the column an unconstrained numeric is stored in."""
-    return type.precision is None and (arrow.precision, arrow.scale) == DEFAULT_NUMERIC
+    is_unconstrained = type.precision is None or type.is_unconstrained
+    return is_unconstrained and (arrow.precision, arrow.scale) in (DEFAULT_NUMERIC, QUOTIENT_NUMERIC)
 
 
 # Dates and times

@@ -31,6 +31,9 @@ OPERATORS: dict[str, str] = {
     "scalar": "SELECT a, (SELECT max(k) FROM u WHERE u.b = t.b) AS m FROM t",
     "dynamic": "SELECT a, b FROM t WHERE a > (SELECT min(k) FROM u)",
     "group": "SELECT s, count(*) AS n, sum(a) AS x, min(b) AS lo, max(b) AS hi, bool_or(a > 3) AS o FROM t GROUP BY s",
+    "average": """SELECT s, avg(a) AS x, avg(DISTINCT b) AS d, avg(a) FILTER (WHERE b > 1) AS f, avg(a) * 1.5 AS m
+                  FROM t GROUP BY s HAVING avg(a) > 0.5""",
+    "average_over": "SELECT a, s, avg(b) OVER (PARTITION BY s ORDER BY a) AS x FROM t",
     "global": "SELECT count(*) AS n, sum(a) AS x, max(b) AS hi FROM t",
     "distinct_count": "SELECT s, count(DISTINCT a) AS n FROM t GROUP BY s",
     "rollup": "SELECT s, b, count(*) AS n, grouping(s) AS g FROM t GROUP BY ROLLUP (s, b)",

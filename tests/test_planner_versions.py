@@ -6,6 +6,7 @@ import pytest
 from test_queries_page import catalog, plan
 
 from catalog.model import Catalog, Relation
+from catalog.types import DOUBLE, QUOTIENT
 from planner.rules import PLANNER
 from planner.stream import StreamPlan, plan_definition
 
@@ -34,3 +35,14 @@ def test_a_relation_is_planned_as_it_was(nexmark: Catalog, query: str, before: l
     current = made_by(PLANNER, query, nexmark)
     assert [state.in_view for state in current.states] == now
     assert plan(query, nexmark).columns == current.columns
+
+
+AVERAGES = "SELECT auction, avg(price) AS x, avg(DISTINCT price) AS y, avg(price) / 2 AS z FROM bid GROUP BY auction"
+AVERAGES_OVER = "SELECT auction, avg(price) OVER (PARTITION BY auction) AS x FROM bid"
+
+
+@pytest.mark.parametrize("query", [AVERAGES, AVERAGES_OVER])
+def test_averages_stay_floats(nexmark: Catalog, query: str) -> None:
+    for planner, type_ in ((3, DOUBLE), (PLANNER, QUOTIENT)):
+        types = {c.name: c.type for c in made_by(planner, query, nexmark).columns if c.name in ("x", "y", "z")}
+        assert {*types.values()} == {type_}

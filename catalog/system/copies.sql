@@ -105,7 +105,9 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
        if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,
        if(c.type LIKE '%[]', -1, t.length)::SMALLINT AS length,
        (length(regexp_extract(c.type, '(\[\])*$')) // 2)::SMALLINT AS dimensions,
-       coalesce((try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
+       -- Of that of averages a user knows nothing.
+       coalesce(if(c.type LIKE 'numeric(38,19)%', -1, NULL),
+                (try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
                 | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,
                 s.__typmod, -1)::INTEGER AS typmod,
        -- As PostgreSQL shows a literal of text, with its type.

@@ -43,6 +43,10 @@ CREATE OR REPLACE MACRO pg.power
 CREATE OR REPLACE MACRO pg._unscaled(x) AS replace(x::DECIMAL(38,10)::VARCHAR, '.', '')::HUGEINT;
 CREATE OR REPLACE MACRO pg.div(x, y) AS
     (pg._unscaled(x) // if(y = 0, pg.raise('22012', 'division by zero'), pg._unscaled(y)))::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg._unscaled_quotient(x) AS replace(x::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT;
+CREATE OR REPLACE MACRO pg.div_quotients(x, y) AS
+    (pg._unscaled_quotient(x) // if(y = 0, pg.raise('22012', 'division by zero'), pg._unscaled_quotient(y)))
+    ::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x BIGINT, y BIGINT) AS gcd(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.cot(x) AS if(x = 0, 'Infinity'::DOUBLE, cot(x));
@@ -69,6 +73,75 @@ CREATE OR REPLACE MACRO pg.divide
     (x FLOAT, y FLOAT) AS x / y, (x DOUBLE, y DOUBLE) AS x / y,
     (x DECIMAL(38,10), y DECIMAL(38,10)) AS (x::DOUBLE / y::DOUBLE)::DECIMAL(38,10),
     (x INTERVAL, y DOUBLE) AS x * (1 / y);
+-- An average: of a sum x by a count n, exact, and rounded to as many places as PostgreSQL has (select_div_scale in
+-- numeric.c) but no more than 19. They go by the first base-10000 digits of both and where those stand, and s, how many
+-- the values have if their type says. What is worked out once is a lambda's; fields are read by a string, since HAVING
+-- takes a field's name for a column's. Where all fits 64 bits, which is several times as fast: w is before the point, f
+-- the 10 places behind it, q and the digits h (9 of them), m (9) and l are the quotient.
+CREATE OR REPLACE MACRO pg._ten_to(k) AS pow(10, k)::BIGINT;
+CREATE OR REPLACE MACRO pg._weight(x) AS
+    (x >= 10000)::INTEGER + (x >= 100000000)::INTEGER + (x >= 1000000000000)::INTEGER;
+CREATE OR REPLACE MACRO pg._quotient_weight(x, n) AS
+    pg._weight(x) - pg._weight(n)
+    - (x // pg._ten_to(4 * pg._weight(x)) <= n // pg._ten_to(4 * pg._weight(n)))::INTEGER;
+CREATE OR REPLACE MACRO pg._written_places(f, width) AS length(rtrim(lpad(f::VARCHAR, width, '0'), '0'));
+CREATE OR REPLACE MACRO pg._places(qw, s, written) AS
+    CASE WHEN qw < 2 AND s IS NULL THEN least(19, 16 - 4 * qw)
+         ELSE least(19, greatest(0, 16 - 4 * qw, coalesce(s, written))) END;
+CREATE OR REPLACE MACRO pg._up(x, unit) AS (x + unit // 2) // unit * unit;
+CREATE OR REPLACE MACRO pg._at_19(whole, rest) AS
+    whole::DECIMAL(38,19) + rest::DECIMAL(38,0) * '0.0000000000000000001'::DECIMAL(19,19);
+CREATE OR REPLACE MACRO pg._average_in_64(x, n, s) AS
+    list_transform(list_transform(list_transform(list_transform(list_transform(list_transform([{
+        w: trunc(x::DOUBLE)::BIGINT, f: round((x - trunc(x::DOUBLE)::BIGINT)::DOUBLE * 1e10)::BIGINT, n: n}],
+    lambda _v: {w: _v['w'] + (_v['f'] >= 10000000000)::BIGINT - (_v['f'] < 0)::BIGINT,
+               f: _v['f'] + 10000000000 * ((_v['f'] < 0)::BIGINT - (_v['f'] >= 10000000000)::BIGINT), n: _v['n']}),
+    lambda _v: {q: _v['w'] // _v['n'], h: _v['w'] % _v['n'] * 1000000000 + _v['f'] // 10,
+               m: _v['f'] % 10 * 100000000, n: _v['n'], f: _v['f'],
+               qw: if(_v['w'] = 0, pg._quotient_weight(_v['f'] * 100, _v['n']) - 3, pg._quotient_weight(_v['w'], _v['n']))}),
+    lambda _v: {q: _v['q'], h: _v['h'] // _v['n'], m: _v['h'] % _v['n'] * 1000000000 + _v['m'], n: _v['n'],
+               p: pg._places(_v['qw'], s, pg._written_places(_v['f'], 10))}),
+    lambda _v: {q: _v['q'], h: _v['h'], m: _v['m'] // _v['n'], l: _v['m'] % _v['n'] * 10, n: _v['n'], p: _v['p']}),
+    lambda _v: {q: _v['q'], h: if(_v['p'] > 8, _v['h'], pg._up(_v['h'], pg._ten_to(9 - _v['p']))),
+               m: CASE WHEN _v['p'] > 18 THEN _v['m'] * 10 + _v['l'] // _v['n'] + (2 * (_v['l'] % _v['n']) >= _v['n'])::BIGINT
+                       WHEN _v['p'] > 8 THEN pg._up(_v['m'] * 10 + _v['l'] // _v['n'], pg._ten_to(19 - _v['p'])) ELSE 0 END}),
+    lambda _v: pg._at_19(_v['q'], _v['h']::HUGEINT * 10000000000 + _v['m']))[1];
+-- The same of larger ones: w is before the point, f the 19 places behind it, and d and e the digits of the two.
+CREATE OR REPLACE MACRO pg._long_weight(d) AS (length(d) - 1) // 4;
+CREATE OR REPLACE MACRO pg._first_of(d) AS left(d, ((length(d) - 1) % 4 + 1)::INTEGER)::INTEGER;
+CREATE OR REPLACE MACRO pg._long_quotient_weight(d, e) AS
+    pg._long_weight(d) - pg._long_weight(e) - (pg._first_of(d) <= pg._first_of(e))::INTEGER;
+CREATE OR REPLACE MACRO pg._long_average(x, n, s) AS
+    list_transform(list_transform(list_transform(list_transform([{
+        w: trunc(x)::HUGEINT, n: n::HUGEINT,
+        f: ((x - trunc(x))::DECIMAL(38,19) * 10000000000000000000::DECIMAL(20,0))::HUGEINT}],
+    lambda _v: {w: _v['w'], f: _v['f'], n: _v['n'], q: _v['w'] // _v['n'],
+               qw: if(_v['w'] = 0, pg._long_quotient_weight((_v['f'] * 10)::VARCHAR, _v['n']::VARCHAR) - 5,
+                      pg._long_quotient_weight(_v['w']::VARCHAR, _v['n']::VARCHAR))}),
+    lambda _v: {q: _v['q'], r: (_v['w'] - _v['q'] * _v['n']) * 10000000000000000000 + _v['f'], n: _v['n'],
+               p: pg._places(_v['qw'], s, pg._written_places(_v['f'], 19))}),
+    lambda _v: {q: _v['q'], r: _v['r'] // _v['n'], l: _v['r'] % _v['n'], n: _v['n'], p: _v['p']}),
+    lambda _v: pg._at_19(_v['q'], if(_v['p'] > 18, _v['r'] + (2 * _v['l'] >= _v['n'])::HUGEINT,
+                                pg._up(_v['r'], ('1' || repeat('0', 19 - _v['p']))::HUGEINT))))[1];
+CREATE OR REPLACE MACRO pg._average(x, n, s, is_short) AS
+    CASE WHEN is_short AND abs(x) < 1000000000000000 AND n < 2147483648
+         THEN if(x < 0, -1, 1) * pg._average_in_64(abs(x), n, s)
+         ELSE if(x < 0, -1, 1) * pg._long_average(abs(x), n, s) END;
+-- Without s the values are of numeric without a precision, and s is -1 where they are of the type of an average.
+CREATE OR REPLACE MACRO pg._avg
+    (x, n, s) AS pg._average(x, n, nullif(s, -1), coalesce(s, 10) BETWEEN 0 AND 10),
+    (x HUGEINT, n) AS pg._average(x::DECIMAL(38,0), n, 0, true),
+    (x DECIMAL(38,19), n) AS pg._average(x, n, NULL, false),
+    (x DOUBLE, n) AS x / n;
+-- Products and quotients with an average. Of the former what is before the point is apart from what is behind it, so
+-- that only the product of the two latter is rounded.
+CREATE OR REPLACE MACRO pg._whole(x) AS trunc(x)::DECIMAL(19,0);
+CREATE OR REPLACE MACRO pg._fraction(x) AS (x - trunc(x))::DECIMAL(19,19);
+CREATE OR REPLACE MACRO pg.multiply_quotients(x, y) AS
+    list_transform([{x: x::DECIMAL(38,19), y: y::DECIMAL(38,19)}], lambda _v:
+        _v['x'] * pg._whole(_v['y']) + pg._whole(_v['x']) * pg._fraction(_v['y'])
+        + (pg._fraction(_v['x']) * pg._fraction(_v['y']))::DECIMAL(38,19))[1];
+CREATE OR REPLACE MACRO pg.quotient_text(x) AS rtrim(rtrim(x::VARCHAR, '0'), '.');
 -- DuckDB keeps a product in 18 digits where both factors fit them.
 CREATE OR REPLACE MACRO pg.multiply
     (x SMALLINT, y SMALLINT) AS x * y, (x INTEGER, y INTEGER) AS x * y, (x BIGINT, y BIGINT) AS x * y,
@@ -99,6 +172,7 @@ CREATE OR REPLACE MACRO pg.float_digits
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.6g}', x)),
     (x DOUBLE) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
+CREATE OR REPLACE MACRO pg.divide_quotients(x, y) AS format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19);
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
 CREATE OR REPLACE MACRO pg._float_text(s, digits) AS
@@ -146,7 +220,7 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
     CASE
         WHEN typeof(x) = 'DOUBLE' THEN pg._float_text(x::VARCHAR, 15)
         WHEN typeof(x) = 'FLOAT' THEN pg._float_text(x::VARCHAR, 6)
-        WHEN typeof(x) = 'DECIMAL(38,10)' THEN rtrim(rtrim(x::VARCHAR, '0'), '.')
+        WHEN typeof(x) IN ('DECIMAL(38,10)', 'DECIMAL(38,19)') THEN rtrim(rtrim(x::VARCHAR, '0'), '.')
         WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(try_cast(x::VARCHAR AS INTERVAL))
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
         THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'

@@ -14,6 +14,8 @@ from planner.functions.duckdb_spelling import rewrite_leaves_first
 from planner.functions.functions import OURS, duckdb_call
 
 _VALUE = "_value"
+# Macros of which there is one whatever the types.
+_FOR_ANY = frozenset({"multiply_quotients", "divide_quotients"})
 _SPELLED = frozenset({"list", "json_group_object"})  # what DuckDB calls others of ours
 
 
@@ -39,7 +41,9 @@ def _macro(node: exp.Expr) -> exp.Anonymous | None:
     """The call of `memory.pg.name(...)`, where the node is all of it."""
     if not isinstance(node, exp.Dot) or not isinstance(node.expression, exp.Anonymous):
         return None
-    return node.expression if isinstance(node.this, exp.Dot) and node.this.expression.name == OURS else None
+    if not isinstance(node.this, exp.Dot) or node.this.expression.name != OURS or node.expression.name in _FOR_ANY:
+        return None
+    return node.expression
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

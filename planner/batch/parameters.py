@@ -25,6 +25,7 @@ from catalog.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    QUOTIENT,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -119,7 +120,7 @@ def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:
 
 def _unconstrained(type_: Type) -> Type:
     """A parameter has no precision, and of the two types of text it is of the preferred one unless it is written."""
-    return Type(type_.name, dimensions=type_.dimensions, fields=type_.fields)
+    return type_ if type_ == QUOTIENT else Type(type_.name, dimensions=type_.dimensions, fields=type_.fields)
 
 
 def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:

@@ -15,10 +15,11 @@ from catalog.errors import Error
 from catalog.lazy import lazy
 from catalog.model import Catalog, Column, Relation
 from catalog.names import BUFFER, MEMORY, VIEWS_SCHEMA, LakeTable, name_in_memory
-from catalog.types import TEXT, Type
+from catalog.types import QUOTIENT, TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
 from planner.batch.aggregate_arguments import with_typed_aggregates
+from planner.batch.averages import with_averages
 from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
 from planner.batch.grouping import expand_grouping
@@ -212,16 +213,20 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)
     _expand_stars(tree, environment.catalog, environment.scope)
-    return at_versions(expand_calls(_with_typed_literals(tree, environment)), environment.versions)
+    return at_versions(expand_calls(_with_types(tree, environment)), environment.versions)
 
 
-def _with_typed_literals(tree: exp.Expr, environment: Environment) -> exp.Expr:
+def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
+    """The tree, which is changed, with removals, literals and averages of PostgreSQL's types."""
     name_tables = _name_tables(environment)
 
     def typed_copy(copy: exp.Expr) -> exp.Expr:
         return typed(copy, name_tables)
 
-    return with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy)
+    read = _relations(tree, environment).values()
+    reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
+    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy)
+    return with_averages(tree, typed_copy, reads_quotients)
 
 
 def _check_cases(source: exp.Expr) -> None:
@@ -454,7 +459,7 @@ def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.
     subquery, scope = reference(view, table, environment.catalog), scope_of(view)
     inner = replace(environment, scope=scope)
     _expand_stars(subquery.this, environment.catalog, scope)
-    query = expand_calls(_with_typed_literals(subquery.this, inner))
+    query = expand_calls(_with_types(subquery.this, inner))
     query = canonical(with_row_types(query, environment.catalog, scope))
     subquery.set("this", resolve_tables(query, inner))
     return subquery

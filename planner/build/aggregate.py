@@ -9,16 +9,18 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
+from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, QUOTIENT, Type
 from planner.bind import data_type, type_of
 from planner.build.builder import Builder, columns_in, refuse, replaced, scalar, text, typed, typed_column, written
 from planner.functions.aggregates import (
     aggregate_calls,
     argument,
+    average,
     call_of,
     canonical,
     is_aggregate,
     result_type,
+    sum_and_count,
     sum_type,
 )
 from planner.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
@@ -154,6 +156,10 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
     refuse_intervals(inner)
     _refuse_computed(inner)
     if not _is_mergeable(inner):
+        if isinstance(inner, exp.Avg) and (type_ := result_type(inner, type_of)) == QUOTIENT:
+            pairs = zip(sum_and_count(call), sum_and_count(flat), strict=True)
+            total, count = (_recomputed(own, flattened, state) for own, flattened in pairs)
+            return typed(average(total, count, type_of(argument(inner))), type_)
         return _recomputed(call, flat, state)
     condition = scalar(call.expression.this) if isinstance(call, exp.Filter) else None
     value = argument(inner)
@@ -180,8 +186,14 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
     total = state.call("sum", argument_name, sum_type(type_))
     result: exp.Expr = total
     if isinstance(inner, exp.Avg):
-        result = exp.Div(this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count.copy(), data_type(DOUBLE)))
+        result = _average(total, count.copy(), type_, result_type(inner, type_of))
     return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), result)
+
+
+def _average(total: exp.Expr, count: exp.Expr, type_: Type, result: Type | None) -> exp.Expr:
+    if result == QUOTIENT:
+        return typed(average(total, count, type_), QUOTIENT)
+    return exp.Div(this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count, data_type(DOUBLE)))
 
 
 def refuse_intervals(call: exp.Expr) -> None:

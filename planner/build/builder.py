@@ -11,7 +11,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Relation
-from catalog.types import Type
+from catalog.types import QUOTIENT, Type
 from planner.bind import data_type, type_of
 from planner.functions.result_types import common
 from planner.functions.structs import same_names
@@ -162,6 +162,8 @@ def common_type(types: list[Type | None], node: exp.Expr) -> Type:
     if all(type_ == known[0] for type_ in known):
         return known[0]
     if all(type_.is_numeric for type_ in known):
+        if QUOTIENT in known and (together := common(tuple(known))) is not None:
+            return together
         widest = max(known, key=lambda type_: _WIDTH.index(type_.name))
         same = [type_ for type_ in known if type_.name == widest.name]
         return widest if all(type_ == widest for type_ in same) else Type(widest.name)

@@ -8,11 +8,13 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.types import QUOTIENT
 from planner.bind import type_of
 from planner.build.aggregate import refuse_intervals
-from planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed_column, written
+from planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed, typed_column, written
 from planner.build.subqueries import order_of
-from planner.functions.aggregates import is_aggregate, result_type
+from planner.functions.aggregates import argument as argument_of
+from planner.functions.aggregates import average, call_of, is_aggregate, result_type, sum_and_count
 from planner.nodes import Item, Node, OverWindow, WindowCall, column
 from planner.parse.trees import folded, position_of
 
@@ -50,10 +52,16 @@ def build_windows(
         type_ = result_type(full, type_of)
         if type_ is None:
             raise refuse(f"the window function {written(full.this)}", window)
-        call = _over_fields(full.this, field)
-        made = WindowCall(builder.fresh("over"), call, type_, sorts, _frame(full))
-        by_partition.setdefault(partition, []).append(made)
-        known[flat_text] = typed_column(made.name, type_)
+        is_average = type_ == QUOTIENT and isinstance(call_of(full.this), exp.Avg)
+        columns: list[exp.Expr] = []
+        for part in sum_and_count(full.this) if is_average else (full.this,):
+            own = type_ if part is full.this else result_type(part, type_of) or type_
+            made = WindowCall(builder.fresh("over"), _over_fields(part, field), own, sorts, _frame(full))
+            by_partition.setdefault(partition, []).append(made)
+            columns.append(typed_column(made.name, own))
+        if is_average:
+            columns = [typed(average(columns[0], columns[1], type_of(argument_of(call_of(full.this)))), type_)]
+        known[flat_text] = columns[0]
     node = added(node, list(items.values()))
     for partition, calls in by_partition.items():
         node = OverWindow(node, partition, tuple(calls))

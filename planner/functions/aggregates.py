@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, JSONB, NUMERIC, VARCHAR, Type
+from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, JSONB, NUMERIC, QUOTIENT, VARCHAR, Type
+from planner.functions.typed import data_type
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
 _BY_NAME: dict[str, str] = {
@@ -30,7 +31,6 @@ _FIXED: dict[str, Type] = {
     "count": BIGINT,
     "regrcount": BIGINT,
     "approxdistinct": BIGINT,
-    "avg": DOUBLE,
     "percentilecont": DOUBLE,
     "logicaland": BOOLEAN,
     "logicalor": BOOLEAN,
@@ -60,6 +60,9 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME)
 
 
+# Marks an avg() that is of double precision whatever it is of, as it was for `Scope.has_exact_averages`.
+OF_FLOATS = "of floats"
+
 # The nodes that `annotate_types` is to ask `result_type` about.
 TYPED_HERE: tuple[type[exp.Expr], ...] = (
     exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.ArrayAgg,
@@ -71,7 +74,8 @@ TYPED_HERE: tuple[type[exp.Expr], ...] = (
 )  # fmt: skip
 
 
-_AROUND = exp.Filter | exp.IgnoreNulls | exp.RespectNulls
+# What may be around a call, but for its window.
+AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def aggregate_calls(tree: exp.Expr) -> list[exp.Expr]:
@@ -81,7 +85,7 @@ def aggregate_calls(tree: exp.Expr) -> list[exp.Expr]:
     def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Window):
             # The function itself is not an aggregate of the query; what it is of may be.
-            inner = node.this.this if isinstance(node.this, _AROUND) else node.this
+            inner = node.this.this if isinstance(node.this, AROUND) else node.this
             children = [*inner.iter_expressions(), *(c for c in node.iter_expressions() if c is not node.this)]
         elif isinstance(node, exp.Query):
             return
@@ -202,6 +206,8 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
         ordered = node.find(exp.Ordered)
         return type_of(ordered.this) if ordered is not None else None
     found = type_of(argument(inner))
+    if isinstance(inner, exp.Avg):
+        return DOUBLE if inner.meta.get(OF_FLOATS) else average_type(found)
     if found is None:
         return None
     if isinstance(inner, exp.Sum):
@@ -218,6 +224,46 @@ def argument(call: exp.Expr) -> exp.Expr:
         found = found.this if isinstance(found, exp.Order) else found.expressions[0]
     assert isinstance(found, exp.Expr)
     return found
+
+
+def average_type(type_: Type | None) -> Type:
+    """PostgreSQL's type of avg(x), but for more digits after the point than are kept of a quotient."""
+    if type_ == INTERVAL:
+        return INTERVAL
+    if type_ is None or not type_.is_numeric or type_.is_float:
+        return DOUBLE
+    return QUOTIENT if type_.is_integer or type_.digits[1] <= QUOTIENT.digits[1] else DOUBLE
+
+
+def average(total: exp.Expr, count: exp.Expr, type_: Type) -> exp.Expr:
+    """avg(x) of a QUOTIENT's type for an x of this type, from its sum and count.
+
+    PostgreSQL rounds to at least as many digits after the point as the values have, which those of numeric without a
+    precision have by themselves.
+    """
+    if type_.is_integer:
+        total = exp.cast(total, data_type(Type("numeric", 38, 0)))
+    digits: exp.Expr = exp.Literal.number(type_.scale or 0)
+    if type_.is_unconstrained:
+        digits = exp.Neg(this=exp.Literal.number(1)) if type_ == QUOTIENT else exp.null()
+    return exp.Anonymous(this="_avg", expressions=[total, count, digits])
+
+
+def sum_and_count(call: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """The calls that an avg() is computed from, with what is around it: DISTINCT, FILTER, OVER."""
+
+    def instead(kind: type[exp.Expr]) -> exp.Expr:
+        made = call.copy()
+        inner = made
+        while not isinstance(inner, exp.Avg):
+            inner = inner.this
+        new = kind(this=inner.this)
+        if inner is made:
+            return new
+        inner.replace(new)
+        return made
+
+    return instead(exp.Sum), instead(exp.Count)
 
 
 def sum_type(type_: Type) -> Type:

@@ -21,6 +21,7 @@ from catalog.types import (
     INTEGER,
     JSONB,
     NUMERIC,
+    QUOTIENT,
     REAL,
     TIME,
     TIMESTAMP,
@@ -31,11 +32,11 @@ from catalog.types import (
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.digits import INT64_DIGITS, NARROW, digits
 from planner.functions.formats import strftime_format
-from planner.functions.functions import FUNCTIONS, OURS, duckdb_call, ours
+from planner.functions.functions import FUNCTIONS, OURS, duckdb_call, ours, worked_out_once
 from planner.functions.jsonb_contains import contains
 from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
-from planner.functions.result_types import Known, field_place, holds_struct
+from planner.functions.result_types import Known, array_type, field_place, holds_struct
 from planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from planner.functions.safe_aggregates import defined, guarded
 from planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
@@ -133,17 +134,21 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return ours(_SHIFTS[type(node)], node.this, node.expression)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
         return _arithmetic(node, lenient)
+    if isinstance(node, exp.Case | exp.Coalesce | exp.Array) and type_of_part(node) in (QUOTIENT, array_type(QUOTIENT)):
+        return _of_quotients(node)
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
         return _json_extract(node)
     if isinstance(node, exp.Bracket):
         return _subscript(node)
     if isinstance(node, exp.Greatest | exp.Least):
-        return _extreme_interval(node)
+        return _extreme_interval(node) or _of_quotients(node)
     call = as_call(node)
     if call is None:
         return None
     name, arguments = call
     function = FUNCTIONS[name]
+    if name in _OF_QUOTIENTS and arguments and type_of_part(node) == QUOTIENT:
+        return _function_of_quotients(name, arguments)
     build = _BUILDERS.get(name)
     if build is not None:
         return build(arguments)
@@ -178,7 +183,10 @@ def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
     if type_ == JSONB:
         return ours("jsonb_concat", node.this, node.expression)
     if type_ is None or not type_.dimensions:
-        return None
+        for side in list(node.iter_expressions()):
+            if type_of_part(side) == QUOTIENT:
+                side.replace(ours("quotient_text", side.copy()))
+        return node
     sides = [_as_array(side, type_, lenient) for side in (node.this, node.expression)]
     left, right = (known.dimensions if (known := type_of_part(side)) is not None else None for side in sides)
     if left is None or right is None:
@@ -214,11 +222,15 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
             new = ours("subtract", node.this, node.expression)
     elif isinstance(node, exp.Mod):
+        if type_ == QUOTIENT:
+            return exp.Mod(this=_as_quotient(node.this), expression=_as_quotient(node.expression))
         if not _is_number(node.expression):
             new = ours("modulo", node.this, node.expression)
     elif isinstance(node, exp.Mul):
         if type_ is not None and type_.name == "numeric":
             new = _product(node)
+    elif isinstance(node, exp.Div) and type_ == QUOTIENT:
+        return ours("divide_quotients", *node.iter_expressions())
     elif isinstance(node, exp.Div):
         is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
         is_plain = is_plain or _is_untyped_aggregate(node)
@@ -249,8 +261,58 @@ def _is_untyped_aggregate(node: exp.Expr) -> bool:
     return sql_type(node.type) is None and node.find(exp.AggFunc) is not None
 
 
+def _as_quotient(value: exp.Expr) -> exp.Expr:
+    return value if type_of_part(value) == QUOTIENT else exp.cast(value.copy(), data_type(QUOTIENT))
+
+
+def _of_quotients(node: exp.Expr) -> exp.Expr | None:
+    """One of several values as a quotient: where another has 28 digits before the point DuckDB would leave it 10."""
+    if type_of_part(node) not in (QUOTIENT, array_type(QUOTIENT)):
+        return None
+    values = list(node.iter_expressions())
+    if isinstance(node, exp.Case):
+        values = [branch.args["true"] for branch in node.args["ifs"]]
+        values += [default] if (default := node.args.get("default")) is not None else []
+    for value in values:
+        type_ = type_of_part(value)
+        if type_ is not None and type_.name == "numeric" and type_ != QUOTIENT:
+            value.replace(_as_quotient(value))
+    return node
+
+
+# Functions of numerics: those that DuckDB has of any decimal, and those of floats.
+_ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor"})
+_OF_FLOATS = frozenset({"sqrt", "exp", "ln", "log", "log10", "power"})
+_OF_QUOTIENTS = _ROUNDINGS | _OF_FLOATS | {"sign", "modulo"}
+
+
+def _function_of_quotients(name: str, arguments: _Args) -> exp.Expr:
+    if name == "modulo":
+        made: exp.Expr = exp.Mod(this=_as_quotient(arguments[0]), expression=_as_quotient(arguments[1]))
+    elif name in _OF_FLOATS:
+        made = _of_floats(name, [exp.cast(argument, "double") for argument in arguments])
+        made = duckdb_call("format", exp.Literal.string("{:.16g}"), made)  # as many digits as PostgreSQL has at least
+    else:
+        made = duckdb_call(name, *arguments)
+        if len(arguments) == 2:
+            return made
+    return exp.cast(made, data_type(QUOTIENT))
+
+
+def _of_floats(name: str, arguments: _Args) -> exp.Expr:
+    if len(arguments) == 1:
+        return worked_out_once(arguments[0], lambda x: ours(name, x))
+    places = [exp.Literal.number(place) for place in (1, 2)]
+    fields = lambda both: [duckdb_call("struct_extract", both.copy(), place) for place in places]  # noqa: E731
+    return worked_out_once(duckdb_call("row", *arguments), lambda both: ours(name, *fields(both)))
+
+
 def _product(node: exp.Mul) -> exp.Expr:
     """A product of numerics. DuckDB keeps it in 18 digits where both factors fit them: one is made wider."""
+    if type_of_part(node) == QUOTIENT:
+        sides = [type_of_part(side) for side in node.iter_expressions()]
+        is_exact = any(side is not None and side.is_integer for side in sides)
+        return node if is_exact else ours("multiply_quotients", *node.iter_expressions())
     known = digits(node)
     if known is None or known[1] > DEFAULT_NUMERIC[1]:
         is_plain = _is_number(node.this) or _is_number(node.expression)
@@ -386,7 +448,7 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             or (source is None and lenient)  # the planner's own cast, to the type that it is
             or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
         )
-        text = node if plain else ours("to_text", value)
+        text = node if plain else ours("quotient_text" if source == QUOTIENT else "to_text", value)
         return duckdb_call("left", text, to.expressions[0].this.copy()) if to.expressions else text
     is_text = source == VARCHAR or (source is None and not lenient)
     if target in (DATE, TIMESTAMP, TIMESTAMPTZ) and is_text and not value.is_string and not _is_parameter(value):
@@ -481,7 +543,11 @@ def bytea(literal: exp.Expr) -> exp.Expr:
 
 
 def _output_all(arguments: _Args) -> _Args:
-    return [argument if argument.is_string else ours("text_out", argument) for argument in arguments]
+    return [argument if argument.is_string else _output(argument) for argument in arguments]
+
+
+def _output(value: exp.Expr) -> exp.Expr:
+    return ours("quotient_text" if type_of_part(value) == QUOTIENT else "text_out", value)
 
 
 def _path(arguments: _Args) -> exp.Expr:
@@ -568,6 +634,9 @@ def _substring(arguments: _Args) -> exp.Expr:
     )
 
 
+_QUOTED = {"I": "quote_ident", "L": "quote_nullable"}
+
+
 def _format(arguments: _Args) -> exp.Expr:
     """`format('%s and %I', a, b)`, of a constant format."""
     template, values = arguments[0], arguments[1:]
@@ -578,8 +647,9 @@ def _format(arguments: _Args) -> exp.Expr:
         if index % 2 == 0 or piece == "%":
             parts.append(exp.Literal.string(piece))
         else:
-            function = {"s": "text_out", "I": "quote_ident", "L": "quote_nullable"}[piece]
-            parts.append(ours(function, values.pop(0)) if values else exp.null())
+            value = values.pop(0) if values else None
+            quoted = None if value is None or piece == "s" else ours(_QUOTED[piece], value)
+            parts.append(exp.null() if value is None else quoted or _output(value))
     return duckdb_call("concat", *parts)
 
 
@@ -595,6 +665,8 @@ def _in_json(value: exp.Expr) -> exp.Expr:
     type_ = type_of_part(value)
     if type_ is None or type_.dimensions or isinstance(value, exp.Literal):
         return value
+    if type_ == QUOTIENT:
+        return exp.cast(ours("quotient_text", value), "JSON", dialect="duckdb")
     if type_.name in ("real", "double precision", "numeric"):
         return ours("number_in_json", value)
     if type_.name in ("timestamp without time zone", "timestamp with time zone"):
@@ -613,6 +685,8 @@ def _to_char(arguments: _Args) -> exp.Expr:
     type_ = type_of_part(value)
     is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
     if is_number:
+        if type_ == QUOTIENT:
+            return worked_out_once(value, lambda number: number_text(number, pattern, is_quotient=True))
         return number_text(value, pattern)
     spelled = strftime_format(pattern)
     if spelled.name == "%Y-%m-%d" and type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
@@ -652,6 +726,7 @@ def _jsonb_build_object(arguments: _Args) -> exp.Expr:
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "concat": lambda arguments: duckdb_call("concat", *_output_all(arguments)),
     "concat_ws": lambda arguments: duckdb_call("concat_ws", arguments[0], *_output_all(arguments[1:])),
+    "div": lambda arguments: ours("div_quotients" if QUOTIENT in map(type_of_part, arguments) else "div", *arguments),
     "format": _format,
     "substring": _substring,
     "regexp_substr": _regexp_substr,

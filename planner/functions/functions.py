@@ -24,6 +24,7 @@ from catalog.types import (
     INTERVAL,
     JSONB,
     NUMERIC,
+    QUOTIENT,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -75,6 +76,18 @@ def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
     """`memory.pg.name(arguments)`."""
     function = exp.Anonymous(this=name, expressions=list(arguments))
     return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
+
+
+_NUMBER = "_number"
+
+
+def worked_out_once(value: exp.Expr, of: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """What is computed of a value that is long when it is written out, as an average is: the item of a list."""
+    item = exp.column(_NUMBER)
+    item.type = value.type
+    computed = exp.Lambda(this=of(item), expressions=[exp.to_identifier(_NUMBER)])
+    transformed = duckdb_call("list_transform", exp.Array(expressions=[value]), computed)
+    return duckdb_call("list_extract", transformed, exp.Literal.number(1))
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -235,6 +248,8 @@ FUNCTIONS: dict[str, Function] = {
     "row": F(row_of, SAME),
     # Operators that are not the same on DuckDB; `planner.functions.operators` reads them as these.
     "subtract": F(subtraction),
+    # An average: of a sum, a count and the digits after the point that the values have.
+    "_avg": F(lambda types: QUOTIENT if len(types) == 3 else None),
     "divide": F(common),
     "multiply": F(common),
     "to_text": F(VARCHAR),

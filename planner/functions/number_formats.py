@@ -23,7 +23,7 @@ def is_number_format(pattern: str) -> bool:
     return _NOT_DATE.fullmatch(pattern) is not None
 
 
-def number_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+def number_text(value: exp.Expr, pattern: exp.Expr, is_quotient: bool = False) -> exp.Expr:
     """`to_char` of a number. Raises Error 0A000 for a pattern that is no constant or not one of these."""
     found = _NUMBER.fullmatch(pattern.name) if pattern.is_string else None
     if found is None or (found[2] and found[5]):
@@ -43,6 +43,8 @@ def number_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
         exp.Literal.string(sign),
         exp.true() if fill else exp.false(),
     )
+    if is_quotient:  # the macro is of numerics with fewer digits, and rounding twice would be wrong
+        value = exp.Anonymous(this="round", expressions=[value, exp.Literal.number(len(fraction))])
     digits = ours("_number_digits", value, exp.Literal.number(len(fraction)))
     shown = ours("_number_shown", digits, constants[0], constants[2], constants[4])
     return ours("_number_text", digits.copy(), _whole(shown, constants[0].name), *(each.copy() for each in constants))

@@ -21,6 +21,7 @@ from catalog.types import (
     INTERVAL,
     JSONB,
     NUMERIC,
+    QUOTIENT,
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
@@ -218,6 +219,15 @@ def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _annotate_cast(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+    """A cast to numeric leaves a quotient the digits that it has."""
+    if sql_type(node.args["to"]) == NUMERIC and type_of_part(node.this) == QUOTIENT:
+        node.set("to", data_type(QUOTIENT))
+    annotator._set_type(node, node.args["to"])
+    return node
+
+
+_CAST: dict[str, Any] = {"annotator": _annotate_cast}
 _ANNOTATED: dict[str, Any] = {"annotator": _annotate}
 # What `annotate_types` is told of scalar expressions; of the rest it knows itself.
 METADATA: dict[type[exp.Expr], Any] = {
@@ -225,4 +235,5 @@ METADATA: dict[type[exp.Expr], Any] = {
     **dict.fromkeys((exp.Anonymous, exp.Trim, *CALLS), _ANNOTATED),
     **dict.fromkeys(_RULES, _ANNOTATED),
     **dict.fromkeys(TYPED_HERE, _ANNOTATED),
+    **dict.fromkeys((exp.Cast, exp.TryCast), _CAST),
 }

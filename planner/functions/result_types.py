@@ -19,6 +19,7 @@ from catalog.types import (
     INTERVAL,
     JSONB,
     NUMERIC,
+    QUOTIENT,
     REAL,
     SMALLINT,
     TIME,
@@ -50,6 +51,8 @@ def common(types: tuple[Known, ...]) -> Known:
 def _wider(left: Type, right: Type) -> Type:
     if left.is_struct and right.is_struct and len(left.fields) == len(right.fields):
         return _wider_struct(left, right)
+    if QUOTIENT in (left, right) and _is_exact(left) and _is_exact(right):
+        return QUOTIENT
     if left.name == right.name and left.dimensions == right.dimensions:
         return left if left == right else Type(left.name, dimensions=left.dimensions, fields=left.fields)
     if left.dimensions or right.dimensions:
@@ -59,6 +62,10 @@ def _wider(left: Type, right: Type) -> Type:
             wider = max(left, right, key=lambda type_: ladder.index(type_.name))
             return NUMERIC if wider.name == "numeric" else wider
     return right if left.is_text else left
+
+
+def _is_exact(type_: Type) -> bool:
+    return type_.is_numeric and not type_.is_float
 
 
 def _wider_struct(left: Type, right: Type) -> Type:
@@ -98,7 +105,12 @@ def number_of_first(types: tuple[Known, ...]) -> Known:
 def number(types: tuple[Known, ...]) -> Known:
     """double precision, or numeric when an argument is and none is a float: ceil, sqrt, power."""
     wide = common(types)
-    return NUMERIC if wide is not None and wide.name == "numeric" and not wide.dimensions else DOUBLE
+    return _without_digits(wide) if wide is not None and wide.name == "numeric" and not wide.dimensions else DOUBLE
+
+
+def _without_digits(numeric: Type) -> Type:
+    """numeric with room for any digits after the point that are computed of one."""
+    return QUOTIENT if numeric == QUOTIENT else NUMERIC
 
 
 def bytea_or_text(types: tuple[Known, ...]) -> Known:
@@ -145,7 +157,9 @@ def sum_of_first(types: tuple[Known, ...]) -> Known:
     element = element_of_first(types)
     if element in (SMALLINT, INTEGER):
         return BIGINT
-    return NUMERIC if element is not None and element.name in ("bigint", "numeric") else element
+    if element is not None and element.name in ("bigint", "numeric"):
+        return _without_digits(element)
+    return element
 
 
 def is_numeric(type_: Known) -> bool:
@@ -194,7 +208,7 @@ def arithmetic(types: tuple[Known, ...]) -> Known:
     wide = common(types)
     if wide == REAL and not all(type_ in (REAL, None) for type_ in types):
         return DOUBLE
-    return NUMERIC if wide is not None and wide.name == "numeric" else wide
+    return _without_digits(wide) if wide is not None and wide.name == "numeric" else wide
 
 
 def concatenation(types: tuple[Known, ...]) -> Known:

@@ -19,7 +19,7 @@ TYPES: dict[tuple[str, str], str] = {
     ("varchar", "text"): "RisingWave has one type of text",
     ("varchar[]", "text[]"): "RisingWave has one type of text",
     ("text[]", "varchar[]"): "RisingWave has one type of text",
-    ("float8", "numeric"): "README, limits: avg and quotients of numerics are double precision",
+    ("float8", "numeric"): "README, limits: quotients of numeric aggregates are double precision in a query",
 }
 
 # Refused by name and place, as the limits say. Anything else that PostgreSQL takes is a failure.

@@ -1,0 +1,105 @@
+"""avg() in clients' statements: of integers and numerics it is computed from the sum and the count, exactly.
+
+DuckDB finds types by itself, and its avg() is of double precision. So a statement that has one, or reads what one has
+computed, is bound for its types, and those of quotients and of what they meet are noted on its own tree, where
+`duckdb_spelling` reads them: DuckDB would leave them fewer digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from catalog.types import NUMERIC, QUOTIENT
+from planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count
+from planner.functions.operators import type_of_part
+from planner.functions.result_types import Known
+from planner.functions.typed import data_type
+
+_MARK = "averaged"
+_Types = dict[int, Known]
+
+
+def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_quotients: bool) -> exp.Expr:
+    """A tree without types, changed in place; `typed` makes a typed one of it."""
+    if not reads_quotients and tree.find(exp.Avg) is None:
+        return tree
+    nodes = list(tree.walk())
+    for number, node in enumerate(nodes):
+        node.meta[_MARK] = number
+    parts = (part for part in typed(tree.copy()).walk() if _MARK in part.meta)
+    types = {part.meta[_MARK]: type_of_part(part) for part in parts}
+    for node in nodes:
+        if _type(node, types) == QUOTIENT:
+            _note(node, types)
+    for node in nodes:
+        if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation):
+            _cast_outputs([select.selects for select in _selects(node)], types)
+        elif isinstance(node, exp.In) and isinstance(query := node.args.get("query"), exp.Expr):
+            _cast_outputs([[node.this], *(select.selects for select in _selects(query))], types)
+    for node in reversed(nodes):
+        if isinstance(node, exp.Avg):
+            _replace(node, types)
+    return tree
+
+
+def _type(node: exp.Expr, types: _Types) -> Known:
+    return types.get(node.meta.get(_MARK, -1))
+
+
+def _note(node: exp.Expr, types: _Types) -> None:
+    """Note that a node is a quotient, and the types of what is computed from it and of what it meets there."""
+    if isinstance(node, exp.Cast):
+        node.set("to", data_type(QUOTIENT))
+    parts, parent = [node], node.parent
+    if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case):
+        parent = parent.parent
+    if isinstance(parent, exp.Condition):
+        parts += [parent, *parent.iter_expressions()]
+        parts += [branch.args["true"] for branch in parent.args["ifs"]] if isinstance(parent, exp.Case) else []
+    for part in parts:
+        type_ = _type(part, types)
+        if type_ is not None:
+            part.type = data_type(type_)
+
+
+def _selects(query: exp.Expr) -> Iterator[exp.Select]:
+    """The queries whose rows a query has."""
+    if isinstance(query, exp.SetOperation):
+        yield from _selects(query.this)
+        yield from _selects(query.expression)
+    elif isinstance(query, exp.Subquery):
+        yield from _selects(query.this)
+    elif isinstance(query, exp.Select):
+        yield query
+
+
+def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:
+    """Have what comes to stand in one column with quotients be quotients too."""
+    if any(item.is_star for row in rows for item in row):
+        return
+    for items in zip(*rows, strict=False):
+        known = [_type(item.unalias(), types) for item in items]
+        for item, type_ in zip(items, known, strict=True):
+            if QUOTIENT in known and type_ is not None and type_.name == "numeric" and type_ != QUOTIENT:
+                value = item.unalias()
+                value.replace(exp.cast(value.copy(), data_type(QUOTIENT)))
+
+
+def _replace(call: exp.Avg, types: _Types) -> None:
+    """Compute an average of exact numbers, and one of what has no type here by DuckDB's type of the sum."""
+    whole: exp.Expr = call
+    while isinstance(whole.parent, (*AROUND, exp.Window)) and whole.arg_key == "this":
+        whole = whole.parent
+    type_ = _type(argument(call), types)
+    if type_ is not None and average_type(type_) != QUOTIENT:
+        return
+    if type_ == NUMERIC and not isinstance(argument(call), exp.Column):
+        argument(call).replace(exp.cast(argument(call).copy(), data_type(NUMERIC)))  # which it is in a view
+    parts = sum_and_count(whole)
+    made = average(*parts, type_) if type_ is not None else exp.Anonymous(this="_avg", expressions=[*parts])
+    made.meta[_MARK] = call.meta[_MARK]
+    if type_ is not None:
+        made.type = data_type(QUOTIENT)
+    whole.replace(made)
