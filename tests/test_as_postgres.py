@@ -78,6 +78,48 @@ def test_queries_and_views_have_postgresqls_values(both: tuple[Connection, Conne
             assert [row[number] for row in found] == wanted, call
 
 
+PATTERNS = (
+    "Day, DDth Month YYYY HH24:MI:SS.MS", "FMDay, FMDDth FMMonth YYYY", "DAY DY Dy dy day MONTH month MON mon Mon",
+    "YYYY-MM-DD HH12:MI:SS AM", "HH:MI pm A.M. p.m.", "Q D ID W WW IW CC J IDDD DDD", "SSSS SSSSS",
+    "Y YY YYY IY I IYYY",
+    "FF1 FF3 FF6 US", "TZH:TZM OF", "RM rm FMRM", "BC ad B.C.",
+    '"Quarter "Q', "FMMM/FMDD/YY", "DD\"th of\" Month",
+    "MMth ddTH",
+    "yyyymmdd",
+    "hh24miss", "FMHH12:FMMI", "T YYYY-MM-DD\"T\"HH24:MI:SS", "100% DD",
+)  # fmt: skip
+MOMENTS = (
+    "2024-03-05 14:05:06.123456", "2024-12-30 00:00:00", "2023-01-01 12:00:00.5", "1999-11-22 23:59:59.999999",
+    "2021-02-13 01:02:03", "2000-10-31 09:08:07",
+)  # fmt: skip
+
+
+def test_moments_as_text(both: tuple[Connection, Connection]) -> None:
+    """`to_char` by all patterns but the names of time zones, in queries and in a view."""
+    connection, postgres = both
+    for client in both:
+        client.execute("CREATE TABLE moments (m timestamp PRIMARY KEY, z timestamptz, d date)")
+        for moment in MOMENTS:
+            client.execute("INSERT INTO moments VALUES (%s, %s, %s)", (moment, moment + "+00", moment[:10]))
+    calls = [f"to_char({column}, '{pattern}')" for pattern in PATTERNS for column in ("m", "z", "d")]
+    query = f"SELECT m, {', '.join(f'{call} AS c{number}' for number, call in enumerate(calls))} FROM moments"
+    connection.execute(f"CREATE MATERIALIZED VIEW texts AS {query}".encode())
+    expected = postgres.execute(f"{query} ORDER BY m".encode()).fetchall()
+    for found in (
+        connection.execute(f"{query} ORDER BY m".encode()),
+        connection.execute("SELECT * FROM texts ORDER BY m"),
+    ):
+        for row, wanted in zip(found.fetchall(), expected, strict=True):
+            assert dict(zip(calls, row[1:], strict=True)) == dict(zip(calls, wanted[1:], strict=True))
+    for zone in ("Asia/Kolkata", "America/St_Johns"):
+        texts = []
+        for client in both:
+            client.execute(f"SET TimeZone = '{zone}'".encode())
+            texts.append(client.execute("SELECT to_char(z, 'TZH:TZM OF HH24') FROM moments ORDER BY m").fetchall())
+            client.execute("RESET TimeZone")
+        assert texts[0] == texts[1]
+
+
 @pytest.mark.parametrize("expression", ERRORS)
 def test_errors_have_postgresqls_words(both: tuple[Connection, Connection], expression: str) -> None:
     told = []

@@ -595,6 +595,11 @@ CREATE OR REPLACE MACRO pg.time_in_json(x) AS
 -- A day as to_char writes it by YYYY-MM-DD. That is the text of a date from the year 1 on, which takes half as long.
 CREATE OR REPLACE MACRO pg.day_as_text(x) AS
     if(x::DATE >= DATE '0001-01-01', x::DATE::VARCHAR, strftime(x, '%Y-%m-%d'));
+-- The ending of an ordinal number.
+CREATE OR REPLACE MACRO pg._ordinal(n) AS CASE WHEN right(n, 2) IN ('11', '12', '13') THEN 'th'
+    WHEN right(n, 1) = '1' THEN 'st' WHEN right(n, 1) = '2' THEN 'nd' WHEN right(n, 1) = '3' THEN 'rd' ELSE 'th' END;
+CREATE OR REPLACE MACRO pg._roman_month(n) AS
+    ['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII'][n];
 -- A field by its name, or an item by its number: a scalar is an array of itself.
 CREATE OR REPLACE MACRO pg.json_get(j, k) AS CASE
     WHEN typeof(k) NOT IN ('SMALLINT', 'INTEGER', 'BIGINT')

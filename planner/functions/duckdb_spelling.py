@@ -31,7 +31,7 @@ from catalog.types import (
 )
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.digits import INT64_DIGITS, NARROW, digits
-from planner.functions.formats import strftime_format
+from planner.functions.formats import moment_text, strftime_format
 from planner.functions.functions import FUNCTIONS, OURS, duckdb_call, ours, worked_out_once
 from planner.functions.jsonb_contains import contains
 from planner.functions.number_formats import is_number_format, number_text
@@ -688,10 +688,9 @@ def _to_char(arguments: _Args) -> exp.Expr:
         if type_ == QUOTIENT:
             return worked_out_once(value, lambda number: number_text(number, pattern, is_quotient=True))
         return number_text(value, pattern)
-    spelled = strftime_format(pattern)
-    if spelled.name == "%Y-%m-%d" and type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
+    if pattern.name == "YYYY-MM-DD" and type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
         return ours("day_as_text", value)
-    return duckdb_call("strftime", value, spelled)
+    return moment_text(value, pattern)
 
 
 def _to_date(arguments: _Args) -> exp.Expr:
