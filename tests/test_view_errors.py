@@ -24,11 +24,11 @@ RAISING = {
 # What PostgreSQL computes for both.
 COMPUTED = {
     "a << 2": ("-4", "20"), "a >> 33": ("1073741823", "2"), "ar[2147483647]": (None, None), "sm << 1": ("-2", "10"),
-    "j || j": ("[1,1]", '{"a":1}'),
+    "j || j": ("[1, 1]", '{"a": 1}'),
 }  # fmt: skip
 AGGREGATES = {
     "stddev(f)": None, "var_pop(f)": None, "corr(f, f)": None, "regr_slope(f, f)": None, "sum(f)": "Infinity",
-    "jsonb_object_agg(o, a)": None, "jsonb_agg(a ORDER BY id DESC)": "[2147483647,2147483647]",
+    "jsonb_object_agg(o, a)": None, "jsonb_agg(a ORDER BY id DESC)": "[2147483647, 2147483647]",
     "stddev(f) FILTER (WHERE a < 0)": None, "sum(r)": "Infinity",
 }  # fmt: skip
 
