@@ -18,7 +18,10 @@ EXPRESSIONS = (
     "iv - '1 day 2 hours'", "ts + '1 day'", "ts - '2019-12-31 12:00'", "d - '2019-12-31'", "a + '1'", "f - '0.5'",
     "ARRAY[[a]] || ARRAY[2]", "ARRAY[2] || ARRAY[[a]]", "ARRAY[[a]] || ARRAY[[2]]", "ARRAY[a] || 2", "2 || ARRAY[a]",
     "b::timestamp", "b::date", "b::timestamptz", r"E'\\x6162'::bytea", r"E'\\x'::bytea", r"E'ab\\000c'::bytea",
-    r"E'a\tb'", "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'",
+    *(f"pg_typeof({value})" for value in ("a", "f", "s", "ts", "d", "iv", "1.5", "a * 1.5", "'x'", "ARRAY[a]")),
+    "array_to_string(ARRAY[a, NULL], NULL)", "array_to_string(ARRAY[a, NULL], ',')",
+    r"E'a\tb'",
+    "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'",
 )  # fmt: skip
 AGGREGATES = (
     "corr(f, g)", "regr_slope(f, g)", "regr_intercept(f, g)", "regr_r2(f, g)", "covar_pop(f, g)", "covar_samp(f, g)",

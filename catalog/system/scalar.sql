@@ -227,6 +227,13 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
         WHEN typeof(x) = 'JSON' THEN pg.jsonb_text(x)
         WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
         ELSE x::VARCHAR END;
+CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
+    WHEN 'VARCHAR' THEN 'character varying' WHEN 'DOUBLE' THEN 'double precision' WHEN 'FLOAT' THEN 'real'
+    WHEN 'TIMESTAMP' THEN 'timestamp without time zone' WHEN 'TIME' THEN 'time without time zone'
+    WHEN 'HUGEINT' THEN 'numeric' WHEN 'BLOB' THEN 'bytea' WHEN 'JSON' THEN 'jsonb' WHEN '"NULL"' THEN 'unknown'
+    ELSE if(starts_with(t, 'DECIMAL'), 'numeric', if(starts_with(t, 'STRUCT'), 'record', lower(t))) END;
+CREATE OR REPLACE MACRO pg.pg_typeof(x) AS
+    pg._type_name(regexp_replace(typeof(x), '(\[\])+$', '')) || if(ends_with(typeof(x), '[]'), '[]', '');
 -- As the value prints, which for a boolean is not its cast.
 CREATE OR REPLACE MACRO pg.text_out(x BLOB) AS '\x' || lower(hex(x)), (x) AS CASE typeof(x) WHEN 'BOOLEAN' THEN left(x::VARCHAR, 1) ELSE pg.to_text(x) END;
 
@@ -412,10 +419,10 @@ CREATE OR REPLACE MACRO pg.string_to_array
         CASE WHEN s IS NULL THEN NULL WHEN s = '' THEN []::VARCHAR[] WHEN d IS NULL THEN regexp_extract_all(s, '(?s:.)')
              WHEN d = '' THEN [s] ELSE string_split(s, d) END, lambda e: nullif(e, n));
 CREATE OR REPLACE MACRO pg.array_to_string
-    (a, d) AS CASE WHEN len(a) = 0 THEN '' ELSE coalesce(
+    (a, d) AS CASE WHEN d IS NULL THEN NULL WHEN len(a) = 0 THEN '' ELSE coalesce(
         array_to_string(list_transform(list_filter(a, lambda e: e IS NOT NULL), lambda e: pg.text_out(e)), d),
-        if(a IS NULL OR d IS NULL, NULL, '')) END,
-    (a, d, n) AS CASE WHEN len(a) = 0 THEN '' ELSE
+        if(a IS NULL, NULL, '')) END,
+    (a, d, n) AS CASE WHEN d IS NULL THEN NULL WHEN len(a) = 0 THEN '' ELSE
         array_to_string(list_transform(a, lambda e: coalesce(pg.text_out(e), n)), d) END;
 
 -- A time zone's name; DuckDB's own error for another one no TRY can hold.

@@ -740,6 +740,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "zip_arrays": rows_of_arrays,
     "num_nulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.true()),
     "num_nonnulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.false()),
+    "pg_typeof": lambda arguments: ours("pg_typeof", exp.null() if arguments[0].is_string else arguments[0]),
     "to_char": _to_char,
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(_in_json, arguments)),

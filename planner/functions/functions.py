@@ -168,6 +168,7 @@ FUNCTIONS: dict[str, Function] = {
     "get_byte": F(INTEGER),
     "set_byte": F(BYTEA),
     "num_nulls": F(INTEGER),
+    "pg_typeof": F(VARCHAR),
     "num_nonnulls": F(INTEGER),
     "array_to_string": F(VARCHAR),
     # Dates and times.
