@@ -16,10 +16,10 @@ from executor.usage import HISTORY_SECONDS, INTERVAL_SECONDS, SERVER, Tree, Usag
 
 # Uses 0.2 s of processor time and 64 MiB, then waits; the last two arguments are as an executor has them.
 BUSY = """
-import sys, time
+import os, time
 held = b"x" * (64 << 20)
 while time.process_time() < 0.2: pass
-print("used", flush=True)
+os.write(1, b"used\\n")  # at once: two of them write to one pipe
 time.sleep(600)
 """
 # An application that starts the processes above: one for each of its arguments.

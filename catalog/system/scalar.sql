@@ -404,8 +404,7 @@ CREATE OR REPLACE MACRO pg.regexp_count(s, p) AS len(regexp_extract_all(s, p, 0,
 -- A pattern that matches nothing, too, is between any two characters, but nowhere beside another match.
 CREATE OR REPLACE MACRO pg.regexp_split_to_array(s, p) AS CASE
     WHEN s IS NULL OR p IS NULL THEN NULL
-    WHEN s = '' THEN ['']
-    WHEN regexp_matches('', '^(?:' || p || ')$') THEN list_concat(
+    WHEN regexp_matches('', '^(?:' || p || ')$') AND s <> '' THEN list_concat(
         if(regexp_extract(s, '(?s)^(?:' || p || ')') = '', [], ['']),
         list_filter(string_split_regex(s, '(?s)' || p), lambda e: e <> ''),
         if(regexp_extract(s, '(?s)(?:' || p || ')$') = '', [], ['']))
@@ -715,6 +714,7 @@ CREATE OR REPLACE MACRO pg._way(j, path) AS
 -- From the last of them back to the first, each with what has become of the next. One that is not there ends the way.
 CREATE OR REPLACE MACRO pg._along(j, path, v, creates) AS CASE
     WHEN j IS NULL OR path IS NULL THEN NULL
+    WHEN NOT creates AND json_array_length(j) = 0 AND coalesce(len(json_keys(j)), 0) = 0 THEN j
     WHEN len(list_filter(pg._way(j, path), lambda s: s['document'] IS NOT NULL AND s['key'] IS NULL)) > 0
     THEN pg.raise('22004', 'path element at position ' || list_position(path, NULL) || ' is null')::VARCHAR::JSON
     WHEN len(path) = 0 OR len(list_filter(pg._way(j, path), lambda s: s['document'] IS NULL)) > 0 THEN j
