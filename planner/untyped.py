@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from catalog.errors import Error
 from catalog.types import BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, Type
-from planner.batch.parameters import Seen, type_by_place
+from planner.batch.parameters import Seen, type_by_place, typed_nodes
 from planner.bind import BoundQuery, annotate_again, data_type
 from planner.parse.literals import engine_text
 
@@ -20,7 +20,6 @@ _PLACES = (
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
 )  # fmt: skip
 _READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ)
-_MARK = "untyped"
 
 
 def type_literals(bound: BoundQuery) -> None:
@@ -37,13 +36,11 @@ def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr]) -> e
     literals = list(_untyped(tree))
     if not literals:
         return tree
-    for number, literal in enumerate(literals):
-        literal.meta[_MARK] = number
     seen: Seen = {}
-    places = [node for node in typed(tree.copy()).find_all(exp.Literal) if _MARK in node.meta]
-    types = {node.meta[_MARK]: type_by_place(node, seen) for node in places}
-    for number, literal in enumerate(literals):
-        _give(literal, types.get(number))
+    places = typed_nodes(tree, literals, typed)
+    types = [type_by_place(place, seen) if place is not None else None for place in places]
+    for literal, type_ in zip(literals, types, strict=True):
+        _give(literal, type_)
     return tree
 
 

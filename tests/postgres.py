@@ -7,12 +7,14 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from servers import free_port, wait_until
+from servers import Server, free_port, wait_until
 
 _USER = "postgres"
 
@@ -103,3 +105,14 @@ class PostgresCatalogs:
             with self._postgres.connect() as connection:
                 connection.execute(f"CREATE DATABASE {self._databases[data]}")
         return {"catalog": self._postgres.conninfo(self._databases[data])}
+
+
+@contextmanager
+def beside(server: Server) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Connection[Any]]]:
+    """A connection to a server of ours, and one to a PostgreSQL of its own that ends with it."""
+    started = Postgres()
+    try:
+        with server.connect() as own, started.connect() as postgres:
+            yield own, postgres
+    finally:
+        started.stop()

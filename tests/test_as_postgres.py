@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import Postgres
+from postgres import beside
 from servers import Server
 
 Connection = psycopg.Connection[Any]
@@ -40,9 +40,8 @@ ERRORS = {
 
 @pytest.fixture(scope="module")
 def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
-    started = Postgres()
-    with in_process_server.connect() as connection, started.connect() as postgres:
-        for client in (connection, postgres):
+    with beside(in_process_server) as clients:
+        for client in clients:
             client.execute(
                 "CREATE TABLE v (id int PRIMARY KEY, a int, f float8, g float8, s varchar, p varchar, ts timestamp,"
                 " d date, iv interval, b varchar)"
@@ -53,8 +52,7 @@ def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
                 " '0044-03-15 10:11:12 BC'), (3, 7, 2.5, 3.5, 'a(b', '[(]|xy', NULL, NULL, NULL, '2020-01-01'),"
                 r" (4, 8, 3.5, 3.5, 'a(b', 'a\(b', NULL, NULL, NULL, NULL)"
             )
-        yield connection, postgres
-    started.stop()
+        yield clients
 
 
 @pytest.mark.parametrize("kind", ["expressions", "aggregates", "windows"])

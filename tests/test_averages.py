@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from postgres import Postgres
+from postgres import beside
 from servers import Server
 
 from executor.spark_engine import task_script
@@ -53,13 +53,11 @@ QUERIES = {
 
 @pytest.fixture(scope="module")
 def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
-    started = Postgres()
-    with in_process_server.connect() as own, started.connect() as postgres:
+    with beside(in_process_server) as clients:
         columns = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
-        for client in (own, postgres):
+        for client in clients:
             client.execute(f"CREATE TABLE t (k int PRIMARY KEY, g int, {columns})".encode())
-        yield own, postgres
-    started.stop()
+        yield clients
 
 
 def row(k: int, chosen: random.Random) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import Postgres
+from postgres import beside
 from servers import Server
 
 Connection = psycopg.Connection[Any]
@@ -60,6 +60,7 @@ ROWS = (
     "x FROM v, regexp_matches(t, '(o)(.)') AS x",
     "generate_subscripts(string_to_array(t, ','), 1) AS x FROM v",
     "i FROM v, generate_subscripts(string_to_array(t, ','), 1) AS i",
+    "unnest(ARRAY[n, n + 1]) = ANY(ARRAY[2, 3]) AS x FROM v",
     "a, b FROM v, unnest(ARRAY[n, n + 1], ARRAY[k]) AS x(a, b)",
 )
 CHANGES = (
@@ -85,15 +86,13 @@ TEXTS = ("a,b,,c", "foo Bar,oo", "", None, "é,日", "one", ",", "o, o", "x", "a
 
 @pytest.fixture(scope="module")
 def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
-    started = Postgres()
-    with in_process_server.connect() as connection, started.connect() as postgres:
-        for client in (connection, postgres):
+    with beside(in_process_server) as clients:
+        for client in clients:
             client.execute("CREATE TABLE v (n int PRIMARY KEY, d jsonb, k varchar, t varchar)")
             for number, document in enumerate(DOCUMENTS, start=1):
                 values = (number, document, ("a", "b", None)[number % 3], TEXTS[number - 1])
                 client.execute("INSERT INTO v VALUES (%s, %s, %s, %s)", values)
-        yield connection, postgres
-    started.stop()
+        yield clients
 
 
 def answer(client: Connection, query: str) -> list[Any]:

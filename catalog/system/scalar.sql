@@ -172,6 +172,7 @@ CREATE OR REPLACE MACRO pg.float_digits
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.6g}', x)),
     (x DOUBLE) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
+CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
 CREATE OR REPLACE MACRO pg.divide_quotients(x, y) AS format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19);
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
@@ -220,7 +221,7 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
     CASE
         WHEN typeof(x) = 'DOUBLE' THEN pg._float_text(x::VARCHAR, 15)
         WHEN typeof(x) = 'FLOAT' THEN pg._float_text(x::VARCHAR, 6)
-        WHEN typeof(x) IN ('DECIMAL(38,10)', 'DECIMAL(38,19)') THEN rtrim(rtrim(x::VARCHAR, '0'), '.')
+        WHEN typeof(x) IN ('DECIMAL(38,10)', 'DECIMAL(38,19)') THEN pg.quotient_text(x)
         WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(try_cast(x::VARCHAR AS INTERVAL))
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
         THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'
@@ -531,6 +532,11 @@ CREATE OR REPLACE MACRO pg.add_literal
     (x DATE, y) AS x + y, (x TIME, y) AS x + y::INTERVAL, (x SMALLINT, y) AS x + y::SMALLINT, (x INTEGER, y) AS x + y::INTEGER,
     (x BIGINT, y) AS x + y::BIGINT, (x FLOAT, y) AS x + y::FLOAT, (x DOUBLE, y) AS x + y::DOUBLE,
     (x DECIMAL(38,10), y) AS x + y::DECIMAL(38,10), (x, y) AS x + y;
+CREATE OR REPLACE MACRO pg.subtract_literal
+    (x INTERVAL, y) AS x - y::INTERVAL, (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,
+    (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
+    (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
+    (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
 -- The text of a day or moment as DuckDB reads it, BC behind the day.
 CREATE OR REPLACE MACRO pg.day_text
     (s VARCHAR) AS CASE WHEN s ILIKE '%BC' OR s ILIKE '%BC ' THEN
@@ -606,9 +612,10 @@ CREATE OR REPLACE MACRO pg._ordinal(n) AS CASE WHEN right(n, 2) IN ('11', '12', 
     WHEN right(n, 1) = '1' THEN 'st' WHEN right(n, 1) = '2' THEN 'nd' WHEN right(n, 1) = '3' THEN 'rd' ELSE 'th' END;
 CREATE OR REPLACE MACRO pg._roman_month(n) AS
     ['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII'][n];
+CREATE OR REPLACE MACRO pg._is_place(k) AS typeof(k) IN ('SMALLINT', 'INTEGER', 'BIGINT');
 -- A field by its name, or an item by its number: a scalar is an array of itself.
 CREATE OR REPLACE MACRO pg.json_get(j, k) AS CASE
-    WHEN typeof(k) NOT IN ('SMALLINT', 'INTEGER', 'BIGINT')
+    WHEN NOT pg._is_place(k)
     THEN CASE WHEN json_type(j) = 'OBJECT' THEN json_extract(j, pg._pointer([k])) END
     WHEN json_type(j) = 'ARRAY' THEN json_extract(j, TRY_CAST(k AS BIGINT))
     WHEN json_type(j) <> 'OBJECT' AND TRY_CAST(k AS BIGINT) IN (0, -1) THEN j END;
@@ -640,13 +647,14 @@ CREATE OR REPLACE MACRO pg.jsonb_exists_all(j, k) AS CASE WHEN j IS NOT NULL AND
 -- Objects are merged, the right one's fields going first; anything else is an array, of itself if need be.
 CREATE OR REPLACE MACRO pg._field_texts(j, keys) AS
     list_transform(keys, lambda k: to_json(k)::VARCHAR || ':' || json_extract(j, pg._pointer([k]))::VARCHAR);
+CREATE OR REPLACE MACRO pg._object(fields) AS ('{' || array_to_string(fields, ',') || '}')::JSON;
 CREATE OR REPLACE MACRO pg._items(j) AS if(json_type(j) = 'ARRAY', json_extract(j, '$[*]')::JSON[], [j::JSON]);
 CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
     CASE WHEN a IS NULL OR b IS NULL THEN NULL
          WHEN json_type(a) = 'OBJECT' AND json_type(b) = 'OBJECT' THEN
-            ('{' || array_to_string(list_concat(
+            pg._object(list_concat(
                 pg._field_texts(a, list_filter(json_keys(a), lambda k: NOT list_contains(json_keys(b), k))),
-                pg._field_texts(b, json_keys(b))), ',') || '}')::JSON
+                pg._field_texts(b, json_keys(b))))
          ELSE to_json(list_concat(pg._items(a), pg._items(b))) END;
 -- An object's keys in jsonb's order: the shorter first. In a correlated subquery DuckDB (1.5.5) takes a lambda's parameter
 -- for a column of the same name where the lambda makes a struct: there parameters have names that no column has.
@@ -654,11 +662,10 @@ CREATE OR REPLACE MACRO pg._sorted_keys(j) AS list_transform(list_sort(list_tran
     list_distinct(json_keys(j)), lambda _key: {'size': strlen(_key), 'key': _key})), lambda k: k['key']);
 CREATE OR REPLACE MACRO pg._of_kind(j, kind, message) AS
     if(coalesce(json_type(j), kind) = kind, j, pg.raise('22023', message)::VARCHAR::JSON);
-CREATE OR REPLACE MACRO pg._elements(j) AS
+CREATE OR REPLACE MACRO pg.jsonb_elements(j) AS
     json_extract(pg._of_kind(j, 'ARRAY', 'cannot extract elements from ' ||
         if(json_type(j) = 'OBJECT', 'an object', 'a scalar')), '$[*]')::JSON[];
-CREATE OR REPLACE MACRO pg.jsonb_elements(j) AS pg._elements(j);
-CREATE OR REPLACE MACRO pg.jsonb_element_texts(j) AS list_transform(pg._elements(j), lambda e: pg._unquoted(e));
+CREATE OR REPLACE MACRO pg.jsonb_element_texts(j) AS list_transform(pg.jsonb_elements(j), lambda e: pg._unquoted(e));
 CREATE OR REPLACE MACRO pg.jsonb_keys(j, called) AS pg._sorted_keys(pg._of_kind(j, 'OBJECT', 'cannot call ' || called ||
     ' on ' || CASE WHEN contains(called, 'each') THEN 'a non-object' WHEN json_type(j) = 'ARRAY' THEN 'an array'
                    ELSE 'a scalar' END));
@@ -667,14 +674,12 @@ CREATE OR REPLACE MACRO pg.jsonb_values(j) AS
 CREATE OR REPLACE MACRO pg.jsonb_value_texts(j) AS
     list_transform(pg._sorted_keys(j), lambda k: pg._unquoted(json_extract(j, pg._pointer([k]))));
 -- Without the fields, or the elements, or the one element at a place, counted from 0 or back from the end.
-CREATE OR REPLACE MACRO pg._object(j, keys) AS ('{' || array_to_string(pg._field_texts(j, keys), ',') || '}')::JSON;
-CREATE OR REPLACE MACRO pg._is_place(k) AS typeof(k) IN ('SMALLINT', 'INTEGER', 'BIGINT');
 CREATE OR REPLACE MACRO pg._at(j, k) AS TRY_CAST(k AS BIGINT) + if(TRY_CAST(k AS BIGINT) < 0, json_array_length(j)::BIGINT, 0);
 CREATE OR REPLACE MACRO pg._without_item(j, k) AS to_json(list_filter(pg._items(j), lambda e, i: i - 1 <> pg._at(j, k)));
 CREATE OR REPLACE MACRO pg._without_keys(j, keys) AS CASE
     WHEN j IS NULL OR keys IS NULL THEN NULL
     WHEN json_type(j) = 'OBJECT'
-    THEN pg._object(j, list_filter(json_keys(j), lambda k: NOT coalesce(list_contains(keys, k), false)))
+    THEN pg._object(pg._field_texts(j, list_filter(json_keys(j), lambda k: NOT coalesce(list_contains(keys, k), false))))
     WHEN json_type(j) = 'ARRAY' THEN to_json(list_filter(pg._items(j), lambda e:
         json_type(e) <> 'VARCHAR' OR NOT coalesce(list_contains(keys, json_extract_string(e, '$')), false)))
     ELSE pg.raise('22023', 'cannot delete from scalar')::VARCHAR::JSON END;
@@ -685,13 +690,6 @@ CREATE OR REPLACE MACRO pg.jsonb_without(j, k) AS CASE
     WHEN json_type(j) = 'ARRAY' THEN pg._without_item(j, k)
     WHEN json_type(j) = 'OBJECT' THEN pg.raise('22023', 'cannot delete from object using integer index')::VARCHAR::JSON
     WHEN j IS NOT NULL THEN pg.raise('22023', 'cannot delete from scalar')::VARCHAR::JSON END;
-CREATE OR REPLACE MACRO pg.subtract
-    (x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
-CREATE OR REPLACE MACRO pg.subtract_literal
-    (x INTERVAL, y) AS x - y::INTERVAL, (x TIMESTAMP, y) AS x - y::TIMESTAMP,
-    (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,    (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
-    (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
-    (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
 -- A document with a field or an item, which it has or is to have, become another; NULL takes it away.
 CREATE OR REPLACE MACRO pg._place_of(k, level) AS coalesce(TRY_CAST(k AS INTEGER), pg.raise('22P02',
     'path element at position ' || level || ' is not an integer: "' || k || '"'));

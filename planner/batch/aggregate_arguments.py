@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.functions.aggregates import is_aggregate
 from planner.functions.duckdb_spelling import rewrite_leaves_first
-from planner.functions.functions import OURS, duckdb_call
+from planner.functions.functions import OURS, duckdb_call, of_one
 
 _VALUE = "_value"
 # Macros of which there is one whatever the types.
@@ -61,7 +61,4 @@ def _within_lambda(node: exp.Expr, call: exp.Anonymous, places: list[int]) -> ex
             value = duckdb_call("struct_extract", value, exp.Literal.number(number))
         call.set("expressions", value, place)
     item = values[0] if len(values) == 1 else duckdb_call("row", *values)
-    applied = exp.Lambda(this=node, expressions=[exp.to_identifier(_VALUE)])
-    return duckdb_call(
-        "list_extract", duckdb_call("list_transform", exp.Array(expressions=[item]), applied), exp.Literal.number(1)
-    )
+    return of_one(item, node, _VALUE)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from sqlglot import exp
 
 from catalog.types import NUMERIC, QUOTIENT
+from planner.batch.parameters import typed_nodes
 from planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count
 from planner.functions.operators import type_of_part
 from planner.functions.result_types import Known
 from planner.functions.typed import data_type
 
-_MARK = "averaged"
-_Types = dict[int, Known]
+_Types = dict[int, Known]  # by the ids of nodes
 
 
 def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_quotients: bool) -> exp.Expr:
@@ -26,10 +26,8 @@ def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_q
     if not reads_quotients and tree.find(exp.Avg) is None:
         return tree
     nodes = list(tree.walk())
-    for number, node in enumerate(nodes):
-        node.meta[_MARK] = number
-    parts = (part for part in typed(tree.copy()).walk() if _MARK in part.meta)
-    types = {part.meta[_MARK]: type_of_part(part) for part in parts}
+    pairs = zip(nodes, typed_nodes(tree, nodes, typed), strict=True)
+    types = {id(node): type_of_part(place) for node, place in pairs if place is not None}
     for node in nodes:
         if _type(node, types) == QUOTIENT:
             _note(node, types)
@@ -45,7 +43,7 @@ def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_q
 
 
 def _type(node: exp.Expr, types: _Types) -> Known:
-    return types.get(node.meta.get(_MARK, -1))
+    return types.get(id(node))
 
 
 def _note(node: exp.Expr, types: _Types) -> None:
@@ -83,8 +81,9 @@ def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:
         known = [_type(item.unalias(), types) for item in items]
         for item, type_ in zip(items, known, strict=True):
             if QUOTIENT in known and type_ is not None and type_.name == "numeric" and type_ != QUOTIENT:
-                value = item.unalias()
-                value.replace(exp.cast(value.copy(), data_type(QUOTIENT)))
+                value, cast = item.unalias(), exp.cast(exp.null(), data_type(QUOTIENT))
+                value.replace(cast)
+                cast.set("this", value)  # no copy: the averages in it are still to be replaced
 
 
 def _replace(call: exp.Avg, types: _Types) -> None:
@@ -99,7 +98,7 @@ def _replace(call: exp.Avg, types: _Types) -> None:
         argument(call).replace(exp.cast(argument(call).copy(), data_type(NUMERIC)))  # which it is in a view
     parts = sum_and_count(whole)
     made = average(*parts, type_) if type_ is not None else exp.Anonymous(this="_avg", expressions=[*parts])
-    made.meta[_MARK] = call.meta[_MARK]
+    types[id(made)] = types.get(id(call))
     if type_ is not None:
         made.type = data_type(QUOTIENT)
     whole.replace(made)

@@ -11,22 +11,18 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from catalog.types import Type
+from planner.batch.parameters import typed_nodes
 from planner.functions.operators import type_of_part
 from planner.parse.constant_runs import ConstantRun, as_rows
-
-_MARK = "list"
 
 
 def hash_lists(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """A tree without types, changed in place; `typed` makes a typed one of it."""
     lists = [node for node in tree.find_all(exp.In) if _run_of(node) is not None and _is_filter(node)]
-    for number, list_ in enumerate(lists):
-        list_.meta[_MARK] = number
-    copies = typed(tree.copy()).find_all(exp.In) if lists else ()
-    types = {node.meta[_MARK]: type_of_part(node.this) for node in copies if _MARK in node.meta}
-    for number, list_ in enumerate(lists):
+    places = typed_nodes(tree, lists, typed) if lists else []
+    for list_, place in zip(lists, places, strict=True):
         run = _run_of(list_)
-        if run is not None and _is_of(run, types.get(number)):
+        if run is not None and place is not None and _is_of(run, type_of_part(place.this)):
             list_.set("expressions", [as_rows(run, has_null=len(list_.expressions) > 1)])
     return tree
 

@@ -6,7 +6,7 @@ of CASE, IN, ARRAY[..] and the like of their common one; what nothing tells is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -45,6 +45,8 @@ from planner.parse.trees import column_type
 # The types of a relation's columns by name; None for a name that is no relation.
 Columns = Mapping[str, Type]
 NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
+# Tells a node in a copy of its tree.
+_MARK = "number"
 # What has been found out about a node, which thousands of parameters may be in.
 Seen = dict[tuple[int, object], Any]
 
@@ -137,6 +139,18 @@ def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
         return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
     except (SqlglotError, Error):
         return tree  # what is wrong with it is told when it is planned
+
+
+def typed_nodes(
+    tree: exp.Expr, nodes: Sequence[exp.Expr], typed: Callable[[exp.Expr], exp.Expr]
+) -> list[exp.Expr | None]:
+    """What some nodes of a tree without types are in the typed tree that `typed` makes of a copy; None for none."""
+    for number, node in enumerate(nodes):
+        node.meta[_MARK] = number
+    found = {part.meta[_MARK]: part for part in typed(tree.copy()).walk() if _MARK in part.meta}
+    for node in nodes:
+        del node.meta[_MARK]
+    return [found.get(number) for number in range(len(nodes))]
 
 
 def _series(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:

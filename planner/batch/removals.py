@@ -7,11 +7,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from catalog.types import JSONB
-from planner.batch.parameters import Columns, NameTables
+from planner.batch.parameters import Columns, NameTables, typed_nodes
 from planner.functions.operators import type_of_part
 from planner.output_names import NO_NAME
-
-_MARK = "removal"
 
 
 def with_removals(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], name_tables: NameTables) -> exp.Expr:
@@ -19,11 +17,9 @@ def with_removals(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], name_ta
     found = list(tree.find_all(exp.Sub))
     if not found or not _has_documents(tree, name_tables):
         return tree
-    for number, node in enumerate(found):
-        node.meta[_MARK] = number
-    places = [node for node in typed(tree.copy()).find_all(exp.Sub) if _MARK in node.meta]
-    for number in {node.meta[_MARK] for node in places if type_of_part(node.this) == JSONB}:
-        node = found[number]
+    for node, place in zip(found, typed_nodes(tree, found, typed), strict=True):
+        if place is None or type_of_part(place.this) != JSONB:
+            continue
         call = exp.Anonymous(this="jsonb_without", expressions=[node.this, node.expression])
         call.meta["name"] = NO_NAME
         node.replace(call)

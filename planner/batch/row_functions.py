@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from planner.functions.functions import of_each
 from planner.functions.operators import as_call
 from planner.output_names import FUNCTION_NODES, output_name
+from planner.parse.set_returning import ORDINALITY, put_into_from
 from planner.parse.trees import folded
 
-_ORDINALITY = "ordinality"
-_ELEMENT = "_element"
+# What an element is called in what is computed of it: lambdas in that have other names.
+_ROW = "_row"
 
 
 def expand_unnests(tree: exp.Expr) -> exp.Expr:
@@ -25,15 +27,16 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
 
     DuckDB knows the type of an element only within the array.
     """
+    if tree.find(exp.Explode) is None:
+        return tree
     for item in [item for select in tree.find_all(exp.Select) for item in select.selects]:
         value = item.unalias()
         found = [rows for rows in value.find_all(exp.Explode) if rows.parent_select is value.parent_select]
         if len(found) == 1 and found[0] is not value and not value.find(exp.AggFunc, exp.Window, exp.Query):
             [rows] = found
             array = rows.this
-            rows.replace(exp.column(_ELEMENT))
-            of_each = exp.Lambda(this=value.copy(), expressions=[exp.to_identifier(_ELEMENT)])
-            value.replace(exp.Explode(this=exp.Anonymous(this="list_transform", expressions=[array, of_each])))
+            rows.replace(exp.column(_ROW))
+            value.replace(exp.Explode(this=of_each(array, value.copy(), _ROW)))
     return tree
 
 
@@ -44,7 +47,7 @@ def _side_by_side(unnest: exp.Unnest) -> exp.Select:
         lengths = [exp.Anonymous(this="len", expressions=[array.copy()]) for array in arrays]
         longest = exp.Anonymous(this="greatest", expressions=[exp.Literal.number(0), *lengths])
         numbers = exp.Anonymous(this="generate_series", expressions=[exp.Literal.number(1), longest])
-        items.append(exp.alias_(exp.Explode(this=numbers), _ORDINALITY, quoted=True))
+        items.append(exp.alias_(exp.Explode(this=numbers), ORDINALITY, quoted=True))
     return exp.select(*items)
 
 
@@ -58,7 +61,7 @@ def expand_series(tree: exp.Expr) -> exp.Expr:
         name = alias.name if alias is not None and not alias.columns and alias.name else "generate_series"
         items: list[exp.Expr] = [exp.alias_(series.copy(), name, quoted=True)]
         if source.args.get("ordinality"):
-            items.append(exp.alias_(exp.cast(exp.null(), "bigint"), _ORDINALITY, quoted=True))
+            items.append(exp.alias_(exp.cast(exp.null(), "bigint"), ORDINALITY, quoted=True))
         _replace(source, exp.select(*items))
     return tree
 
@@ -91,7 +94,4 @@ def _replace(source: exp.Expr, query: exp.Select) -> None:
     if named is None and not isinstance(source.parent, exp.Lateral):
         named = exp.TableAlias(this=exp.to_identifier(query.selects[0].alias))
     subquery = exp.Subquery(this=query, alias=named)
-    for argument in ("joins", "laterals"):
-        if source.args.get(argument):
-            subquery.set(argument, source.args[argument])
-    source.replace(subquery)
+    put_into_from(source, subquery)

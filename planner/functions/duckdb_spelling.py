@@ -32,7 +32,7 @@ from catalog.types import (
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions.digits import INT64_DIGITS, NARROW, digits
 from planner.functions.formats import moment_text, strftime_format
-from planner.functions.functions import FUNCTIONS, OURS, duckdb_call, ours, worked_out_once
+from planner.functions.functions import ELEMENT, FUNCTIONS, OURS, duckdb_call, of_each, ours, worked_out_once
 from planner.functions.jsonb_contains import contains
 from planner.functions.number_formats import is_number_format, number_text
 from planner.functions.operators import as_call, type_of_part
@@ -410,8 +410,7 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     array = right.this.unnest()
     if isinstance(array, exp.Query | exp.Parameter):
         return None
-    element = exp.to_identifier("_element")
-    one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(element.copy()))
+    one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(ELEMENT))
     if isinstance(one, exp.Like | exp.ILike):
         one.set("negate", node.args.get("negate"))
         one = _like(one, lenient)
@@ -419,8 +418,7 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         one = ours(*call[:1], *call[1])
     elif _is_interval(node.this) or _is_interval(array):
         one = type(node)(this=_interval_key(one.this), expression=_interval_key(one.expression))
-    each = duckdb_call("list_transform", array, exp.Lambda(this=one, expressions=[element]))
-    return ours("any_true" if isinstance(right, exp.Any) else "all_true", each)
+    return ours("any_true" if isinstance(right, exp.Any) else "all_true", of_each(array, one))
 
 
 def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:

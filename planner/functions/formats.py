@@ -51,9 +51,17 @@ _TOKEN = re.compile(
 
 def strftime_format(pattern: exp.Expr) -> exp.Expr:
     """The pattern of a constant. Raises Error 0A000 for another expression or an unknown pattern."""
+    return exp.Literal.string("".join(_part(token) for token in _TOKEN.findall(_constant(pattern))))
+
+
+def _constant(pattern: exp.Expr) -> str:
     if not pattern.is_string:
         raise Error("a date pattern has to be a constant", errors.FEATURE_NOT_SUPPORTED)
-    return exp.Literal.string("".join(_part(token) for token in _TOKEN.findall(pattern.name)))
+    return pattern.name
+
+
+def _unknown(pattern: str) -> Error:
+    return Error(f'date pattern "{pattern}" is not supported', errors.FEATURE_NOT_SUPPORTED)
 
 
 def _part(token: str) -> str:
@@ -62,7 +70,7 @@ def _part(token: str) -> str:
     # Only names tell upper from lower case.
     known = _PATTERNS.get(token) or (_PATTERNS.get(token.upper()) if token.islower() else None)
     if (known is None and len(token) > 1) or (token.isalpha() and known is None and token != "T"):
-        raise Error(f'date pattern "{token}" is not supported', errors.FEATURE_NOT_SUPPORTED)
+        raise _unknown(token)
     return known or token.replace("%", "%%")
 
 
@@ -73,27 +81,25 @@ _Text = Callable[[exp.Expr], exp.Expr]
 
 def moment_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
     """The text of a day or moment by a constant pattern. Raises Error 0A000 as `strftime_format`."""
-    if not pattern.is_string:
-        raise Error("a date pattern has to be a constant", errors.FEATURE_NOT_SUPPORTED)
     pieces: list[exp.Expr | str] = []
-    for quoted, filled, name, suffix, other in _PATTERN.findall(pattern.name):
+    for quoted, filled, name, suffix, other in _PATTERN.findall(_constant(pattern)):
         if name:
             piece = _piece(value, name, bool(filled))
             if suffix:
                 number = strftime(value, piece) if isinstance(piece, str) else piece
                 ending = ours("_ordinal", number.copy())
-                pieces += [number, _call("upper", ending) if suffix == "TH" else ending]
+                pieces += [number, duckdb_call("upper", ending) if suffix == "TH" else ending]
                 continue
             pieces.append(piece)
         elif other.isalpha() and other != "T":
-            raise Error(f'date pattern "{other}" is not supported', errors.FEATURE_NOT_SUPPORTED)
+            raise _unknown(other)
         else:
             pieces.append((quoted[1:-1] if quoted else filled + other).replace("%", "%%"))
     return _joined(value, pieces)
 
 
 def strftime(value: exp.Expr, format_: str) -> exp.Expr:
-    return _call("strftime", value.copy(), exp.Literal.string(format_))
+    return duckdb_call("strftime", value.copy(), exp.Literal.string(format_))
 
 
 def _joined(value: exp.Expr, pieces: list[exp.Expr | str]) -> exp.Expr:
@@ -121,22 +127,20 @@ def _piece(value: exp.Expr, name: str, is_filled: bool) -> exp.Expr | str:
     """What a pattern stands for: a format of strftime, or a text. `is_filled` is FM: without blanks and zeros."""
     if (known := _NAMES.get(name.lower())) is not None:
         text = strftime(value, known[0])
-        text = _call("upper", text) if name.isupper() else _call("lower", text) if name.islower() else text
-        return text if is_filled or not known[1] else _call("rpad", text, _number(known[1]), exp.Literal.string(" "))
+        text = duckdb_call("upper", text) if name.isupper() else duckdb_call("lower", text) if name.islower() else text
+        return (
+            text if is_filled or not known[1] else duckdb_call("rpad", text, _number(known[1]), exp.Literal.string(" "))
+        )
     upper = name.upper()
     if upper in _HALVES:
         text = _HALVES[upper](value)
-        text = _call("rtrim", text) if is_filled else text
-        return _call("lower", text) if name.islower() else text
+        text = duckdb_call("rtrim", text) if is_filled else text
+        return duckdb_call("lower", text) if name.islower() else text
     made: exp.Expr | str = _NUMBERS[upper](value) if upper in _NUMBERS else _PATTERNS[upper]
     if not is_filled:
         return made
     text = strftime(value, made) if isinstance(made, str) else made
     return exp.cast(exp.cast(text, "bigint"), "text")
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return duckdb_call(name, *arguments)
 
 
 def _number(number: int) -> exp.Expr:
@@ -150,30 +154,30 @@ def _digits(width: int, sql: str) -> _Text:
         parsed: exp.Expr = exp.maybe_parse(sql, dialect="duckdb")
         number = parsed.transform(lambda node: value.copy() if isinstance(node, exp.Column) else node)
         found = exp.cast(exp.cast(number, "bigint", dialect="duckdb"), "text", dialect="duckdb")
-        return _call("lpad", found, _number(width), exp.Literal.string("0")) if width > 1 else found
+        return duckdb_call("lpad", found, _number(width), exp.Literal.string("0")) if width > 1 else found
 
     return text
 
 
 def _last(format_: str, count: int) -> _Text:
-    return lambda value: _call("right", strftime(value, format_), _number(count))
+    return lambda value: duckdb_call("right", strftime(value, format_), _number(count))
 
 
 def _first(format_: str, count: int) -> _Text:
-    return lambda value: _call("left", strftime(value, format_), _number(count))
+    return lambda value: duckdb_call("left", strftime(value, format_), _number(count))
 
 
 def _dotted(text: _Text) -> _Text:
     """`A.M.` of `AM`."""
 
     def dotted(value: exp.Expr) -> exp.Expr:
-        return _call("regexp_replace", text(value), exp.Literal.string("(.)(.)"), exp.Literal.string(r"\1.\2."))
+        return duckdb_call("regexp_replace", text(value), exp.Literal.string("(.)(.)"), exp.Literal.string(r"\1.\2."))
 
     return dotted
 
 
 def _era(value: exp.Expr) -> exp.Expr:
-    is_before = exp.LT(this=_call("year", value.copy()), expression=_number(1))
+    is_before = exp.LT(this=duckdb_call("year", value.copy()), expression=_number(1))
     return exp.If(this=exp.paren(is_before), true=exp.Literal.string("BC"), false=exp.Literal.string("AD"))
 
 
@@ -186,12 +190,14 @@ def _offset(value: exp.Expr) -> exp.Expr:
 
 
 def _zone_minutes(value: exp.Expr) -> exp.Expr:
-    whole = _call("rpad", _offset(value), _number(6), exp.Literal.string(":00"))
-    return _call("right", whole, _number(2))
+    whole = duckdb_call("rpad", _offset(value), _number(6), exp.Literal.string(":00"))
+    return duckdb_call("right", whole, _number(2))
 
 
 def _roman_month(value: exp.Expr) -> exp.Expr:
-    return _call("rpad", ours("_roman_month", _call("month", value.copy())), _number(4), exp.Literal.string(" "))
+    return duckdb_call(
+        "rpad", ours("_roman_month", duckdb_call("month", value.copy())), _number(4), exp.Literal.string(" ")
+    )
 
 
 # Formats of names, and how many characters they take up.

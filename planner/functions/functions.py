@@ -78,18 +78,31 @@ def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
 
 
-_NUMBER = "_number"
+# The parameter of lambdas: a name that no column has.
+ELEMENT = "_element"
+
+
+def of_each(array: exp.Expr, computed: exp.Expr, element: str = ELEMENT) -> exp.Expr:
+    """The array of what is computed of each element, which is called so there."""
+    function = exp.Lambda(this=computed, expressions=[exp.to_identifier(element)])
+    return duckdb_call("list_transform", array, function)
+
+
+def of_one(value: exp.Expr, computed: exp.Expr, element: str = ELEMENT) -> exp.Expr:
+    """What is computed of one value, which is called so there: it is worked out once, and its type is known."""
+    return duckdb_call(
+        "list_extract", of_each(exp.Array(expressions=[value]), computed, element), exp.Literal.number(1)
+    )
 
 
 def worked_out_once(value: exp.Expr, of: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """What is computed of a value that is long when it is written out, as an average is: the item of a list."""
-    item = exp.column(_NUMBER)
-    item.type = value.type
-    computed = exp.Lambda(this=of(item), expressions=[exp.to_identifier(_NUMBER)])
-    transformed = duckdb_call("list_transform", exp.Array(expressions=[value]), computed)
-    return duckdb_call("list_extract", transformed, exp.Literal.number(1))
+    """What is computed of a value that is long when it is written out, as an average is."""
+    number = exp.column("_number")
+    number.type = value.type
+    return of_one(value, of(number), number.name)
 
 
+_TEXTS, _INTEGERS = Type("character varying", dimensions=1), Type("integer", dimensions=1)
 FUNCTIONS: dict[str, Function] = {
     # Numbers.
     "abs": F(first, SAME),
@@ -155,14 +168,14 @@ FUNCTIONS: dict[str, Function] = {
     "quote_nullable": F(VARCHAR),
     "format": F(VARCHAR),
     "regexp_replace": F(VARCHAR),
-    "regexp_match": F(Type("character varying", dimensions=1)),
-    "regexp_split_to_array": F(Type("character varying", dimensions=1)),
+    "regexp_match": F(_TEXTS),
+    "regexp_split_to_array": F(_TEXTS),
     "regexp_count": F(INTEGER),
     "regexp_like": F(BOOLEAN),
     "regexp_ilike": F(BOOLEAN),
     "regexp_substr": F(VARCHAR),
     "similar_to": F(BOOLEAN),
-    "string_to_array": F(Type("character varying", dimensions=1)),
+    "string_to_array": F(_TEXTS),
     "convert_from": F(VARCHAR),
     "convert_to": F(BYTEA),
     "get_byte": F(INTEGER),
@@ -215,12 +228,12 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_pretty": F(VARCHAR),
     # Ours: the arrays of what set-returning functions return (`planner.parse.set_returning`).
     "jsonb_elements": F(Type("jsonb", dimensions=1)),
-    "jsonb_element_texts": F(Type("character varying", dimensions=1)),
-    "jsonb_keys": F(Type("character varying", dimensions=1)),
+    "jsonb_element_texts": F(_TEXTS),
+    "jsonb_keys": F(_TEXTS),
     "jsonb_values": F(Type("jsonb", dimensions=1)),
-    "jsonb_value_texts": F(Type("character varying", dimensions=1)),
+    "jsonb_value_texts": F(_TEXTS),
     "regexp_all_matches": F(Type("character varying", dimensions=2)),
-    "array_subscripts": F(Type("integer", dimensions=1)),
+    "array_subscripts": F(_INTEGERS),
     "zip_arrays": F(rows_of_elements),
     # Arrays.
     "array_length": F(INTEGER),
@@ -235,7 +248,7 @@ FUNCTIONS: dict[str, Function] = {
     "array_remove": F(first),
     "array_replace": F(first),
     "array_position": F(INTEGER),
-    "array_positions": F(Type("integer", dimensions=1)),
+    "array_positions": F(_INTEGERS),
     "array_contains": F(BOOLEAN),
     "array_contained": F(BOOLEAN),
     "array_overlaps": F(BOOLEAN),

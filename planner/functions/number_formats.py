@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from planner.functions.functions import ours
+from planner.functions.functions import of_one, ours
 
 # Digits with group separators, a fraction, and a sign on one side. D and G are the C locale's point and comma.
 _NUMBER = re.compile(r"(FM)?(S|MI)?([90,G]*[90][90,G]*)(?:[.D]([90]+))?(S|MI)?", re.IGNORECASE)
@@ -70,6 +70,4 @@ def _whole(digits: exp.Expr, pattern: str) -> exp.Expr:
         place = exp.Literal.number(before + 1), exp.Literal.number(group)
         parts.append(exp.Anonymous(this="substring", expressions=[padded.copy(), *place]))
     text = exp.Anonymous(this="concat", expressions=parts)
-    once = exp.Lambda(this=text, expressions=[exp.to_identifier(_DIGITS)])  # the digits are worked out once
-    found = exp.Anonymous(this="list_transform", expressions=[exp.Array(expressions=[digits]), once])
-    return exp.Anonymous(this="list_extract", expressions=[found, exp.Literal.number(1)])
+    return of_one(digits, text, _DIGITS)

@@ -13,14 +13,13 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.types import VARCHAR, Type
 from planner.batch.pg_casts import array_items
-from planner.functions.functions import ours
+from planner.functions.functions import ELEMENT, of_each, ours
 from planner.functions.records import split_record
 from planner.functions.result_types import Known
 from planner.parse.rows import is_row
 from planner.parse.trees import position_of
 
 Spell = Callable[[exp.Expr, Known, Type], exp.Expr]
-_ELEMENT = "_element"
 
 
 def cast_to_struct(value: exp.Expr, source: Known, target: Type, spell: Spell) -> exp.Expr | None:
@@ -58,7 +57,7 @@ def _array(value: exp.Expr, source: Known, target: Type, spell: Spell) -> exp.Ex
         )
     if source is None or not source.dimensions:
         raise _cannot(value, source, target)
-    return _each(value, spell(exp.column(_ELEMENT), source.element, target.element))
+    return of_each(value, spell(exp.column(ELEMENT), source.element, target.element))
 
 
 def item_type(item: exp.Expr, element: Known) -> Known:
@@ -91,18 +90,18 @@ def field_at(value: exp.Expr, place: int) -> exp.Expr:
 
 def rows_of_arrays(arrays: list[exp.Expr]) -> exp.Expr:
     """An array of rows, each of one element of every array: as many as the longest has."""
-    row = exp.column(_ELEMENT)
+    row = exp.column(ELEMENT)
     fields = [
         exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=field_at(row, place))
         for place in range(1, len(arrays) + 1)
     ]
-    return _each(exp.Anonymous(this="list_zip", expressions=arrays), exp.Struct(expressions=fields))
+    return of_each(exp.Anonymous(this="list_zip", expressions=arrays), exp.Struct(expressions=fields))
 
 
 def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], exp.Expr]) -> exp.Expr:
     """A struct or an array of structs as it prints: `(1,"a b",)`. `to_text` prints the fields."""
     if type_.dimensions:
-        texts = _each(value, to_text(exp.column(_ELEMENT), type_.element))
+        texts = of_each(value, to_text(exp.column(ELEMENT), type_.element))
         return ours("_list_text", texts)
     cells = [
         ours("_record_cell", to_text(field_at(value, place), field))
@@ -111,11 +110,6 @@ def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], ex
     joined = exp.Anonymous(this="concat_ws", expressions=[exp.Literal.string(","), *cells])
     parts = (exp.Literal.string("("), joined, exp.Literal.string(")"))
     return exp.Case().when(_is_there(value), exp.Anonymous(this="concat", expressions=list(parts)))
-
-
-def _each(array: exp.Expr, one: exp.Expr) -> exp.Expr:
-    function = exp.Lambda(this=one, expressions=[exp.to_identifier(_ELEMENT)])
-    return exp.Anonymous(this="list_transform", expressions=[array, function])
 
 
 def _is_there(value: exp.Expr) -> exp.Expr:

@@ -36,7 +36,7 @@ _SET_RETURNING = {
     "regexp_matches": _Rows(("regexp_all_matches",)),
     "generate_subscripts": _Rows(("array_subscripts",)),
 }
-_ORDINALITY = "ordinality"
+ORDINALITY = "ordinality"
 
 
 def with_unnests(tree: exp.Expr) -> exp.Expr:
@@ -55,13 +55,8 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
 
 
 def _arrays(call: exp.Anonymous, rows: _Rows) -> list[exp.Expr]:
-    name = [exp.Literal.string(call.name.lower())] if rows.is_named else []
-    return [
-        exp.Anonymous(
-            this=function, expressions=[*(part.copy() for part in call.expressions), *(own.copy() for own in name)]
-        )
-        for function in rows.arrays
-    ]
+    arguments = [*call.expressions, *([exp.Literal.string(call.name.lower())] if rows.is_named else [])]
+    return [exp.Anonymous(this=name, expressions=[part.copy() for part in arguments]) for name in rows.arrays]
 
 
 def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
@@ -70,7 +65,7 @@ def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
     given = list(alias.columns) if alias is not None else []
     offset: exp.Expr | bool = False
     if source.args.get("ordinality"):
-        offset = given.pop() if len(given) > len(rows.arrays) else exp.to_identifier(_ORDINALITY)
+        offset = given.pop() if len(given) > len(rows.arrays) else exp.to_identifier(ORDINALITY)
     own = rows.columns or (table.name,)
     if rows.columns and len(own) == 1 and not given and alias is not None and _names(source, table.name, own[0]):
         own = (table.name,)
@@ -83,10 +78,15 @@ def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
         source.set("ordinality", None)
         return
     unnest.set("alias", named)
+    put_into_from(source, unnest)
+
+
+def put_into_from(source: exp.Expr, made: exp.Expr) -> None:
+    """Put a source into the place of another one, with what is joined to that."""
     for argument in ("joins", "laterals"):
         if source.args.get(argument):
-            unnest.set(argument, source.args[argument])
-    source.replace(unnest)
+            made.set(argument, source.args[argument])
+    source.replace(made)
 
 
 def _names(source: exp.Expr, alias: str, column: str) -> bool:
