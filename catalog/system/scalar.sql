@@ -98,7 +98,7 @@ CREATE OR REPLACE MACRO pg._average_in_64(x, n, s) AS
                f: _v['f'] + 10000000000 * ((_v['f'] < 0)::BIGINT - (_v['f'] >= 10000000000)::BIGINT), n: _v['n']}),
     lambda _v: {q: _v['w'] // _v['n'], h: _v['w'] % _v['n'] * 1000000000 + _v['f'] // 10,
                m: _v['f'] % 10 * 100000000, n: _v['n'], f: _v['f'],
-               qw: if(_v['w'] = 0, pg._quotient_weight(_v['f'] * 100, _v['n']) - 3, pg._quotient_weight(_v['w'], _v['n']))}),
+               qw: pg._quotient_weight(if(_v['w'] = 0, _v['f'] * 100, _v['w']), _v['n']) - if(_v['w'] = 0, 3, 0)}),
     lambda _v: {q: _v['q'], h: _v['h'] // _v['n'], m: _v['h'] % _v['n'] * 1000000000 + _v['m'], n: _v['n'],
                p: pg._places(_v['qw'], s, pg._written_places(_v['f'], 10))}),
     lambda _v: {q: _v['q'], h: _v['h'], m: _v['m'] // _v['n'], l: _v['m'] % _v['n'] * 10, n: _v['n'], p: _v['p']}),
@@ -116,8 +116,8 @@ CREATE OR REPLACE MACRO pg._long_average(x, n, s) AS
         w: trunc(x)::HUGEINT, n: n::HUGEINT,
         f: ((x - trunc(x))::DECIMAL(38,19) * 10000000000000000000::DECIMAL(20,0))::HUGEINT}],
     lambda _v: {w: _v['w'], f: _v['f'], n: _v['n'], q: _v['w'] // _v['n'],
-               qw: if(_v['w'] = 0, pg._long_quotient_weight((_v['f'] * 10)::VARCHAR, _v['n']::VARCHAR) - 5,
-                      pg._long_quotient_weight(_v['w']::VARCHAR, _v['n']::VARCHAR))}),
+               qw: pg._long_quotient_weight(if(_v['w'] = 0, _v['f'] * 10, _v['w'])::VARCHAR, _v['n']::VARCHAR)
+                   - if(_v['w'] = 0, 5, 0)}),
     lambda _v: {q: _v['q'], r: (_v['w'] - _v['q'] * _v['n']) * 10000000000000000000 + _v['f'], n: _v['n'],
                p: pg._places(_v['qw'], s, pg._written_places(_v['f'], 19))}),
     lambda _v: {q: _v['q'], r: _v['r'] // _v['n'], l: _v['r'] % _v['n'], n: _v['n'], p: _v['p']}),
@@ -193,15 +193,14 @@ CREATE OR REPLACE MACRO pg._clock(us, before) AS
     || if(us % 1000000 = 0, '', rtrim('.' || lpad((abs(us) % 1000000)::VARCHAR, 6, '0'), '0'));
 CREATE OR REPLACE MACRO pg._micros(x) AS
     datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('us', x);
+-- Of its parts, which are taken once: DuckDB plans each mention of a macro's parameter by itself.
 CREATE OR REPLACE MACRO pg._interval_text(x) AS
-    CASE WHEN x IS NULL THEN NULL ELSE
-    concat_ws(' ', pg._signed(datepart('year', x), 'year', 0),
-              pg._signed(datepart('month', x), 'mon', datepart('year', x)),
-              pg._signed(datepart('day', x), 'day', coalesce(nullif(datepart('month', x), 0), datepart('year', x))),
-              CASE WHEN pg._micros(x) <> 0
-                        OR (datepart('year', x) = 0 AND datepart('month', x) = 0 AND datepart('day', x) = 0)
-                   THEN pg._clock(pg._micros(x), coalesce(nullif(datepart('day', x), 0),
-                                                          nullif(datepart('month', x), 0), datepart('year', x))) END) END;
+    CASE WHEN x IS NULL THEN NULL ELSE list_transform(
+        [{y: datepart('year', x), m: datepart('month', x), d: datepart('day', x), us: pg._micros(x)}],
+        lambda _i: concat_ws(' ', pg._signed(_i['y'], 'year', 0), pg._signed(_i['m'], 'mon', _i['y']),
+                             pg._signed(_i['d'], 'day', if(_i['m'] = 0, _i['y'], _i['m'])),
+                             if(_i['us'] <> 0 OR (_i['y'] = 0 AND _i['m'] = 0 AND _i['d'] = 0),
+                                pg._clock(_i['us'], coalesce(nullif(_i['d'], 0), nullif(_i['m'], 0), _i['y'])), NULL)))[1] END;
 -- An interval of the lake's, which has DuckDB's text of it (`catalog.types`): of that it does not read long hours.
 CREATE OR REPLACE MACRO pg.interval_from_lake(x) AS coalesce(TRY_CAST(x AS INTERVAL), CAST(
     regexp_replace(x::VARCHAR, '(-?)(\d+):(\d+):(\d+\.?\d*)$', '\1\2 hours \1\3 minutes \1\4 seconds') AS INTERVAL));
@@ -219,8 +218,7 @@ CREATE OR REPLACE MACRO pg.jsonb_text(j) AS left(
     regexp_replace(j::VARCHAR || ',', '("(?:\\.|[^"\\])*"[\]}]*|[^",:]+)?([:,])\s*', '\1\2 ', 'g'), -2);
 CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
     CASE
-        WHEN typeof(x) = 'DOUBLE' THEN pg._float_text(x::VARCHAR, 15)
-        WHEN typeof(x) = 'FLOAT' THEN pg._float_text(x::VARCHAR, 6)
+        WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN pg._float_text(x::VARCHAR, if(typeof(x) = 'DOUBLE', 15, 6))
         WHEN typeof(x) IN ('DECIMAL(38,10)', 'DECIMAL(38,19)') THEN pg.quotient_text(x)
         WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(try_cast(x::VARCHAR AS INTERVAL))
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
@@ -466,12 +464,12 @@ CREATE OR REPLACE MACRO pg._zoned_part(u, x) AS
 -- Infinite days have an infinite year, and no month.
 CREATE OR REPLACE MACRO pg._grows(u) AS
     u IN ('epoch', 'julian', 'year', 'isoyear', 'decade', 'century', 'millennium');
-CREATE OR REPLACE MACRO pg._date_part(u, x, part) AS
-    if(pg._grows(u) AND isinf(x), if(x > DATE '2000-01-01', 'Infinity', '-Infinity')::DOUBLE, part::DOUBLE);
+CREATE OR REPLACE MACRO pg._endless(x, part) AS
+    if(isinf(x), if(x > DATE '2000-01-01', 'Infinity', '-Infinity')::DOUBLE, part::DOUBLE);
+CREATE OR REPLACE MACRO pg._date_part(u, x, part) AS if(pg._grows(u), pg._endless(x, part), part::DOUBLE);
 CREATE OR REPLACE MACRO pg._unit(u) AS
-    CASE lower(u)
-        WHEN 'millisecond' THEN 'milliseconds' WHEN 'microsecond' THEN 'microseconds' WHEN 'seconds' THEN 'second'
-        WHEN 'msec' THEN 'milliseconds' WHEN 'usec' THEN 'microseconds' ELSE lower(u) END;
+    coalesce(MAP {'millisecond': 'milliseconds', 'msec': 'milliseconds', 'microsecond': 'microseconds',
+                  'usec': 'microseconds', 'seconds': 'second'}[lower(u)], lower(u));
 CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
     CASE u WHEN 'epoch' THEN datepart('year', x) * 31557600::DECIMAL(38,10) + datepart('month', x) * 2592000
                              + datepart('day', x) * 86400 + pg._micros(x)::DECIMAL(38,4) * 0.000001
@@ -479,25 +477,87 @@ CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
            WHEN 'decade' THEN datepart('decade', x)::DECIMAL(38,10)
         ELSE pg._part(u, x) END;
 -- Units that a type has not are errors which no TRY can hold, so DuckDB does not see them.
-CREATE OR REPLACE MACRO pg._time_part(u, x) AS pg._clock_part(u, x,
-    pg.raise('0A000', 'unit "' || u || '" not supported for type time without time zone')::DECIMAL(38,10));
+CREATE OR REPLACE MACRO pg._no_part(u, type) AS
+    pg.raise('0A000', 'unit "' || u || '" not supported for type ' || type)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg._time_part(u, x) AS pg._clock_part(u, x, pg._no_part(u, 'time without time zone'));
 CREATE OR REPLACE MACRO pg._is_of_dates(u) AS
     u IN ('week', 'dow', 'isodow', 'doy', 'isoyear', 'julian', 'timezone', 'timezone_hour', 'timezone_minute');
 CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
-    if(pg._is_of_dates(u),
-       pg.raise('0A000', 'unit "' || u || '" not supported for type interval')::DECIMAL(38,10),
+    if(pg._is_of_dates(u), pg._no_part(u, 'interval'),
        pg._interval_part(if(pg._is_of_dates(u), 'day', u), x));
+-- Of any unit, which is read once. Units that are known have functions of their own.
 CREATE OR REPLACE MACRO pg.extract
-    (u, x TIME) AS pg._time_part(pg._unit(u), x), (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x),
-    (u, x TIMESTAMPTZ) AS pg._zoned_part(pg._unit(u), x), (u, x TIMESTAMP) AS pg._part(pg._unit(u), x),
-    (u, x DATE) AS pg._part(pg._unit(u), x), (u, x) AS pg._part(pg._unit(u), x);
+    (u, x TIME) AS list_transform([pg._unit(u)], lambda _u: pg._time_part(_u, x))[1],
+    (u, x INTERVAL) AS list_transform([pg._unit(u)], lambda _u: pg._part_of_interval(_u, x))[1],
+    (u, x TIMESTAMPTZ) AS list_transform([pg._unit(u)], lambda _u: pg._zoned_part(_u, x))[1],
+    (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._part(_u, x))[1],
+    (u, x) AS list_transform([pg._unit(u)], lambda _u: pg._part(_u, x))[1];
 CREATE OR REPLACE MACRO pg.date_part
-    (u, x TIME) AS pg._time_part(pg._unit(u), x)::DOUBLE,
-    (u, x INTERVAL) AS pg._part_of_interval(pg._unit(u), x)::DOUBLE,
-    (u, x TIMESTAMPTZ) AS pg._date_part(pg._unit(u), x, pg._zoned_part(pg._unit(u), x)),
-    (u, x TIMESTAMP) AS pg._date_part(pg._unit(u), x, pg._part(pg._unit(u), x)),
-    (u, x DATE) AS pg._date_part(pg._unit(u), x, pg._part(pg._unit(u), x)),
-    (u, x) AS pg._date_part(pg._unit(u), x, pg._part(pg._unit(u), x));
+    (u, x TIME) AS list_transform([pg._unit(u)], lambda _u: pg._time_part(_u, x))[1]::DOUBLE,
+    (u, x INTERVAL) AS list_transform([pg._unit(u)], lambda _u: pg._part_of_interval(_u, x))[1]::DOUBLE,
+    (u, x TIMESTAMPTZ) AS
+        list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._zoned_part(_u, x)))[1],
+    (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1],
+    (u, x) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1];
+-- The parts of one unit each (planner/functions/units.py).
+CREATE OR REPLACE MACRO pg.part_epoch
+    (x INTERVAL) AS pg._interval_part('epoch', x), (x) AS (epoch_us(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_second
+    (x TIMESTAMPTZ) AS (microsecond(x::TIMESTAMP)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10),
+    (x TIMESTAMP) AS (microsecond(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10),
+    (x) AS (microsecond(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_milliseconds
+    (x TIMESTAMPTZ) AS (microsecond(x::TIMESTAMP)::DECIMAL(38,7) * 0.001)::DECIMAL(38,10),
+    (x TIMESTAMP) AS (microsecond(x)::DECIMAL(38,7) * 0.001)::DECIMAL(38,10),
+    (x) AS (microsecond(x)::DECIMAL(38,7) * 0.001)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_microseconds
+    (x TIMESTAMPTZ) AS microsecond(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS microsecond(x)::DECIMAL(38,10),
+    (x) AS microsecond(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_minute
+    (x TIMESTAMPTZ) AS minute(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS minute(x)::DECIMAL(38,10),
+    (x) AS minute(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_hour
+    (x TIMESTAMPTZ) AS hour(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS hour(x)::DECIMAL(38,10),
+    (x) AS hour(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_day
+    (x TIME) AS pg._no_part('day', 'time without time zone'),
+    (x TIMESTAMPTZ) AS day(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS day(x)::DECIMAL(38,10),
+    (x) AS day(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_month
+    (x TIME) AS pg._no_part('month', 'time without time zone'),
+    (x TIMESTAMPTZ) AS month(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS month(x)::DECIMAL(38,10),
+    (x) AS month(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_quarter
+    (x TIME) AS pg._no_part('quarter', 'time without time zone'),
+    (x TIMESTAMPTZ) AS quarter(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS quarter(x)::DECIMAL(38,10),
+    (x) AS quarter(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_dow
+    (x TIME) AS pg._no_part('dow', 'time without time zone'), (x INTERVAL) AS pg._no_part('dow', 'interval'),
+    (x TIMESTAMPTZ) AS dayofweek(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS dayofweek(x)::DECIMAL(38,10),
+    (x) AS dayofweek(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_isodow
+    (x TIME) AS pg._no_part('isodow', 'time without time zone'), (x INTERVAL) AS pg._no_part('isodow', 'interval'),
+    (x TIMESTAMPTZ) AS isodow(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS isodow(x)::DECIMAL(38,10),
+    (x) AS isodow(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_doy
+    (x TIME) AS pg._no_part('doy', 'time without time zone'), (x INTERVAL) AS pg._no_part('doy', 'interval'),
+    (x TIMESTAMPTZ) AS dayofyear(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS dayofyear(x)::DECIMAL(38,10),
+    (x) AS dayofyear(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_week
+    (x TIME) AS pg._no_part('week', 'time without time zone'), (x INTERVAL) AS pg._no_part('week', 'interval'),
+    (x TIMESTAMPTZ) AS week(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS week(x)::DECIMAL(38,10),
+    (x) AS week(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_year
+    (x TIME) AS pg._no_part('year', 'time without time zone'), (x INTERVAL) AS datepart('year', x)::DECIMAL(38,10),
+    (x TIMESTAMPTZ) AS pg._year(year(x::TIMESTAMP))::DECIMAL(38,10), (x TIMESTAMP) AS pg._year(year(x))::DECIMAL(38,10),
+    (x) AS pg._year(year(x))::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.date_part_epoch
+    (x TIME) AS epoch(x), (x INTERVAL) AS pg._interval_part('epoch', x)::DOUBLE,
+    (x) AS pg._endless(x, epoch_us(x)::DECIMAL(38,4) * 0.000001);
+CREATE OR REPLACE MACRO pg.date_part_year
+    (x TIME) AS pg._no_part('year', 'time without time zone')::DOUBLE, (x INTERVAL) AS datepart('year', x)::DOUBLE,
+    (x TIMESTAMPTZ) AS pg._endless(x, pg._year(year(x::TIMESTAMP))), (x) AS pg._endless(x, pg._year(year(x)));
+CREATE OR REPLACE MACRO pg.trunc_to(u, x DATE) AS date_trunc(u, x::TIMESTAMP), (u, x) AS date_trunc(u, x);
 -- The first year of a span of n years, the first of which began in year `one`; DuckDB's begin in year 0.
 CREATE OR REPLACE MACRO pg._first_year(y, n, one) AS
     if(y >= one, (y - one) // n * n, -((n - 1 + one - y) // n * n)) + one;
@@ -511,14 +571,14 @@ CREATE OR REPLACE MACRO pg._trunc(u, x) AS if(pg._is_long(u, x), pg._long_trunc(
 CREATE OR REPLACE MACRO pg._zoned_trunc(u, x) AS
     if(pg._is_long(u, x), pg._long_trunc(u, x::TIMESTAMP)::TIMESTAMPTZ, date_trunc(u, x));
 CREATE OR REPLACE MACRO pg.date_trunc
-    (u, x DATE) AS pg._trunc(pg._unit(u), x::TIMESTAMP),
-    (u, x TIMESTAMP) AS pg._trunc(pg._unit(u), x),
-    (u, x TIMESTAMPTZ) AS pg._zoned_trunc(pg._unit(u), x),
+    (u, x DATE) AS list_transform([pg._unit(u)], lambda _u: pg._trunc(_u, x::TIMESTAMP))[1],
+    (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._trunc(_u, x))[1],
+    (u, x TIMESTAMPTZ) AS list_transform([pg._unit(u)], lambda _u: pg._zoned_trunc(_u, x))[1],
     (u, x INTERVAL) AS date_trunc(pg._unit(u), x),
-    (u, x TIMESTAMPTZ, z) AS
-        CASE WHEN pg._unit(u) IN ('hour', 'minute', 'second', 'milliseconds', 'microseconds')
-             THEN x - ((x AT TIME ZONE pg.zone(z)) - date_trunc(pg._unit(u), x AT TIME ZONE pg.zone(z)))
-             ELSE pg._trunc(pg._unit(u), x AT TIME ZONE pg.zone(z)) AT TIME ZONE pg.zone(z) END;
+    (u, x TIMESTAMPTZ, z) AS list_transform([{u: pg._unit(u), z: pg.zone(z)}], lambda _u:
+        CASE WHEN _u['u'] IN ('hour', 'minute', 'second', 'milliseconds', 'microseconds')
+             THEN x - ((x AT TIME ZONE _u['z']) - date_trunc(_u['u'], x AT TIME ZONE _u['z']))
+             ELSE pg._trunc(_u['u'], x AT TIME ZONE _u['z']) AT TIME ZONE _u['z'] END)[1];
 CREATE OR REPLACE MACRO pg._stride(stride) AS to_microseconds(
     CASE WHEN datepart('year', (stride)::INTERVAL) <> 0 OR datepart('month', (stride)::INTERVAL) <> 0
          THEN pg.raise('0A000', 'timestamps cannot be binned into intervals containing months or years')

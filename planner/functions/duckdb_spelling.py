@@ -30,6 +30,7 @@ from catalog.types import (
     Type,
 )
 from planner.batch.pg_casts import array_items, escaped
+from planner.functions import units
 from planner.functions.digits import INT64_DIGITS, NARROW, digits
 from planner.functions.formats import moment_text, strftime_format
 from planner.functions.functions import ELEMENT, FUNCTIONS, OURS, duckdb_call, of_each, ours, worked_out_once
@@ -736,6 +737,9 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     **{name: _of_document(name) for name in ("jsonb_pretty", "jsonb_elements", "jsonb_element_texts", "jsonb_keys")},
     **{name: _of_document(name, 1) for name in ("jsonb_values", "jsonb_value_texts")},
     "zip_arrays": rows_of_arrays,
+    "extract": units.extract,
+    "date_part": units.date_part,
+    "date_trunc": units.date_trunc,
     "num_nulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.true()),
     "num_nonnulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.false()),
     "pg_typeof": lambda arguments: ours("pg_typeof", exp.null() if arguments[0].is_string else arguments[0]),
