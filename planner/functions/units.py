@@ -9,12 +9,10 @@ from sqlglot import exp
 
 from planner.functions.functions import ours
 
-_PARTS = frozenset(
-    "epoch second milliseconds microseconds minute hour day dow isodow doy week month quarter year".split()
-)
+_SPANS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
+_PARTS = (*_SPANS, "epoch", "dow", "isodow", "doy")
 # An infinite time has an infinite one of these, which only a double can be.
 _ENDLESS = ("epoch", "year")
-_SPANS = frozenset("microseconds milliseconds second minute hour day week month quarter year".split())
 # Other names of some of them, as pg._unit has them too.
 _SAME = {
     "millisecond": "milliseconds",
