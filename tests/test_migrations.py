@@ -42,6 +42,23 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pyte
             opened.close()
 
 
+def test_all_tables_have_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one without them DuckLake asks its catalog about each column, with each statement that reads it."""
+    with monkeypatch.context() as patched:
+        patched.setattr(lake, "MIGRATIONS", MIGRATIONS[:-1])
+        Lake(Storage(tmp_path / "old")).close()
+    for directory in ("old", "new"):
+        opened = Lake(Storage(tmp_path / directory))
+        metadata = f"{lake.METADATA}.ducklake_table"
+        [without] = opened.cursor().execute(
+            f"SELECT list(table_name) FROM {metadata} t LEFT JOIN {metadata}_stats s USING (table_id) "
+            "WHERE end_snapshot IS NULL AND s.table_id IS NULL"
+        ).fetchone() or (None,)
+        [jobs] = opened.cursor().execute("FROM lake.sparkwave.jobs").fetchall() or [None]
+        opened.close()
+        assert (without, jobs) == (None, None)
+
+
 def system_tables(opened: Lake) -> tuple[list[Any], list[Any]]:
     cursor = opened.cursor()
     query = "FROM duckdb_columns() WHERE database_name = 'lake' AND schema_name = 'sparkwave'"
