@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 import duckdb
@@ -78,7 +79,6 @@ def translate(error: duckdb.Error) -> Error:
     text = str(error)
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", first_line(error))
     message = _ADVICE.sub("", message)
-    hint = re.search(r"(?:Did you mean|Candidate bindings:|Candidate functions:) ?(.*)", text)
     column = re.search(
         r'column (?:named )?"?([^"]+?)"? (?:was )?not found|does not have a column named "([^"]+)"|'
         r'Column "([^"]+)" referenced that exists in the SELECT clause',
@@ -86,22 +86,28 @@ def translate(error: duckdb.Error) -> Error:
     )
     if column:
         name = next(filter(None, column.groups()))
-        return Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN, hint=hint and hint[0])
+        return Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN, hint=_meant(name, text))
     if DISK_FULL in text:
         return disk_full(text)
     if isinstance(error, duckdb.InterruptException):
         return errors.canceled()
     worded = in_postgres_words(text)
     if worded is not None:
-        worded.hint = hint[0] if hint and worded.sqlstate != errors.UNDEFINED_OBJECT else None
         return worded
     for pattern, sqlstate in _TEXT_SQLSTATES:
         if re.search(pattern, text, re.IGNORECASE):
-            return Error(message, sqlstate, hint=hint[0] if hint else None)
+            return Error(message, sqlstate)
     for kind, sqlstate in _SQLSTATES:
         if isinstance(error, kind):
             return Error(message, sqlstate)
     return Error(message)
+
+
+def _meant(name: str, text: str) -> str | None:
+    """PostgreSQL's hint of the column that may be meant, among those that DuckDB lists."""
+    listed = re.search(r"Candidate bindings: (.*)", text)
+    close = difflib.get_close_matches(name, re.findall(r'"([^"]+)"', listed[1]) if listed else (), 1)
+    return f'Perhaps you meant to reference the column "{close[0]}".' if close else None
 
 
 DuckDBError = duckdb.Error

@@ -15,12 +15,22 @@ _TYPES = {
     "BIGINT": "bigint", "FLOAT": "real", "DOUBLE": "double precision", "BOOL": "boolean", "BOOLEAN": "boolean",
     "VARCHAR": "character varying", "DATE": "date", "TIME": "time without time zone",
     "TIMESTAMP": "timestamp without time zone", "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
-    "INTERVAL": "interval", "UUID": "uuid", "BLOB": "bytea", "JSON": "jsonb",
+    "INTERVAL": "interval", "UUID": "uuid", "BLOB": "bytea", "JSON": "jsonb", "HUGEINT": "bigint",
+    "STRING_LITERAL": "unknown", "INTEGER_LITERAL": "integer", "NULL": "unknown", '"NULL"': "unknown",
 }  # fmt: skip
 
 
 def _type(name: str) -> str:
-    return "numeric" if name.startswith("DECIMAL") else _TYPES.get(name, name.lower())
+    if name.endswith("[]"):
+        return f"{_type(name[:-2])}[]"
+    if name.startswith(("STRUCT(", "DECIMAL")):
+        return "record" if name.startswith("STRUCT(") else "numeric"
+    return _TYPES.get(name, name.lower())
+
+
+def _types(names: str) -> list[str]:
+    """The types of arguments, which DuckDB lists."""
+    return [_type(name) for name in re.split(r", (?![^(]*\))", names)] if names else []
 
 
 def _text(found: re.Match[str]) -> Error:
@@ -93,11 +103,45 @@ def _absolute(found: re.Match[str]) -> Error:
 
 
 def _operator(found: re.Match[str]) -> Error:
-    types = [_type(name) for name in re.split(r", (?![^(]*\))", found["types"])]
-    text = f" {found['name']} ".join(types) if len(types) > 1 else f"{found['name']} {types[0]}"
-    return Error(f"operator does not exist: {text}", errors.UNDEFINED_FUNCTION)
+    name, types = found["name"], _types(found["types"])
+    text = f" {name} ".join(types) if len(types) > 1 else f"{name} {types[0]}"
+    return Error(f"operator does not exist: {text}", errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR)
 
 
+def _function(found: re.Match[str]) -> Error:
+    if found["name"] == "array_extract":
+        message = f"cannot subscript type {_types(found['types'])[0]} because it does not support subscripting"
+        return Error(message, errors.DATATYPE_MISMATCH)
+    return _function_of(found["name"], found["types"])
+
+
+def _function_of(name: str, types: str) -> Error:
+    message = f"function {name}({', '.join(_types(types))}) does not exist"
+    return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION)
+
+
+def _several_functions(found: re.Match[str]) -> Error:
+    message = f"function {found['name']}({', '.join(_types(found['types']))}) is not unique"
+    hint = "Could not choose a best candidate function. You might need to add explicit type casts."
+    return Error(message, errors.AMBIGUOUS_FUNCTION, hint=hint)
+
+
+def _no_function(found: re.Match[str]) -> Error:
+    if found["name"] in _WINDOW_FUNCTIONS:
+        return Error(f"window function {found['name']} requires an OVER clause", errors.WRONG_OBJECT_TYPE)
+    return Error(f"function {found['name']} does not exist", errors.UNDEFINED_FUNCTION)
+
+
+def _unlike(found: re.Match[str]) -> Error:
+    """Of values of two types where they must have one."""
+    types = " and ".join(_type(found[part]) for part in ("type", "type_to"))
+    of = found.groupdict().get("what")
+    return Error(f"{f'{of} ' if of else ''}types {types} cannot be matched", errors.DATATYPE_MISMATCH)
+
+
+_WINDOW_FUNCTIONS = frozenset(
+    ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "nth_value")
+)
 _INPUT = 'invalid input syntax for type {type}: "{text}"'
 _NAMED = r"(?P<type>[A-Z0-9]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
 
@@ -151,6 +195,16 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
     (r"No function matches the given name and argument types '(?P<name>[^\w(]+)\((?P<types>.*)\)'", _operator),
+    (r"No function matches the given name and argument types '(?P<name>\w+)\((?P<types>.*)\)'", _function),
+    (r"Could not choose a best candidate function for the function call \"(?P<name>\w+)\((?P<types>.*?)\)\"",
+     _several_functions),
+    (r"(?:Scalar |Table |Aggregate |Macro )*Function with name \"?(?P<name>[^\"]+?)\"? does not exist", _no_function),
+    (rf"Cannot mix values of type {_NAMED} and {_NAMED.replace('<type>', '<type_to>')} in (?P<what>\w+)", _unlike),
+    (rf"Cannot combine types of {_NAMED} and {_NAMED.replace('<type>', '<type_to>')}", _unlike),
+    (r"UNNEST\(\) can only be applied to lists, structs and NULL, not (?P<types>.*)",
+     lambda found: _function_of("unnest", found["types"])),
+    (r"Cannot extract field '.*?' from expression \"(?P<name>\w+)\" because it is not a struct", _says(
+        'missing FROM-clause entry for table "{name}"', errors.UNDEFINED_TABLE)),
     (rf"Error: (?:Pattern failed to parse, error: ')?(?P<fault>{'|'.join(map(re.escape, _PATTERN_FAULTS))})", _pattern),
     (r"Time out of range: (?P<hour>-?\d+):(?P<minute>-?\d+):(?P<second>-?[\d.]+)$", _time_of_day),
     (r"Overflow on abs\((?P<number>-?\d+)\)", _absolute),
@@ -179,7 +233,11 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     ),
     (
         r"Macro \"?(?P<name>\w+)\"?\(\) does not support the supplied arguments",
-        _says("function {name} does not exist with these arguments", errors.UNDEFINED_FUNCTION),
+        lambda found: Error(
+            f"function {found['name']} does not exist with these arguments",
+            errors.UNDEFINED_FUNCTION,
+            hint=errors.NO_FUNCTION,
+        ),
     ),
     (r"Type with name (?P<name>\S+) does not exist", _says('type "{name}" does not exist', errors.UNDEFINED_OBJECT)),
     (r"Subquery returns \d+ columns - expected 1", _says("subquery must return only one column", errors.SYNTAX_ERROR)),

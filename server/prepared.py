@@ -14,6 +14,7 @@ from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR, Type
 from planner import statements
 from planner.batch.query import plan_arguments
+from planner.functions.operators import called_functions
 from planner.parse.trees import locate
 from planner.statements import Statement
 from server import backup, dml, portal, queries, show
@@ -47,9 +48,14 @@ class Places:
         error = translate(raw)
         trees = (getattr(self._statement, attribute, None) for attribute in ("tree", "source", "query"))
         tree = next((tree for tree in trees if tree is not None), None)
-        name = re.search(r'(?:column|name) "?(\w+)', error.message)
+        name = re.search(r'(?:column|name|function) "?(\w+)', error.message)
         if tree is not None and name is not None:
-            error.position = locate(tree, name[1])
+            place = locate(tree, name[1])
+            called = called_functions(tree) if error.sqlstate == errors.UNDEFINED_FUNCTION else [name[1]]
+            if called and name[1] not in called:  # which is a part of one of ours
+                message = f"function {' or '.join(called)} does not exist with these arguments"
+                error = Error(message, error.sqlstate, hint=error.hint)
+            error.position = place
         raise error from raw
 
 

@@ -35,6 +35,13 @@ ERRORS = {
     "jsonb_build_object(NULL::text, s)": "22023",
     "jsonb_build_object(s)": "22023",
     "mode() WITHIN GROUP (ORDER BY 'a')": "42804",
+    **dict.fromkeys(
+        ("sum(s)", "sum(ts)", "avg(s)", "lower(ts)", "abs(s)", "a + s", "s + 1", "a - ts", "d + s"), "42883"
+    ),
+    **dict.fromkeys(("unnest(a)", "stddev(s)", "left(a, 2)", "array_agg(a) + 1"), "42883"),
+    **dict.fromkeys(("coalesce(a, ts)", "CASE WHEN true THEN a ELSE ts END", "a[1]", "(d)[1]"), "42804"),
+    "row_number()": "42809",
+    "w.a": "42P01",
 }
 
 
@@ -127,7 +134,7 @@ def test_errors_have_postgresqls_words(both: tuple[Connection, Connection], expr
     for client in both:
         with pytest.raises(psycopg.Error) as raised:
             client.execute(f"SELECT {expression} FROM v".encode())
-        told.append((raised.value.diag.sqlstate, raised.value.diag.message_primary))
+        told.append((raised.value.diag.sqlstate, raised.value.diag.message_primary, raised.value.diag.message_hint))
     assert told[0] == told[1]
     assert told[0][0] == ERRORS[expression]
 

@@ -178,8 +178,9 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
             return state.call("count", argument_name, BIGINT)
     if not type_.is_numeric:
         raise Error(
-            f"function {written(call)} does not exist for type {type_}",
+            f"function {inner.key}({type_}) does not exist",
             errors.UNDEFINED_FUNCTION,
+            hint=errors.NO_FUNCTION,
             position=position_of(call),
         )
     count = state.call("count", argument_name, BIGINT)

@@ -706,7 +706,8 @@ def _to_timestamp(arguments: _Args) -> exp.Expr:
 
 def _jsonb_build_object(arguments: _Args) -> exp.Expr:
     if len(arguments) % 2:
-        raise Error("argument list must have even number of elements", errors.INVALID_PARAMETER_VALUE)
+        hint = "The arguments of jsonb_build_object() must consist of alternating keys and values."
+        raise Error("argument list must have even number of elements", errors.INVALID_PARAMETER_VALUE, hint=hint)
     parts: _Args = []
     for place, argument in enumerate(arguments):
         is_key = place % 2 == 0 and not argument.is_string
