@@ -45,6 +45,17 @@ ERRORS = {
 }
 
 
+SERIES = (
+    "SELECT i, pg_typeof(i) FROM generate_series(1, 3) AS i", "SELECT * FROM generate_series(-1, -5, -2)",
+    "SELECT generate_series, pg_typeof(generate_series) FROM generate_series(1, 2::smallint)",
+    "SELECT date '2024-01-01' + x FROM generate_series(1, 2) AS g(x)",
+    "SELECT date '2024-01-01' + generate_series(1, 2)",
+    "SELECT pg_typeof(i) FROM generate_series(3000000000, 3000000001) AS i",
+    "SELECT pg_typeof(array_agg(i)) FROM generate_series(1, 2::int) AS i", "SELECT generate_series(1, 2) * 1.5",
+    "SELECT v.id, i FROM v JOIN generate_series(1, 3) AS i ON i = v.id",
+)  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
     with beside(in_process_server) as clients:
@@ -126,6 +137,20 @@ def test_moments_as_text(both: tuple[Connection, Connection]) -> None:
             texts.append(client.execute("SELECT to_char(z, 'TZH:TZM OF HH24') FROM moments ORDER BY m").fetchall())
             client.execute("RESET TimeZone")
         assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("query", SERIES)
+def test_series_of_integers_are_integers(both: tuple[Connection, Connection], query: str) -> None:
+    told = [client.execute(query.encode()) for client in both]
+    assert sorted(told[0].fetchall()) == sorted(told[1].fetchall())
+    names = [[column.name for column in cursor.description or ()] for cursor in told]
+    assert names[0] == names[1]
+
+
+def test_a_series_needs_a_step(both: tuple[Connection, Connection]) -> None:
+    for client in both:
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="step size cannot equal zero"):
+            client.execute("SELECT * FROM generate_series(1, 5, 0)")
 
 
 @pytest.mark.parametrize("expression", ERRORS)

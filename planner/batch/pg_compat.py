@@ -172,7 +172,34 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
             return exp.Subquery(this=query, alias=alias)
     elif alias and not alias.columns and isinstance(table.this, exp.Explode | exp.ExplodingGenerateSeries):
         alias.set("columns", [alias.this.copy()])
+    if _is_of_integers(table.this) and not table.args.get("ordinality"):
+        name = "generate_series"
+        rows = exp.Table(this=exp.Anonymous(this=name, expressions=list(table.this.iter_expressions())))
+        query = exp.select(exp.alias_(exp.cast(exp.column(name), exp.DType.INT), name)).from_(rows)
+        return exp.Subquery(this=query, alias=alias or exp.TableAlias(this=exp.to_identifier(name)))
     return table
+
+
+def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:
+    """`generate_series(..)` in a select list."""
+    is_value = not isinstance(node.parent, exp.Table | exp.Lateral)
+    return exp.cast(node, exp.DType.INT, copy=False) if is_value and _is_of_integers(node) else None
+
+
+def _is_of_integers(series: exp.Expr) -> bool:
+    """Whether it is a series of constants of type integer, of which PostgreSQL's is too; DuckDB's is of bigint."""
+    return isinstance(series, exp.ExplodingGenerateSeries) and all(
+        isinstance(part.this, exp.Literal) and _is_integer(part.this)
+        if isinstance(part, exp.Neg)
+        else _is_integer(part)
+        for part in series.iter_expressions()
+    )
+
+
+def _is_integer(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return node.to.this in (exp.DType.INT, exp.DType.SMALLINT)
+    return node.is_int and isinstance(node, exp.Literal) and int(node.name) < 2**31
 
 
 def _unnest(node: exp.Unnest, context: Context) -> exp.Expr | None:
@@ -369,6 +396,7 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Table: _table,
     exp.Group: _group,
     exp.Unnest: _unnest,
+    exp.ExplodingGenerateSeries: _series,
     exp.Column: _column,
     exp.Anonymous: _function,
     **dict.fromkeys(FUNCTION_NODES, _function),
