@@ -21,13 +21,27 @@ EXPRESSIONS = (
     *(f"pg_typeof({value})" for value in ("a", "f", "s", "ts", "d", "iv", "1.5", "a * 1.5", "'x'", "ARRAY[a]")),
     "array_to_string(ARRAY[a, NULL], NULL)", "array_to_string(ARRAY[a, NULL], ',')",
     r"E'a\tb'",
+    "encode((s || 'ä€')::bytea, 'base64')", r"('a\\b' || s)::bytea", r"('\x6162' || left(s, 0))::bytea",
     "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'",
 )  # fmt: skip
 AGGREGATES = (
     "corr(f, g)", "regr_slope(f, g)", "regr_intercept(f, g)", "regr_r2(f, g)", "covar_pop(f, g)", "covar_samp(f, g)",
     "corr(f, g) FILTER (WHERE a > 5)", "regr_slope(f, g) FILTER (WHERE a > 99)",
+    "sum(a)", "sum(DISTINCT a)", "sum(a) FILTER (WHERE id > 1)", "sum(a::bigint)", "sum(a) + 1", "sum(a) / count(*)",
+    "sum(a::bigint) / count(*)", "sum(a * 1.5) / count(*)", "sum(a) / nullif(sum(a * 0.5), 0)", "sum(f) / count(*)",
+    "sum(CASE WHEN id > 1 THEN 1 ELSE 0 END) / count(*)", "sum(length(s)) / count(*)", "sum(a) % 4",
+    "round(100.0 * count(*) FILTER (WHERE id > 2) / count(*), 1)", "round(sum(a) * 1.0 / count(*), 2)",
+    "max(a) - min(a)", "sum(f) - min(a)", "sum(a * 1.5) - sum(a)",
+    "percentile_cont(0.3) WITHIN GROUP (ORDER BY (id * 1.25)::numeric(6,2))",
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY id)",
 )  # fmt: skip
-WINDOWS = ("corr(f, g) OVER (PARTITION BY a)", "regr_slope(f, g) OVER (ORDER BY id)", "round(sum(a) OVER ())")
+WINDOWS = (
+    "corr(f, g) OVER (PARTITION BY a)",
+    "regr_slope(f, g) OVER (ORDER BY id)",
+    "round(sum(a) OVER ())",
+    "sum(a) OVER (ORDER BY id) / count(*) OVER (ORDER BY id)",
+)
+MOST = ("max(d) - min(d)", "max(ts) - min(ts)", "max(ts) - max(d)", "max(d) - 1", "max(d) - max(a)")
 ERRORS = {
     "ARRAY[[1]] || 2": "22000",
     "round(sum(a)) OVER ()": "42809",
@@ -85,11 +99,13 @@ def test_queries_and_views_have_postgresqls_values(both: tuple[Connection, Conne
     listed = ", ".join(f"({call}){text} AS x{number}" for number, (call, text) in enumerate(pairs))
     query = f"SELECT {key}, {listed} FROM v {'GROUP BY a' if key == 'a' else ''}"
     connection.execute(f"CREATE MATERIALIZED VIEW of_{kind} AS {query}".encode())
-    expected = postgres.execute(f"{query} ORDER BY 1".encode()).fetchall()
-    for found in (
-        connection.execute(f"{query} ORDER BY 1".encode()).fetchall(),
-        connection.execute(f"SELECT * FROM of_{kind} ORDER BY 1".encode()).fetchall(),
-    ):
+    told = postgres.execute(f"{query} ORDER BY 1".encode())
+    expected, types = told.fetchall(), [column.type_code for column in told.description or ()]
+    for of in (f"{query} ORDER BY 1", f"SELECT * FROM of_{kind} ORDER BY 1"):
+        cursor = connection.execute(of.encode())
+        found = cursor.fetchall()
+        if kind != "expressions":
+            assert [column.type_code for column in cursor.description or ()] == types
         for number, call in enumerate(calls, 1):
             wanted = [row[number] for row in expected]
             if kind != "expressions":
@@ -137,6 +153,14 @@ def test_moments_as_text(both: tuple[Connection, Connection]) -> None:
             texts.append(client.execute("SELECT to_char(z, 'TZH:TZM OF HH24') FROM moments ORDER BY m").fetchall())
             client.execute("RESET TimeZone")
         assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("call", MOST)
+def test_differences_of_aggregates(both: tuple[Connection, Connection], call: str) -> None:
+    told = [client.execute(f"SELECT {call} FROM v".encode()) for client in both]
+    assert told[0].fetchall() == told[1].fetchall()
+    types = [[column.type_code for column in cursor.description or ()] for cursor in told]
+    assert types[0] == types[1]
 
 
 @pytest.mark.parametrize("query", SERIES)

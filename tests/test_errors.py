@@ -290,6 +290,7 @@ ERRORS = [
     ("EXPLAIN (DISTSQL) SELECT k FROM t", "0A000", "of a batch query"),
     ("EXPLAIN «ANALYZE» SELECT k FROM t", "0A000", "explain analyze"),
     ("SELECT $1", "42P02", "$1"),
+    ("SELECT sha512('a')", "42883", "function sha512 does not exist"),
 ]  # fmt: skip
 
 

@@ -72,7 +72,7 @@ CREATE OR REPLACE MACRO pg.divide
     (x SMALLINT, y SMALLINT) AS x // y, (x INTEGER, y INTEGER) AS x // y, (x BIGINT, y BIGINT) AS x // y,
     (x FLOAT, y FLOAT) AS x / y, (x DOUBLE, y DOUBLE) AS x / y,
     (x DECIMAL(38,10), y DECIMAL(38,10)) AS (x::DOUBLE / y::DOUBLE)::DECIMAL(38,10),
-    (x INTERVAL, y DOUBLE) AS x * (1 / y);
+    (x HUGEINT, y HUGEINT) AS (x::DOUBLE / y::DOUBLE)::DECIMAL(38,10), (x INTERVAL, y DOUBLE) AS x * (1 / y);
 -- An average: of a sum x by a count n, exact, and rounded to as many places as PostgreSQL has (select_div_scale in
 -- numeric.c) but no more than 19. They go by the first base-10000 digits of both and where those stand, and s, how many
 -- the values have if their type says. What is worked out once is a lambda's; fields are read by a string, since HAVING
@@ -370,6 +370,7 @@ CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
                'invalid hexadecimal digit: "' || left(regexp_replace(substring(s, 3), '^[0-9a-fA-F\s]*', ''), 1) || '"'))
                ::VARCHAR))
     ELSE pg._unescaped(s) END;
+CREATE OR REPLACE MACRO pg.to_bytea(x BLOB) AS x, (x) AS pg.bytea_in(x);
 CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
 -- The cast is for DESCRIBE, where a parameter is NULL, and NULL alone would be an integer.
 CREATE OR REPLACE MACRO pg.quote_literal(x) AS

@@ -1,8 +1,8 @@
-"""avg() in clients' statements: of integers and numerics it is computed from the sum and the count, exactly.
+"""avg() and sum() in clients' statements: an average of integers and numerics is computed from the sum and the count.
 
-DuckDB finds types by itself, and its avg() is of double precision. So a statement that has one, or reads what one has
-computed, is bound for its types, and those of quotients and of what they meet are noted on its own tree, where
-`duckdb_spelling` reads them: DuckDB would leave them fewer digits.
+DuckDB finds types by itself: its avg() is of double precision, and its sum() of integers has 128 bits. So a statement
+that has one, or reads what an avg() has computed, is bound for its types, and those of quotients and of what they meet
+are noted on its own tree, where `duckdb_spelling` reads them: DuckDB would leave them fewer digits.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from catalog.types import NUMERIC, QUOTIENT
+from catalog.types import BIGINT, NUMERIC, QUOTIENT
 from planner.batch.parameters import typed_nodes
-from planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count
+from planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count, sum_type
 from planner.functions.operators import type_of_part
 from planner.functions.result_types import Known
 from planner.functions.typed import data_type
@@ -23,7 +23,7 @@ _Types = dict[int, Known]  # by the ids of nodes
 
 def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_quotients: bool) -> exp.Expr:
     """A tree without types, changed in place; `typed` makes a typed one of it."""
-    if not reads_quotients and tree.find(exp.Avg) is None:
+    if not reads_quotients and tree.find(exp.Avg, exp.Sum) is None:
         return tree
     nodes = list(tree.walk())
     pairs = zip(nodes, typed_nodes(tree, nodes, typed), strict=True)
@@ -39,7 +39,25 @@ def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_q
     for node in reversed(nodes):
         if isinstance(node, exp.Avg):
             _replace(node, types)
+        elif isinstance(node, exp.Sum):
+            _cast_sum(node, types)
     return tree
+
+
+def _whole(call: exp.Expr) -> exp.Expr:
+    """A call with its FILTER and OVER."""
+    while isinstance(call.parent, (*AROUND, exp.Window)) and call.arg_key == "this":
+        call = call.parent
+    return call
+
+
+def _cast_sum(call: exp.Sum, types: _Types) -> None:
+    """Have a sum be a bigint where it is one."""
+    type_ = _type(argument(call), types)
+    if type_ is not None and type_.is_numeric and sum_type(type_) == BIGINT:
+        whole, cast = _whole(call), exp.cast(exp.null(), data_type(BIGINT))
+        whole.replace(cast)
+        cast.set("this", whole)
 
 
 def _type(node: exp.Expr, types: _Types) -> Known:
@@ -88,9 +106,7 @@ def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:
 
 def _replace(call: exp.Avg, types: _Types) -> None:
     """Compute an average of exact numbers, and one of what has no type here by DuckDB's type of the sum."""
-    whole: exp.Expr = call
-    while isinstance(whole.parent, (*AROUND, exp.Window)) and whole.arg_key == "this":
-        whole = whole.parent
+    whole = _whole(call)
     type_ = _type(argument(call), types)
     if type_ is not None and average_type(type_) != QUOTIENT:
         return

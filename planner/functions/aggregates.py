@@ -14,7 +14,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, JSONB, NUMERIC, QUOTIENT, VARCHAR, Type
-from planner.functions.typed import data_type
+from planner.functions.typed import data_type, sql_type
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
 _BY_NAME: dict[str, str] = {
@@ -129,6 +129,13 @@ def _canonical(node: exp.Expr) -> exp.Expr:
         return exp.Anonymous(
             this="mode", expressions=[exp.Order(this=ordered.this.copy(), expressions=[ordered.copy()])]
         )
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont):
+        # DuckDB's has the type of the values, and as few digits behind the point.
+        for ordered in node.expression.expressions:
+            type_ = sql_type(ordered.this.type)
+            if type_ is None or type_.name == "numeric":
+                ordered.set("this", exp.cast(ordered.this.copy(), data_type(DOUBLE)))
+        return node
     if (made := _json_array(node)) is not None:
         return made
     if isinstance(node, exp.RegrCount):  # DuckDB's would be NULL in a correlated subquery over no rows

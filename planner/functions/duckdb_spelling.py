@@ -120,6 +120,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _field(node)
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
+    if isinstance(node, exp.SHA2Digest) and node.args["length"].name != "256":
+        raise Error(f"function sha{node.args['length'].name} does not exist", errors.UNDEFINED_FUNCTION)
     if isinstance(node, (*_ORDERING, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Ordered)):
         return _of_intervals(node) or _without_bounds(node)
     if isinstance(node, exp.Like | exp.ILike):
@@ -219,7 +221,7 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(node, exp.Add | exp.Sub) and (made := _of_literal(node)) is not None:
         return made
     if isinstance(node, exp.Sub):
-        is_plain = _is_number(node.this) or _is_number(node.expression) or _is_untyped_aggregate(node)
+        is_plain = _is_number(node.this) or _is_number(node.expression)
         if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
             new = ours("subtract", node.this, node.expression)
     elif isinstance(node, exp.Mod):
@@ -234,7 +236,6 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return ours("divide_quotients", *node.iter_expressions())
     elif isinstance(node, exp.Div):
         is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
-        is_plain = is_plain or _is_untyped_aggregate(node)
         # Without a type sqlglot writes the operator as it is; DuckDB's setting integer_division does the rest.
         new = (
             exp.Div(this=node.this, expression=node.expression)
@@ -255,11 +256,6 @@ def _of_literal(node: exp.Add | exp.Sub) -> exp.Expr | None:
         if right.is_string
         else (ours("add_literal", node.expression, node.this) if name == "add" else None)
     )
-
-
-def _is_untyped_aggregate(node: exp.Expr) -> bool:
-    """Whether no macro may be chosen by a type: DuckDB does not know that of an aggregate yet when it chooses."""
-    return sql_type(node.type) is None and node.find(exp.AggFunc) is not None
 
 
 def _as_quotient(value: exp.Expr) -> exp.Expr:
@@ -440,6 +436,8 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     if kind == exp.DataType.Type.VARBINARY and value.is_string:
         return bytea(value)
+    if kind == exp.DataType.Type.VARBINARY and source is None and not lenient and not _is_parameter(value):
+        return ours("to_bytea", value)
     if kind in exp.DataType.TEXT_TYPES:
         plain = (
             value.is_string
