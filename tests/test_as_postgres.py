@@ -41,7 +41,17 @@ WINDOWS = (
     "round(sum(a) OVER ())",
     "sum(a) OVER (ORDER BY id) / count(*) OVER (ORDER BY id)",
 )
-MOST = ("max(d) - min(d)", "max(ts) - min(ts)", "max(ts) - max(d)", "max(d) - 1", "max(d) - max(a)")
+MOST = (
+    "sum(a) / (SELECT count(*) FROM v)",
+    "round(sum(a) * 100.0 / (SELECT sum(a) FROM v), 1)",
+    "max(ts) - (SELECT min(ts) FROM v)",
+    "(SELECT sum(a) FROM v) - sum(a)",
+    "max(d) - min(d)",
+    "max(ts) - min(ts)",
+    "max(ts) - max(d)",
+    "max(d) - 1",
+    "max(d) - max(a)",
+)
 ERRORS = {
     "ARRAY[[1]] || 2": "22000",
     "round(sum(a)) OVER ()": "42809",

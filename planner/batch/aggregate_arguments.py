@@ -27,8 +27,11 @@ def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
 
     def typed(node: exp.Expr) -> exp.Expr | None:
         call = _macro(node)
-        places = [place for place, part in enumerate(call.expressions) if id(part) in holding] if call else []
-        new = _within_lambda(node, call, places) if call is not None and places else node
+        new = node
+        if call is not None and any(id(part) in holding for part in call.expressions):
+            # In a lambda DuckDB has no subqueries.
+            outside = [id(part) in holding or part.find(exp.Query) is not None for part in call.expressions]
+            new = _within_lambda(node, call, [place for place, is_so in enumerate(outside) if is_so])
         inside = not isinstance(node, exp.Query) and any(id(part) in holding for part in node.iter_expressions())
         if inside or _is_aggregate(node):
             holding.add(id(new))
