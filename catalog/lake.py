@@ -517,6 +517,7 @@ def _keep_statistics(connection: Cursor) -> None:
         f"SELECT table_name, any_value(column_name) FROM {METADATA}.ducklake_table t "
         f"JOIN {METADATA}.ducklake_schema s USING (schema_id) JOIN {METADATA}.ducklake_column c USING (table_id) "
         f"WHERE schema_name = {literal(SYSTEM_SCHEMA)} AND t.end_snapshot IS NULL AND c.end_snapshot IS NULL "
+        "AND parent_column IS NULL "
         f"AND table_id NOT IN (SELECT table_id FROM {METADATA}.ducklake_table_stats) GROUP BY table_name"
     ).fetchall()
     if not tables:
