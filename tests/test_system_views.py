@@ -379,4 +379,4 @@ def test_install_is_fast_and_repeatable(cursor: Cursor) -> None:
         system_views.install(cursor)
         return time.process_time() - start
 
-    assert min(seconds() for _ in range(5)) < 2
+    assert min(seconds() for _ in range(5)) < 1

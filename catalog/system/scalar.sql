@@ -433,16 +433,22 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
 -- There was no year 0.
 CREATE OR REPLACE MACRO pg._year(y) AS if(y > 0, y, y - 1);
 CREATE OR REPLACE MACRO pg._decade(y) AS if(y >= 0, y // 10, -((9 - y) // 10));
+CREATE OR REPLACE MACRO pg._seconds(x) AS (epoch_us(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_second(x) AS (microsecond(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_milliseconds(x) AS (microsecond(x)::DECIMAL(38,7) * 0.001)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_microseconds(x) AS microsecond(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_minute(x) AS minute(x)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.part_hour(x) AS hour(x)::DECIMAL(38,10);
 -- By its own function each, since DuckDB looks up anew for each row what a `datepart` is of. `others` is what a part is
 -- that no time of day has.
 CREATE OR REPLACE MACRO pg._clock_part(u, x, others) AS
     CASE u
-        WHEN 'epoch' THEN epoch_us(x)::DECIMAL(38,4) * 0.000001
-        WHEN 'second' THEN microsecond(x)::DECIMAL(38,4) * 0.000001
-        WHEN 'milliseconds' THEN microsecond(x)::DECIMAL(38,7) * 0.001
-        WHEN 'microseconds' THEN microsecond(x)::DECIMAL(38,10)
-        WHEN 'minute' THEN minute(x)::DECIMAL(38,10)
-        WHEN 'hour' THEN hour(x)::DECIMAL(38,10)
+        WHEN 'epoch' THEN pg._seconds(x)
+        WHEN 'second' THEN pg.part_second(x)
+        WHEN 'milliseconds' THEN pg.part_milliseconds(x)
+        WHEN 'microseconds' THEN pg.part_microseconds(x)
+        WHEN 'minute' THEN pg.part_minute(x)
+        WHEN 'hour' THEN pg.part_hour(x)
         ELSE others END;
 CREATE OR REPLACE MACRO pg._day_part(u, x) AS
     CASE u
@@ -500,64 +506,36 @@ CREATE OR REPLACE MACRO pg.date_part
         list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._zoned_part(_u, x)))[1],
     (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1],
     (u, x) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1];
--- The parts of one unit each (planner/functions/units.py).
-CREATE OR REPLACE MACRO pg.part_epoch
-    (x INTERVAL) AS pg._interval_part('epoch', x), (x) AS (epoch_us(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg.part_second
-    (x TIMESTAMPTZ) AS (microsecond(x::TIMESTAMP)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10),
-    (x TIMESTAMP) AS (microsecond(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10),
-    (x) AS (microsecond(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg.part_milliseconds
-    (x TIMESTAMPTZ) AS (microsecond(x::TIMESTAMP)::DECIMAL(38,7) * 0.001)::DECIMAL(38,10),
-    (x TIMESTAMP) AS (microsecond(x)::DECIMAL(38,7) * 0.001)::DECIMAL(38,10),
-    (x) AS (microsecond(x)::DECIMAL(38,7) * 0.001)::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg.part_microseconds
-    (x TIMESTAMPTZ) AS microsecond(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS microsecond(x)::DECIMAL(38,10),
-    (x) AS microsecond(x)::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg.part_minute
-    (x TIMESTAMPTZ) AS minute(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS minute(x)::DECIMAL(38,10),
-    (x) AS minute(x)::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg.part_hour
-    (x TIMESTAMPTZ) AS hour(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS hour(x)::DECIMAL(38,10),
-    (x) AS hour(x)::DECIMAL(38,10);
+-- The parts of one unit each (planner/functions/units.py), those above too. All but seconds since 1970 are of `local`
+-- times: of a time in a zone its date and clock there.
+CREATE OR REPLACE MACRO pg.local(x TIMESTAMPTZ) AS x::TIMESTAMP, (x TIMESTAMP) AS x, (x DATE) AS x, (x) AS x;
+CREATE OR REPLACE MACRO pg.part_epoch(x INTERVAL) AS pg._interval_part('epoch', x), (x) AS pg._seconds(x);
 CREATE OR REPLACE MACRO pg.part_day
-    (x TIME) AS pg._no_part('day', 'time without time zone'),
-    (x TIMESTAMPTZ) AS day(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS day(x)::DECIMAL(38,10),
-    (x) AS day(x)::DECIMAL(38,10);
+    (x TIME) AS pg._no_part('day', 'time without time zone'), (x) AS day(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_month
-    (x TIME) AS pg._no_part('month', 'time without time zone'),
-    (x TIMESTAMPTZ) AS month(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS month(x)::DECIMAL(38,10),
-    (x) AS month(x)::DECIMAL(38,10);
+    (x TIME) AS pg._no_part('month', 'time without time zone'), (x) AS month(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_quarter
-    (x TIME) AS pg._no_part('quarter', 'time without time zone'),
-    (x TIMESTAMPTZ) AS quarter(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS quarter(x)::DECIMAL(38,10),
-    (x) AS quarter(x)::DECIMAL(38,10);
+    (x TIME) AS pg._no_part('quarter', 'time without time zone'), (x) AS quarter(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_dow
     (x TIME) AS pg._no_part('dow', 'time without time zone'), (x INTERVAL) AS pg._no_part('dow', 'interval'),
-    (x TIMESTAMPTZ) AS dayofweek(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS dayofweek(x)::DECIMAL(38,10),
     (x) AS dayofweek(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_isodow
     (x TIME) AS pg._no_part('isodow', 'time without time zone'), (x INTERVAL) AS pg._no_part('isodow', 'interval'),
-    (x TIMESTAMPTZ) AS isodow(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS isodow(x)::DECIMAL(38,10),
     (x) AS isodow(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_doy
     (x TIME) AS pg._no_part('doy', 'time without time zone'), (x INTERVAL) AS pg._no_part('doy', 'interval'),
-    (x TIMESTAMPTZ) AS dayofyear(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS dayofyear(x)::DECIMAL(38,10),
     (x) AS dayofyear(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_week
     (x TIME) AS pg._no_part('week', 'time without time zone'), (x INTERVAL) AS pg._no_part('week', 'interval'),
-    (x TIMESTAMPTZ) AS week(x::TIMESTAMP)::DECIMAL(38,10), (x TIMESTAMP) AS week(x)::DECIMAL(38,10),
     (x) AS week(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_year
     (x TIME) AS pg._no_part('year', 'time without time zone'), (x INTERVAL) AS datepart('year', x)::DECIMAL(38,10),
-    (x TIMESTAMPTZ) AS pg._year(year(x::TIMESTAMP))::DECIMAL(38,10), (x TIMESTAMP) AS pg._year(year(x))::DECIMAL(38,10),
     (x) AS pg._year(year(x))::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.date_part_epoch
-    (x TIME) AS epoch(x), (x INTERVAL) AS pg._interval_part('epoch', x)::DOUBLE,
-    (x) AS pg._endless(x, epoch_us(x)::DECIMAL(38,4) * 0.000001);
+    (x TIME) AS epoch(x), (x INTERVAL) AS pg._interval_part('epoch', x)::DOUBLE, (x) AS pg._endless(x, pg._seconds(x));
 CREATE OR REPLACE MACRO pg.date_part_year
     (x TIME) AS pg._no_part('year', 'time without time zone')::DOUBLE, (x INTERVAL) AS datepart('year', x)::DOUBLE,
-    (x TIMESTAMPTZ) AS pg._endless(x, pg._year(year(x::TIMESTAMP))), (x) AS pg._endless(x, pg._year(year(x)));
+    (x) AS pg._endless(x, pg._year(year(x)));
 CREATE OR REPLACE MACRO pg.trunc_to(u, x DATE) AS date_trunc(u, x::TIMESTAMP), (u, x) AS date_trunc(u, x);
 -- The first year of a span of n years, the first of which began in year `one`; DuckDB's begin in year 0.
 CREATE OR REPLACE MACRO pg._first_year(y, n, one) AS

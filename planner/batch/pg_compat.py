@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
 
 from catalog.names import is_temporary_schema
+from catalog.types import INTEGER, SMALLINT
 from planner.batch.parameters import parameter_number
 from planner.batch.pg_casts import (
     array_items,
@@ -39,7 +41,7 @@ from planner.batch.pg_names import (
     call,
     strings,
 )
-from planner.functions.operators import as_call
+from planner.functions.operators import METADATA, as_call, type_of_part
 from planner.output_names import FUNCTION_NODES, output_name
 from planner.parse import parameter_runs
 from planner.parse.parameter_runs import PARAMETER_MARK
@@ -187,19 +189,11 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
 
 
 def _is_of_integers(series: exp.Expr) -> bool:
-    """Whether it is a series of constants of type integer, of which PostgreSQL's is too; DuckDB's is of bigint."""
-    return isinstance(series, exp.ExplodingGenerateSeries) and all(
-        isinstance(part.this, exp.Literal) and _is_integer(part.this)
-        if isinstance(part, exp.Neg)
-        else _is_integer(part)
-        for part in series.iter_expressions()
-    )
-
-
-def _is_integer(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Cast):
-        return node.to.this in (exp.DType.INT, exp.DType.SMALLINT)
-    return node.is_int and isinstance(node, exp.Literal) and int(node.name) < 2**31
+    """Whether it is a series of what is integer without tables, as PostgreSQL's then is; DuckDB's is of bigint."""
+    if not isinstance(series, exp.ExplodingGenerateSeries):
+        return False
+    known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
+    return all(type_of_part(part) in (SMALLINT, INTEGER) for part in known.iter_expressions())
 
 
 def _unnest(node: exp.Unnest, context: Context) -> exp.Expr | None:

@@ -120,8 +120,6 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _field(node)
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
-    if isinstance(node, exp.SHA2Digest) and node.args["length"].name != "256":
-        raise Error(f"function sha{node.args['length'].name} does not exist", errors.UNDEFINED_FUNCTION)
     if isinstance(node, (*_ORDERING, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Ordered)):
         return _of_intervals(node) or _without_bounds(node)
     if isinstance(node, exp.Like | exp.ILike):

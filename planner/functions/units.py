@@ -13,34 +13,28 @@ _SPANS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "we
 _PARTS = (*_SPANS, "epoch", "dow", "isodow", "doy")
 # An infinite time has an infinite one of these, which only a double can be.
 _ENDLESS = ("epoch", "year")
-# Other names of some of them, as pg._unit has them too.
-_SAME = {
-    "millisecond": "milliseconds",
-    "msec": "milliseconds",
-    "microsecond": "microseconds",
-    "usec": "microseconds",
-    "seconds": "second",
-}
 
 
 def _unit(node: exp.Expr) -> str:
     """The unit that a constant names; '' for what is none."""
-    name = node.name.lower() if node.is_string else ""
-    return _SAME.get(name, name)
+    return node.name.lower() if node.is_string else ""
+
+
+def _part(function: str, unit: str, value: exp.Expr) -> exp.Expr:
+    return ours(f"{function}_{unit}", value if unit == "epoch" else ours("local", value))
 
 
 def extract(arguments: list[exp.Expr]) -> exp.Expr:
     unit = _unit(arguments[0])
-    return ours(f"part_{unit}", arguments[1]) if unit in _PARTS else ours("extract", *arguments)
+    return _part("part", unit, arguments[1]) if unit in _PARTS else ours("extract", *arguments)
 
 
 def date_part(arguments: list[exp.Expr]) -> exp.Expr:
     unit = _unit(arguments[0])
-    if unit not in _PARTS:
-        return ours("date_part", *arguments)
     if unit in _ENDLESS:
-        return ours(f"date_part_{unit}", arguments[1])
-    return exp.cast(ours(f"part_{unit}", arguments[1]), exp.DataType.Type.DOUBLE)
+        return _part("date_part", unit, arguments[1])
+    made = extract(arguments) if unit in _PARTS else ours("date_part", *arguments)
+    return exp.cast(made, exp.DataType.Type.DOUBLE)
 
 
 def date_trunc(arguments: list[exp.Expr]) -> exp.Expr:
