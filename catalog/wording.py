@@ -102,10 +102,15 @@ def _absolute(found: re.Match[str]) -> Error:
     return Error(f"{type_} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)
 
 
-def _operator(found: re.Match[str]) -> Error:
+def _between(found: re.Match[str]) -> str:
+    """An operator and the types of its sides, as PostgreSQL writes it."""
     name, types = found["name"], _types(found["types"])
-    text = f" {name} ".join(types) if len(types) > 1 else f"{name} {types[0]}"
-    return Error(f"operator does not exist: {text}", errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR)
+    return f" {name} ".join(types) if len(types) > 1 else f"{name} {types[0]}"
+
+
+def _operator(found: re.Match[str]) -> Error:
+    message = f"operator does not exist: {_between(found)}"
+    return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR)
 
 
 def _function(found: re.Match[str]) -> Error:
@@ -120,10 +125,13 @@ def _function_of(name: str, types: str) -> Error:
     return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION)
 
 
-def _several_functions(found: re.Match[str]) -> Error:
-    message = f"function {found['name']}({', '.join(_types(found['types']))}) is not unique"
-    hint = "Could not choose a best candidate function. You might need to add explicit type casts."
-    return Error(message, errors.AMBIGUOUS_FUNCTION, hint=hint)
+def _several(found: re.Match[str]) -> Error:
+    """Of a function or an operator."""
+    is_function = found["name"].isidentifier()
+    what = f"function {found['name']}({', '.join(_types(found['types']))})" if is_function else _between(found)
+    message = f"{what} is not unique" if is_function else f"operator is not unique: {what}"
+    hint = f"Could not choose a best candidate {'function' if is_function else 'operator'}. "
+    return Error(message, errors.AMBIGUOUS_FUNCTION, hint=f"{hint}You might need to add explicit type casts.")
 
 
 def _no_function(found: re.Match[str]) -> Error:
@@ -196,8 +204,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     ),
     (r"No function matches the given name and argument types '(?P<name>[^\w(]+)\((?P<types>.*)\)'", _operator),
     (r"No function matches the given name and argument types '(?P<name>\w+)\((?P<types>.*)\)'", _function),
-    (r"Could not choose a best candidate function for the function call \"(?P<name>\w+)\((?P<types>.*?)\)\"",
-     _several_functions),
+    (r"Could not choose a best candidate .* the function call \"(?P<name>[^\"(]+)\((?P<types>.*?)\)\"", _several),
     (r"(?:Scalar |Table |Aggregate |Macro )*Function with name \"?(?P<name>[^\"]+?)\"? does not exist", _no_function),
     (rf"Cannot mix values of type {_NAMED} and {_NAMED.replace('<type>', '<type_to>')} in (?P<what>\w+)", _unlike),
     (rf"Cannot combine types of {_NAMED} and {_NAMED.replace('<type>', '<type_to>')}", _unlike),

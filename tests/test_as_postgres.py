@@ -64,6 +64,7 @@ ERRORS = {
     ),
     **dict.fromkeys(("unnest(a)", "stddev(s)", "left(a, 2)", "array_agg(a) + 1"), "42883"),
     **dict.fromkeys(("coalesce(a, ts)", "CASE WHEN true THEN a ELSE ts END", "a[1]", "(d)[1]"), "42804"),
+    **dict.fromkeys(("'1' + '1'", "'1' * '2'", "- '1'"), "42725"),
     "row_number()": "42809",
     "w.a": "42P01",
 }
