@@ -176,8 +176,9 @@ def test_the_functions_that_are_listed_can_be_called(session: Connection) -> Non
 _NOT_LISTED = {
     "_avg", "all_true", "any_true", "array_contained", "array_contains", "array_overlaps", "array_subscripts", "divide",
     "extract", "json_at", "json_text_at", "jsonb_element_texts", "jsonb_elements", "jsonb_keys", "jsonb_value_texts",
-    "jsonb_values", "jsonb_without", "jsonb_without_path", "modulo", "multiply", "regexp_all_matches", "regexp_ilike",
-    "row", "shift_time", "similar_to", "subtract", "text_out", "time_in_range", "to_text", "tumble_start", "zip_arrays",
+    "jsonb_values", "jsonb_without", "jsonb_without_path", "modulo", "multiply", "normalize", "overlaps",
+    "regexp_all_matches", "regexp_ilike", "row", "shift_time", "similar_to", "subtract", "text_out", "time_in_range",
+    "to_text", "tumble_start", "zip_arrays",
 }  # fmt: skip
 
 

@@ -42,7 +42,7 @@ REFUSED = [
     ("SELECT «sum(a) WITHIN GROUP (ORDER BY b) AS s FROM t", "WITHIN GROUP of sum"),
     ("SELECT concat(VARIADIC «arr) AS z FROM t", "VARIADIC"),
     ("SELECT left(c, «n := 2) AS z FROM t", "an argument by name"),
-    ("SELECT make_date(day => a, year => 2020, month => 2) AS z FROM t", "an argument by name"),
+    ("SELECT lpad(string => c, length => a) AS z FROM t", "an argument by name"),
     ("SELECT CAST(c AS int DEFAULT 3 ON CONVERSION ERROR) AS z FROM t", "CAST with DEFAULT"),
     ("SELECT a FROM t WHERE «a OPERATOR(pg_catalog.=) 1", "OPERATOR()"),
     ("SELECT a FROM t WHERE x < current_timestamp(3)", "a precision of current_timestamp"),

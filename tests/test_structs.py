@@ -163,7 +163,7 @@ ERRORS = [
     ("SELECT x FROM s UNION SELECT y FROM o", "42804", "cannot be matched"),
     ("SELECT coalesce(x, y) FROM s, o", "42804", "cannot be matched"),
     ("SELECT lower(x) FROM s", "0A000", "lower of a value of type struct<"),
-    ("SELECT jsonb_agg(y) FROM o", "0A000", "jsonb_agg of a value of type struct<"),
+    ("SELECT max(upper(y)) FROM o", "0A000", "upper of a value of type struct<"),
     ("SELECT x || 'a' FROM s", "0A000", "|| of a value of type struct<"),
     ("SELECT k::STRUCT<a int> FROM s", "42846", "cannot cast type"),
     ("SELECT ROW(1, 2)::STRUCT<a int>", "42846", "cannot cast type record to struct<a integer>"),

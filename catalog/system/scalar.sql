@@ -68,6 +68,54 @@ CREATE OR REPLACE MACRO pg.tand(x) AS
     if(((x < 0) <> (pg._turn(x) > 180)) <> (pg._half(x) > 90), -1.0::DOUBLE, 1.0::DOUBLE)
     * (pg._sind_of_quarter(pg._quarter(x)) / pg._cosd_of_quarter(pg._quarter(x)))
     / (pg._sind_of_quarter(45.0::DOUBLE) / pg._cosd_of_quarter(45.0::DOUBLE)) + 0;
+CREATE OR REPLACE MACRO pg.cotd(x) AS
+    if(((x < 0) <> (pg._turn(x) > 180)) <> (pg._half(x) > 90), -1.0::DOUBLE, 1.0::DOUBLE)
+    * if(pg._quarter(x) = 0, 'Infinity'::DOUBLE,
+         pg._cosd_of_quarter(pg._quarter(x)) / pg._sind_of_quarter(pg._quarter(x)))
+    / (pg._cosd_of_quarter(45.0::DOUBLE) / pg._sind_of_quarter(45.0::DOUBLE)) + 0;
+CREATE OR REPLACE MACRO pg._of_unit(x) AS if(abs(x) > 1, pg.raise('22003', 'input is out of range')::DOUBLE, x);
+CREATE OR REPLACE MACRO pg._asind_of_quarter(x) AS
+    if(x <= 0.5, asin(x) / asin(0.5::DOUBLE) * 30, 90 - acos(x) / acos(0.5::DOUBLE) * 60);
+CREATE OR REPLACE MACRO pg.asind(x) AS
+    if(x < 0, -pg._asind_of_quarter(-pg._of_unit(x)), pg._asind_of_quarter(pg._of_unit(x)));
+CREATE OR REPLACE MACRO pg.acosd(x) AS
+    CASE WHEN x < 0 THEN 90 + pg._asind_of_quarter(-pg._of_unit(x))
+         WHEN x <= 0.5 THEN 90 - asin(x) / asin(0.5::DOUBLE) * 30
+         ELSE acos(pg._of_unit(x)) / acos(0.5::DOUBLE) * 60 END;
+CREATE OR REPLACE MACRO pg.atand(x) AS atan(x) / atan(1.0::DOUBLE) * 45;
+CREATE OR REPLACE MACRO pg.atan2d(y, x) AS atan2(y, x) / atan(1.0::DOUBLE) * 45;
+CREATE OR REPLACE MACRO pg.factorial(n) AS
+    CASE WHEN n < 0 THEN pg.raise('22003', 'factorial of a negative number is undefined')::DECIMAL(38,10)
+         WHEN n > 27 THEN pg.raise('22003', 'value overflows numeric format')::DECIMAL(38,10)
+         ELSE factorial(n::INTEGER)::DECIMAL(38,10) END;
+-- Digits behind the point that are not zeros at the end.
+CREATE OR REPLACE MACRO pg.min_scale(x DECIMAL(38,10)) AS
+    length(rtrim(split_part(x::DECIMAL(38,10)::VARCHAR, '.', 2), '0'))::INTEGER;
+CREATE OR REPLACE MACRO pg.trim_scale(x DECIMAL(38,10)) AS x;
+-- The number of the bucket that x is in, of n between two bounds; 0 and n + 1 are outside.
+CREATE OR REPLACE MACRO pg._buckets(n) AS
+    if(n > 0, n, pg.raise('2201G', 'count must be greater than zero'));
+CREATE OR REPLACE MACRO pg._bucket_of(x, low, high, n, place) AS
+    CASE WHEN x IS NULL OR low IS NULL OR high IS NULL OR n IS NULL THEN NULL
+         WHEN low = high THEN pg.raise('2201G', 'lower bound cannot equal upper bound')
+         WHEN if(low < high, x < low, x > low) THEN 0 * pg._buckets(n)
+         WHEN if(low < high, x >= high, x <= high) THEN pg._buckets(n) + 1
+         ELSE least(place, pg._buckets(n) - 1)::INTEGER + 1 END;
+CREATE OR REPLACE MACRO pg._bound(x) AS
+    if(coalesce(isfinite(x), true), x, pg.raise('2201G', 'lower and upper bounds must be finite')::DOUBLE);
+CREATE OR REPLACE MACRO pg._share(x, low, high, n) AS floor(n * if(isinf(high - low),
+    (x / 2 - low / 2) / (high / 2 - low / 2), (x - low) / (high - low)));
+CREATE OR REPLACE MACRO pg.width_bucket
+    (x, bounds) AS if(len(list_filter(bounds, lambda b: b IS NULL)) > 0,
+        pg.raise('22004', 'thresholds array must not contain NULLs'),
+        if(x IS NULL, NULL, len(list_filter(bounds, lambda b: b <= x))::INTEGER)),
+    (x DOUBLE, low DOUBLE, high DOUBLE, n) AS pg._bucket_of(
+        if(isnan(x), pg.raise('2201G', 'operand, lower bound, and upper bound cannot be NaN')::DOUBLE, x),
+        pg._bound(low), pg._bound(high), n, pg._share(x, low, high, n)),
+    (x DECIMAL(38,10), low DECIMAL(38,10), high DECIMAL(38,10), n) AS pg._bucket_of(x, low, high, n,
+        if(greatest(abs(x), abs(low), abs(high)) < 10000000000000::DECIMAL(38,10),
+           pg._unscaled(x - low) * n // pg._unscaled(high - low),
+           pg._share(x::DOUBLE, low::DOUBLE, high::DOUBLE, n)));
 CREATE OR REPLACE MACRO pg.divide
     (x SMALLINT, y SMALLINT) AS x // y, (x INTEGER, y INTEGER) AS x // y, (x BIGINT, y BIGINT) AS x // y,
     (x FLOAT, y FLOAT) AS x / y, (x DOUBLE, y DOUBLE) AS x / y,
@@ -220,7 +268,7 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
     CASE
         WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN pg._float_text(x::VARCHAR, if(typeof(x) = 'DOUBLE', 15, 6))
         WHEN typeof(x) IN ('DECIMAL(38,10)', 'DECIMAL(38,19)') THEN pg.quotient_text(x)
-        WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(try_cast(x::VARCHAR AS INTERVAL))
+        WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(pg.interval_from_lake(x))
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
         THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'
         WHEN typeof(x) = 'JSON' THEN pg.jsonb_text(x)
@@ -345,6 +393,15 @@ CREATE OR REPLACE MACRO pg._byte_at(b, n) AS if(n >= 0 AND n < octet_length(b), 
 CREATE OR REPLACE MACRO pg.get_byte(b, n) AS ('0x' || substr(hex(b), 2 * pg._byte_at(b, n) + 1, 2))::INTEGER;
 CREATE OR REPLACE MACRO pg.set_byte(b, n, v) AS unhex(left(hex(b), 2 * pg._byte_at(b, n)) ||
     right('0' || hex(v & 255), 2) || substr(hex(b), 2 * pg._byte_at(b, n) + 3));
+-- Bits are counted from the lowest of the first byte.
+CREATE OR REPLACE MACRO pg._bit_at(b, n) AS if(n >= 0 AND n < octet_length(b) * 8, n, pg.raise('2202E',
+    'index ' || n || ' out of valid range, 0..' || (octet_length(b) * 8 - 1)));
+CREATE OR REPLACE MACRO pg._byte_of_bit(b, n) AS pg.get_byte(b, pg._bit_at(b, n) // 8);
+CREATE OR REPLACE MACRO pg.get_bit(b, n) AS (pg._byte_of_bit(b, n) >> (n % 8)::INTEGER) & 1;
+CREATE OR REPLACE MACRO pg.set_bit(b, n, v) AS CASE
+    WHEN v NOT IN (0, 1) THEN pg.raise('22023', 'new bit must be 0 or 1')::VARCHAR::BLOB
+    ELSE pg.set_byte(b, n // 8, pg._byte_of_bit(b, n) & ~(1 << (n % 8)::INTEGER) | (v << (n % 8)::INTEGER)) END;
+CREATE OR REPLACE MACRO pg.bit_count(b) AS if(octet_length(b) = 0, 0, bit_count(b::BIT));
 CREATE OR REPLACE MACRO pg._escaped(b) AS array_to_string(list_transform(range(octet_length(b)), lambda n: CASE
     WHEN pg.get_byte(b, n) = 0 OR pg.get_byte(b, n) > 127 THEN printf('\%03o', pg.get_byte(b, n))
     WHEN pg.get_byte(b, n) = 92 THEN '\\' ELSE chr(pg.get_byte(b, n)) END), '');
@@ -380,6 +437,7 @@ CREATE OR REPLACE MACRO pg.quote_ident(s) AS
     CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
 
 -- Patterns. A dot matches a line's end, and `g` in the flags means all matches.
+CREATE OR REPLACE MACRO pg.normalize(s) AS nfc_normalize(s);
 CREATE OR REPLACE MACRO pg.regexp_like(s, p) AS regexp_matches(s, p, 's'), (s, p, f) AS regexp_matches(s, p, 's' || f);
 CREATE OR REPLACE MACRO pg.regexp_ilike(s, p) AS regexp_matches(s, p, 'is');
 -- A replacement as RE2 has it, which gives the text back unchanged for one that it does not know: there a backslash stands
@@ -598,6 +656,19 @@ CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS
 CREATE OR REPLACE MACRO pg._months(x) AS datepart('year', x) * 12 + datepart('month', x);
 CREATE OR REPLACE MACRO pg._interval(m, d, us) AS
     to_months((m)::INTEGER) + to_days((d)::INTEGER) + to_microseconds(us);
+CREATE OR REPLACE MACRO pg.make_interval(years, months, weeks, days, hours, mins, secs) AS
+    pg._interval(years::BIGINT * 12 + months, weeks::BIGINT * 7 + days,
+                 hours::BIGINT * 3600000000 + mins::BIGINT * 60000000 + round(secs::DOUBLE * 1000000)::BIGINT);
+-- Whether two spans of time have a moment in common, each between two ends in any order, one of which may be unknown.
+CREATE OR REPLACE MACRO pg._last(a, b) AS if(a IS NULL OR b IS NULL, NULL, greatest(a, b));
+CREATE OR REPLACE MACRO pg._reaches(start, end_, other_end) AS
+    CASE WHEN start < end_ THEN true WHEN end_ IS NOT NULL AND other_end IS NOT NULL THEN false END;
+CREATE OR REPLACE MACRO pg._overlap(low, high, other, other_high) AS
+    CASE WHEN low > other THEN pg._reaches(low, other_high, high)
+         WHEN low < other THEN pg._reaches(other, high, other_high)
+         WHEN low = other AND high IS NOT NULL AND other_high IS NOT NULL THEN true END;
+CREATE OR REPLACE MACRO pg.overlaps(a, b, c, d) AS
+    pg._overlap(least(a, b), pg._last(a, b), least(c, d), pg._last(c, d));
 CREATE OR REPLACE MACRO pg._carry(high, low) AS CASE WHEN high > 0 AND low < 0 THEN 1 WHEN high < 0 AND low > 0 THEN -1 ELSE 0 END;
 CREATE OR REPLACE MACRO pg._with_days(m, d, us) AS
     pg._interval(m, (d) - pg._carry(d, us), (us) + pg._carry(d, us) * 86400000000);
@@ -646,6 +717,12 @@ CREATE OR REPLACE MACRO pg.time_in_json(x) AS
 -- A day as to_char writes it by YYYY-MM-DD. That is the text of a date from the year 1 on, which takes half as long.
 CREATE OR REPLACE MACRO pg.day_as_text(x) AS
     if(x::DATE >= DATE '0001-01-01', x::DATE::VARCHAR, strftime(x, '%Y-%m-%d'));
+-- The number in a text: so many digits of it, before and behind the point, and a sign on either side.
+CREATE OR REPLACE MACRO pg._read(s, whole, fraction) AS
+    if(regexp_matches(s, '^[-<]|-$'), '-', '') || substr(regexp_extract(s, '^[-+<]?([0-9]*)', 1), 1, whole)
+    || substr(regexp_extract(s, '^[-+<]?[0-9]*([.][0-9]*)', 1), 1, fraction + 1);
+CREATE OR REPLACE MACRO pg.to_number(s, skipped, whole, fraction) AS
+    pg._read(translate(s, ' ' || skipped, ''), whole, fraction)::DECIMAL(38,10);
 -- The ending of an ordinal number.
 CREATE OR REPLACE MACRO pg._ordinal(n) AS CASE WHEN right(n, 2) IN ('11', '12', '13') THEN 'th'
     WHEN right(n, 1) = '1' THEN 'st' WHEN right(n, 1) = '2' THEN 'nd' WHEN right(n, 1) = '3' THEN 'rd' ELSE 'th' END;
@@ -730,34 +807,37 @@ CREATE OR REPLACE MACRO pg.jsonb_without(j, k) AS CASE
     WHEN json_type(j) = 'OBJECT' THEN pg.raise('22023', 'cannot delete from object using integer index')::VARCHAR::JSON
     WHEN j IS NOT NULL THEN pg.raise('22023', 'cannot delete from scalar')::VARCHAR::JSON END;
 -- A document with a field or an item, which it has or is to have, become another; NULL takes it away.
-CREATE OR REPLACE MACRO pg._place_of(k, level) AS coalesce(TRY_CAST(k AS INTEGER), pg.raise('22P02',
-    'path element at position ' || level || ' is not an integer: "' || k || '"'));
-CREATE OR REPLACE MACRO pg._with(j, k, v, creates, level) AS CASE
+CREATE OR REPLACE MACRO pg._with(j, k, v, creates) AS CASE
     WHEN json_type(j) = 'OBJECT' THEN CASE
         WHEN NOT list_contains(json_keys(j), k) AND NOT creates THEN j
         WHEN v IS NULL THEN pg._without_keys(j, [k])
         ELSE pg.jsonb_concat(j, ('{' || to_json(k) || ':' || v || '}')::JSON) END
     WHEN json_type(j) = 'ARRAY' THEN CASE
-        WHEN pg._at(j, pg._place_of(k, level)) BETWEEN 0 AND json_array_length(j)::BIGINT - 1 THEN to_json(list_filter(list_transform(
+        WHEN pg._at(j, k) BETWEEN 0 AND json_array_length(j)::BIGINT - 1 THEN to_json(list_filter(list_transform(
             pg._items(j), lambda e, i: if(i - 1 = pg._at(j, k), v, e)), lambda e: e IS NOT NULL))
         WHEN NOT creates OR v IS NULL THEN j
-        WHEN pg._place_of(k, level) < 0 THEN to_json(list_prepend(v, pg._items(j)))
+        WHEN TRY_CAST(k AS INTEGER) < 0 THEN to_json(list_prepend(v, pg._items(j)))
         ELSE to_json(list_append(pg._items(j), v)) END
     ELSE j END;
 -- The documents on the way along a path, the first of which is the whole.
 CREATE OR REPLACE MACRO pg._way(j, path) AS
     list_transform(range(0, len(path)), lambda _place: {
         'document': pg.json_at(j, path[1:_place]), 'key': path[_place + 1], 'level': _place + 1});
+-- The first of them that the path cannot go on from.
+CREATE OR REPLACE MACRO pg._fault(way) AS list_filter(way, lambda s: s['document'] IS NOT NULL
+    AND (s['key'] IS NULL OR json_type(s['document']) = 'ARRAY' AND TRY_CAST(s['key'] AS INTEGER) IS NULL))[1];
+CREATE OR REPLACE MACRO pg._raise_fault(fault) AS pg.raise(if(fault['key'] IS NULL, '22004', '22P02'),
+    'path element at position ' || fault['level'] || if(fault['key'] IS NULL, ' is null',
+    ' is not an integer: "' || fault['key'] || '"'))::VARCHAR::JSON;
 -- From the last of them back to the first, each with what has become of the next. One that is not there ends the way.
 CREATE OR REPLACE MACRO pg._along(j, path, v, creates) AS CASE
     WHEN j IS NULL OR path IS NULL THEN NULL
     WHEN NOT creates AND json_array_length(j) = 0 AND coalesce(len(json_keys(j)), 0) = 0 THEN j
-    WHEN len(list_filter(pg._way(j, path), lambda s: s['document'] IS NOT NULL AND s['key'] IS NULL)) > 0
-    THEN pg.raise('22004', 'path element at position ' || list_position(path, NULL) || ' is null')::VARCHAR::JSON
+    WHEN pg._fault(pg._way(j, path)) IS NOT NULL THEN pg._raise_fault(pg._fault(pg._way(j, path)))
     WHEN len(path) = 0 OR len(list_filter(pg._way(j, path), lambda s: s['document'] IS NULL)) > 0 THEN j
     ELSE list_reduce(list_prepend({'document': v, 'key': '', 'level': 0::BIGINT}, list_reverse(pg._way(j, path))),
         lambda _made, _step: {
-            'document': pg._with(_step['document'], _step['key'], _made['document'], creates, _step['level']),
+            'document': pg._with(_step['document'], _step['key'], _made['document'], creates),
                             'key': '', 'level': 0::BIGINT})['document'] END;
 CREATE OR REPLACE MACRO pg._changeable(j) AS
     if(json_type(j) IN ('OBJECT', 'ARRAY') OR j IS NULL, j, pg.raise('22023', 'cannot set path in scalar')::VARCHAR::JSON);
@@ -765,11 +845,50 @@ CREATE OR REPLACE MACRO pg.jsonb_set
     (j, path, v) AS if(v IS NULL, NULL, pg._along(pg._changeable(j), path, v, true)),
     (j, path, v, creates) AS if(v IS NULL OR creates IS NULL, NULL, pg._along(pg._changeable(j), path, v, creates));
 CREATE OR REPLACE MACRO pg.jsonb_without_path(j, path) AS pg._along(pg._changeable(j), path, NULL::JSON, false);
+-- Fields that are null are taken from the text, whose strings are passed over, and so are commas that are left last.
+CREATE OR REPLACE MACRO pg.jsonb_strip_nulls(j) AS regexp_replace(regexp_replace(j::VARCHAR,
+    '"(?:\\.|[^"\\])*":null,?|("(?:\\.|[^"\\])*")', '\1', 'gs'), ',(\})|("(?:\\.|[^"\\])*")', '\1\2', 'gs')::JSON;
+-- A new item before or after the one at the end of a path, or a new field.
+CREATE OR REPLACE MACRO pg._insert_place(j, k, is_after) AS
+    greatest(0, least(json_array_length(j)::BIGINT, pg._at(j, k) + is_after::BIGINT));
+CREATE OR REPLACE MACRO pg._inserted(j, k, v, is_after) AS CASE
+    WHEN json_type(j) = 'ARRAY' THEN to_json(list_concat(pg._items(j)[:pg._insert_place(j, k, is_after)], [v],
+                                                         pg._items(j)[pg._insert_place(j, k, is_after) + 1:]))
+    WHEN json_type(j) = 'OBJECT' AND list_contains(json_keys(j), k)
+    THEN pg.raise('22023', 'cannot replace existing key')::VARCHAR::JSON
+    ELSE pg._with(j, k, v, true) END;
+CREATE OR REPLACE MACRO pg._insert(j, path, v, is_after) AS CASE
+    WHEN j IS NULL OR path IS NULL OR v IS NULL OR is_after IS NULL THEN NULL
+    WHEN pg._fault(pg._way(j, path)) IS NOT NULL THEN pg._raise_fault(pg._fault(pg._way(j, path)))
+    WHEN len(path) = 0 OR pg.json_at(j, path[:-2]) IS NULL THEN j
+    WHEN len(path) = 1 THEN pg._inserted(j, path[1], v, is_after)
+    ELSE pg._along(j, path[:-2], pg._inserted(pg.json_at(j, path[:-2]), path[-1], v, is_after), false) END;
+CREATE OR REPLACE MACRO pg.jsonb_insert
+    (j, path, v) AS pg._insert(pg._changeable(j), path, v, false),
+    (j, path, v, is_after) AS pg._insert(pg._changeable(j), path, v, is_after);
+-- An object of texts: of keys and values in turn, or beside each other. Of equal keys the last counts.
+CREATE OR REPLACE MACRO pg._object_key(k) AS
+    coalesce(k, pg.raise('22004', 'null value not allowed for object key')::VARCHAR);
+CREATE OR REPLACE MACRO pg._object_of(keys, texts) AS CASE
+    WHEN len(keys) <> len(texts) THEN pg.raise('2202E', 'mismatched array dimensions')::VARCHAR::JSON
+    WHEN keys IS NOT NULL AND texts IS NOT NULL THEN pg._object(list_filter(list_transform(keys, lambda k, i:
+        if(list_contains(keys[i + 1:], k), NULL,
+           to_json(pg._object_key(k))::VARCHAR || ':' || coalesce(to_json(texts[i])::VARCHAR, 'null'))),
+        lambda e: e IS NOT NULL)) END;
+CREATE OR REPLACE MACRO pg.jsonb_object
+    (a) AS if(len(a) % 2 = 1, pg.raise('2202E', 'array must have even number of elements')::VARCHAR::JSON,
+              pg._object_of(a[1:len(a):2], a[2:len(a):2])),
+    (keys, texts) AS pg._object_of(keys, texts);
 CREATE OR REPLACE MACRO pg.jsonb_pretty(j) AS regexp_replace(regexp_replace(json_pretty(j),
     '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\[\](,?)$', E'\\1\\2[\n\\1]\\3', 'g'),
     '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\{\}(,?)$', E'\\1\\2{\n\\1}\\3', 'g');
 
 -- Arrays.
+CREATE OR REPLACE MACRO pg.array_fill(v, sizes) AS CASE
+    WHEN sizes IS NULL OR list_contains(list_transform(sizes, lambda n: n IS NULL), true)
+    THEN [v][:pg.raise('22004', 'dimension array or low bound array cannot be null')]
+    WHEN len(sizes) > 1 THEN [v][:pg.raise('0A000', 'array_fill of an array of several dimensions')]
+    ELSE list_transform(range(0, coalesce(sizes[1], 0)), lambda n: v) END;
 -- Subscripts from 1; DuckDB counts those below 1 from the end.
 CREATE OR REPLACE MACRO pg.array_element(a, n) AS if(n > 0, a[n], NULL);
 CREATE OR REPLACE MACRO pg.array_slice(a, l, h) AS

@@ -99,9 +99,6 @@ KEYWORDS = frozenset({"user", "current_role"})
 
 # DuckDB's names of functions it has under another one.
 RENAMED: dict[str, str] = {
-    "json_build_object": "json_object",
-    "json_build_array": "json_array",
-    "row_to_json": "to_json",
     "statement_timestamp": "now",
     "clock_timestamp": "now",
 }

@@ -1,8 +1,8 @@
 """Rows in batch statements: DuckDB finds their types by itself, but not by PostgreSQL's rules.
 
 A statement that has to do with rows is bound as a view's query is, only for its types: those of rows are noted on its
-own tree, where `duckdb_spelling` reads them. So are those of intervals, which DuckDB compares in another way,
-and of what `||` joins. What cannot be bound, such as system catalogs, is DuckDB's own.
+own tree, where `duckdb_spelling` reads them. So are those of intervals, which DuckDB compares in another way, of what
+`||` joins and of what becomes jsonb. What cannot be bound, such as system catalogs, is DuckDB's own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from catalog.errors import Error
 from catalog.model import Catalog, Relation
 from catalog.types import INTERVAL, JSONB, Type
 from planner.bind import Scope, annotated, expand_rows, resolve
+from planner.functions.documents import makes_document
 from planner.functions.duckdb_spelling import for_duckdb
 from planner.functions.result_types import holds_struct
 from planner.functions.structs import check_structs
@@ -42,7 +43,7 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     check_structs(bound)
     for part in bound.walk():
         type_ = sql_type(part.type) if _MARK in part.meta else None
-        if type_ is not None and (holds_struct(type_) or type_ == INTERVAL or _is_concatenated(part)):
+        if type_ is not None and (holds_struct(type_) or type_ == INTERVAL or _is_concatenated(part) or _is_part(part)):
             nodes[part.meta[_MARK]].type = data_type(type_)
     return tree
 
@@ -54,10 +55,16 @@ def _is_concatenated(node: exp.Expr) -> bool:
     return type_ is not None and (type_ == JSONB or type_.dimensions > 0)
 
 
+def _is_part(node: exp.Expr) -> bool:
+    """Whether a node becomes jsonb."""
+    node = node.parent if isinstance(node.parent, exp.Order | exp.Distinct) else node
+    return node.parent is not None and makes_document(node.parent)
+
+
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
-    """Whether a statement makes rows or intervals, takes rows apart, has `||`, or reads a relation that has some."""
+    """Whether a statement makes rows, intervals or jsonb, takes rows apart, has `||`, or reads what has rows."""
     for node in tree.walk():
-        if isinstance(node, exp.DPipe):
+        if isinstance(node, exp.DPipe) or makes_document(node):
             return True
         if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
             return True

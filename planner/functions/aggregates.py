@@ -14,6 +14,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, JSONB, NUMERIC, QUOTIENT, VARCHAR, Type
+from planner.functions.result_types import array_type
 from planner.functions.typed import data_type, sql_type
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
@@ -168,7 +169,7 @@ def _json_object(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _json_array(node: exp.Expr) -> exp.Expr | None:
-    """`jsonb_agg` as JSON of a list: DuckDB's own function for it takes no FILTER, DISTINCT, ORDER BY and OVER."""
+    """`jsonb_agg` as jsonb of an array: DuckDB's own function for it takes no FILTER, DISTINCT, ORDER BY and OVER."""
     call, around = node, []
     while isinstance(call, exp.Filter | exp.Window):
         around.append(call)
@@ -179,11 +180,13 @@ def _json_array(node: exp.Expr) -> exp.Expr | None:
         made = exp.ArrayAgg(this=call.this.copy())
     else:
         return None
+    element = sql_type(argument(made).type)
     for outer in reversed(around):
         outer = outer.copy()
         outer.set("this", made)
         made = outer
-    return exp.cast(exp.Anonymous(this="to_json", expressions=[made]), exp.DataType.Type.JSON)
+    made.type = data_type(array_type(element)) if element is not None else None
+    return exp.cast(exp.Anonymous(this="to_jsonb", expressions=[made]), exp.DataType.Type.JSON)
 
 
 def _over(node: exp.Expr) -> exp.Expr | None:

@@ -19,6 +19,7 @@ from catalog.types import (
     DEFAULT_NUMERIC,
     DOUBLE,
     INTEGER,
+    INTERVAL,
     JSONB,
     NUMERIC,
     QUOTIENT,
@@ -32,10 +33,11 @@ from catalog.types import (
 from planner.batch.pg_casts import array_items, escaped
 from planner.functions import units
 from planner.functions.digits import INT64_DIGITS, NARROW, digits
+from planner.functions.documents import in_document
 from planner.functions.formats import moment_text, strftime_format
 from planner.functions.functions import ELEMENT, FUNCTIONS, OURS, duckdb_call, of_each, ours, worked_out_once
 from planner.functions.jsonb_contains import contains
-from planner.functions.number_formats import is_number_format, number_text
+from planner.functions.number_formats import is_number_format, number_read, number_text
 from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, array_type, field_place, holds_struct
 from planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
@@ -546,17 +548,25 @@ def _output(value: exp.Expr) -> exp.Expr:
 
 
 def _path(arguments: _Args) -> exp.Expr:
-    """The keys of a jsonb path, given as `'{a,b}'` or an array."""
-    items = array_items(arguments[1])
-    path = (
-        exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else arguments[1]
-    )
-    return exp.cast(path, "VARCHAR[]", dialect="duckdb")
+    """The keys of a jsonb path, the second argument."""
+    return _texts(arguments[1])
+
+
+def _texts(array: exp.Expr) -> exp.Expr:
+    """Texts, given as `'{a,b}'` or an array."""
+    items = array_items(array)
+    texts = exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else array
+    return exp.cast(texts, "VARCHAR[]", dialect="duckdb")
 
 
 def _document(argument: exp.Expr) -> exp.Expr:
     """A jsonb argument, which may be given as text."""
     return duckdb_call("json", argument) if argument.is_string else argument
+
+
+_OF_DOCUMENTS = (
+    "jsonb_pretty", "jsonb_strip_nulls", "jsonb_elements", "jsonb_element_texts", "jsonb_keys",
+)  # fmt: skip
 
 
 def _of_document(name: str, count: int | None = None) -> Callable[[_Args], exp.Expr]:
@@ -648,27 +658,6 @@ def _format(arguments: _Args) -> exp.Expr:
     return duckdb_call("concat", *parts)
 
 
-def _to_jsonb(arguments: _Args) -> exp.Expr:
-    """A row's fields have names in jsonb, which DuckDB's own ROW has not."""
-    type_ = type_of_part(arguments[0])
-    named = exp.cast(arguments[0], data_type(type_)) if type_ is not None and type_.fields else arguments[0]
-    return duckdb_call("to_json", _in_json(named), *arguments[1:])
-
-
-def _in_json(value: exp.Expr) -> exp.Expr:
-    """A value that DuckDB would write into JSON in another form."""
-    type_ = type_of_part(value)
-    if type_ is None or type_.dimensions or isinstance(value, exp.Literal):
-        return value
-    if type_ == QUOTIENT:
-        return exp.cast(ours("quotient_text", value), "JSON", dialect="duckdb")
-    if type_.name in ("real", "double precision", "numeric"):
-        return ours("number_in_json", value)
-    if type_.name in ("timestamp without time zone", "timestamp with time zone"):
-        return ours("time_in_json", value)
-    return ours("to_text", value) if type_.name in ("date", "interval", "bytea") else value
-
-
 def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
     """`@>` of jsonb or of arrays."""
     found = contains(container, contained, type_of_part(container))
@@ -714,8 +703,50 @@ def _jsonb_build_object(arguments: _Args) -> exp.Expr:
         if is_key:
             parts.append(ours("json_key", argument, exp.Literal.number(place + 1)))
         else:
-            parts.append(_in_json(argument) if place % 2 else argument)
-    return duckdb_call("json_object", *parts)
+            parts.append(in_document(argument) if place % 2 else argument)
+    return duckdb_call("json_object", *_in_order(parts))
+
+
+def _in_order(parts: _Args) -> _Args:
+    """Keys and values in the order of the keys' bytes, each key once, where all keys are constants."""
+    if not all(key.is_string for key in parts[::2]):
+        return parts
+    values = {key.name.encode(): (key, value) for key, value in zip(parts[::2], parts[1::2], strict=True)}
+    return [part for key in sorted(values) for part in values[key]]
+
+
+def _make_interval(arguments: _Args) -> exp.Expr:
+    """What is not given is zero."""
+    zeros = [exp.Literal.number(0) for _ in range(7 - len(arguments))]
+    return ours("make_interval", *arguments, *zeros)
+
+
+def _make_timestamptz(arguments: _Args) -> exp.Expr:
+    """In the session's time zone, or in one that is named."""
+    moment, zone = ours("make_timestamp", *arguments[:6]), arguments[6:]
+    if zone:
+        return exp.AtTimeZone(this=moment, zone=ours("zone", *zone))
+    return exp.cast(moment, "TIMESTAMPTZ", dialect="duckdb")
+
+
+def _overlaps(arguments: _Args) -> exp.Expr:
+    """A span of time is its two ends, or one and its length."""
+    ends = [
+        exp.Add(this=arguments[place - 1].copy(), expression=argument) if _is_length(argument) else argument
+        for place, argument in enumerate(arguments)
+    ]
+    return ours("overlaps", *ends)
+
+
+def _is_length(argument: exp.Expr) -> bool:
+    return type_of_part(argument) == INTERVAL
+
+
+def _normalize(arguments: _Args) -> exp.Expr:
+    """Of a text and a normalization form, a keyword."""
+    if any(form.name.upper() != "NFC" for form in arguments[1:]):
+        raise Error("normalize to another form than NFC is not supported", errors.FEATURE_NOT_SUPPORTED)
+    return ours("normalize", arguments[0])
 
 
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
@@ -730,9 +761,17 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "jsonb_set": lambda arguments: ours(
         "jsonb_set", _document(arguments[0]), _path(arguments), *map(_document, arguments[2:3]), *arguments[3:]
     ),
+    "jsonb_insert": lambda arguments: ours(
+        "jsonb_insert", _document(arguments[0]), _path(arguments), *map(_document, arguments[2:3]), *arguments[3:]
+    ),
     "jsonb_without_path": lambda arguments: ours("jsonb_without_path", _document(arguments[0]), _path(arguments)),
-    **{name: _of_document(name) for name in ("jsonb_pretty", "jsonb_elements", "jsonb_element_texts", "jsonb_keys")},
+    **{name: _of_document(name) for name in _OF_DOCUMENTS},
     **{name: _of_document(name, 1) for name in ("jsonb_values", "jsonb_value_texts")},
+    "jsonb_object": lambda arguments: ours("jsonb_object", *map(_texts, arguments)),
+    "normalize": _normalize,
+    "make_interval": _make_interval,
+    "make_timestamptz": _make_timestamptz,
+    "overlaps": _overlaps,
     "zip_arrays": rows_of_arrays,
     "extract": units.extract,
     "date_part": units.date_part,
@@ -741,14 +780,15 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "num_nonnulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.false()),
     "pg_typeof": lambda arguments: ours("pg_typeof", exp.null() if arguments[0].is_string else arguments[0]),
     "to_char": _to_char,
-    "to_jsonb": _to_jsonb,
-    "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(_in_json, arguments)),
+    "to_jsonb": lambda arguments: duckdb_call("to_json", in_document(arguments[0]), *arguments[1:]),
+    "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(in_document, arguments)),
     "jsonb_build_object": _jsonb_build_object,
     "array_contains": lambda arguments: _contains(arguments[0], arguments[1]),
     "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
     "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),
     "jsonb_exists_all": lambda arguments: ours("jsonb_exists_all", arguments[0], _path(arguments)),
     "to_date": _to_date,
+    "to_number": lambda arguments: number_read(*arguments),
     "to_timestamp": _to_timestamp,
     "json_at": lambda arguments: ours("json_at", arguments[0], _path(arguments)),
     "json_text_at": lambda arguments: ours("json_text_at", arguments[0], _path(arguments)),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.types import (
+    BIGINT,
     BOOLEAN,
     BYTEA,
     DATE,
@@ -35,6 +36,7 @@ from planner.functions.result_types import (
     Known,
     array_of_first,
     array_of_second,
+    array_type,
     bytea_or_text,
     common,
     element_of_first,
@@ -130,7 +132,14 @@ FUNCTIONS: dict[str, Function] = {
                      "atanh")
     },
     "acosh": F(DOUBLE),
-    **{name: F(DOUBLE) for name in ("cot", "sind", "cosd", "tand")},
+    **{
+        name: F(DOUBLE)
+        for name in ("cot", "sind", "cosd", "tand", "cotd", "asind", "acosd", "atand", "atan2d")
+    },
+    "factorial": F(NUMERIC),
+    "min_scale": F(INTEGER),
+    "trim_scale": F(NUMERIC),
+    "width_bucket": F(INTEGER),
     # Text.
     "length": F(INTEGER),
     "octet_length": F(INTEGER),
@@ -180,6 +189,11 @@ FUNCTIONS: dict[str, Function] = {
     "convert_to": F(BYTEA),
     "get_byte": F(INTEGER),
     "set_byte": F(BYTEA),
+    "get_bit": F(INTEGER),
+    "set_bit": F(BYTEA),
+    "bit_count": F(BIGINT),
+    "normalize": F(VARCHAR),
+    "quote_ident": F(VARCHAR),
     "num_nulls": F(INTEGER),
     "pg_typeof": F(VARCHAR),
     "num_nonnulls": F(INTEGER),
@@ -206,9 +220,13 @@ FUNCTIONS: dict[str, Function] = {
     "make_date": F(DATE),
     "make_time": F(TIME),
     "make_timestamp": F(TIMESTAMP),
+    "make_timestamptz": F(TIMESTAMPTZ),
+    "make_interval": F(INTERVAL),
+    "overlaps": F(BOOLEAN),
     "to_char": F(VARCHAR),
     "to_timestamp": F(TIMESTAMPTZ),
     "to_date": F(DATE),
+    "to_number": F(NUMERIC),
     # jsonb.
     "jsonb_typeof": F(VARCHAR),
     "jsonb_array_length": F(INTEGER),
@@ -226,6 +244,9 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_without": F(JSONB),
     "jsonb_without_path": F(JSONB),
     "jsonb_pretty": F(VARCHAR),
+    "jsonb_insert": F(JSONB),
+    "jsonb_strip_nulls": F(JSONB),
+    "jsonb_object": F(JSONB),
     # Ours: the arrays of what set-returning functions return (`planner.parse.set_returning`).
     "jsonb_elements": F(Type("jsonb", dimensions=1)),
     "jsonb_element_texts": F(_TEXTS),
@@ -236,6 +257,7 @@ FUNCTIONS: dict[str, Function] = {
     "array_subscripts": F(_INTEGERS),
     "zip_arrays": F(rows_of_elements),
     # Arrays.
+    "array_fill": F(lambda types: array_type(types[0]) if types and types[0] is not None else None),
     "array_length": F(INTEGER),
     "cardinality": F(INTEGER),
     "array_lower": F(INTEGER),
@@ -279,4 +301,18 @@ ALIASES = {
     "substr": "substring",
     "char_length": "length",
     "character_length": "length",
+    # json has the values of jsonb.
+    **{
+        f"json_{name}": f"jsonb_{name}"
+        for name in (
+            "typeof",
+            "array_length",
+            "build_object",
+            "build_array",
+            "extract_path",
+            "extract_path_text",
+            "strip_nulls",
+        )
+    },
+    **dict.fromkeys(("to_json", "row_to_json", "array_to_json"), "to_jsonb"),
 }

@@ -27,9 +27,8 @@ def number_text(value: exp.Expr, pattern: exp.Expr, is_quotient: bool = False) -
     """`to_char` of a number. Raises Error 0A000 for a pattern that is no constant or not one of these."""
     found = _NUMBER.fullmatch(pattern.name) if pattern.is_string else None
     if found is None or (found[2] and found[5]):
-        written = f'number pattern "{pattern.name}"' if pattern.is_string else "a number pattern that is not a constant"
         raise Error(
-            f"{written} is not supported",
+            f"{_written(pattern)} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
             hint="Patterns are made of 9, 0, a comma or G, one point or D, FM in front, and S or MI on one side.",
         )
@@ -48,6 +47,28 @@ def number_text(value: exp.Expr, pattern: exp.Expr, is_quotient: bool = False) -
     digits = ours("_number_digits", value, exp.Literal.number(len(fraction)))
     shown = ours("_number_shown", digits, constants[0], constants[2], constants[4])
     return ours("_number_text", digits.copy(), _whole(shown, constants[0].name), *(each.copy() for each in constants))
+
+
+def _written(pattern: exp.Expr) -> str:
+    return f'number pattern "{pattern.name}"' if pattern.is_string else "a number pattern that is not a constant"
+
+
+# Digits, at most one point, and what may stand for a sign, a currency or nothing.
+_READABLE = re.compile(r"(?:FM|TH|PL|MI|SG|PR|[90,GSL$ ])*[.D]?(?:TH|PL|MI|SG|PR|[90,GSL$ ])*", re.IGNORECASE)
+
+
+def number_read(text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+    """`to_number`. Raises Error 0A000 for a pattern that is no constant or not of digits, signs and separators."""
+    if not pattern.is_string or not _READABLE.fullmatch(pattern.name):
+        raise Error(f"{_written(pattern)} is not supported", errors.FEATURE_NOT_SUPPORTED)
+    whole, _, fraction = pattern.name.upper().replace("D", ".").partition(".")
+    skipped = [mark for mark, names in ((",", ",G"), ("$", "L$")) if set(names) & set(pattern.name.upper())]
+    constants = (
+        exp.Literal.string("".join(skipped)),
+        exp.Literal.number(len(re.findall("[90]", whole))),
+        exp.Literal.number(len(re.findall("[90]", fraction))),
+    )
+    return ours("to_number", text, *constants)
 
 
 _DIGITS = "_digits"

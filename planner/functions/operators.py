@@ -61,6 +61,7 @@ CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.RegexpLike: ("regexp_like", ("this", "expression")),
     exp.RegexpILike: ("regexp_ilike", ("this", "expression")),
     exp.Extract: ("extract", ("this", "expression")),
+    exp.Normalize: ("normalize", ("this", "form")),
     exp.ArrayContainsAll: ("array_contains", ("this", "expression")),
     exp.ArrayContainedBy: ("array_contained", ("this", "expression")),
     exp.ArrayOverlaps: ("array_overlaps", ("this", "expression")),
@@ -85,7 +86,7 @@ def as_call(node: exp.Expr) -> Call | None:
     if type(node) not in CALLS:
         return None
     name, keys = CALLS[type(node)]
-    arguments = [part for key in keys if (part := node.args.get(key)) is not None]
+    arguments = [part for key in keys if isinstance(part := node.args.get(key), exp.Expr)]
     if name == "extract":
         arguments[0] = exp.Literal.string(node.this.name.lower())
     return name, arguments

@@ -43,7 +43,7 @@ def cast_to_struct(value: exp.Expr, source: Known, target: Type, spell: Spell) -
         raise _cannot(value, source, target)
     _check_width(value, len(source.fields), target)
     fields = [field_at(value, place) for place in range(1, len(source.fields) + 1)]
-    return exp.Case().when(_is_there(value), _packed(target, fields, source, spell))
+    return exp.Case().when(is_there(value), _packed(target, fields, source, spell))
 
 
 def _array(value: exp.Expr, source: Known, target: Type, spell: Spell) -> exp.Expr:
@@ -109,10 +109,11 @@ def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], ex
     ]
     joined = exp.Anonymous(this="concat_ws", expressions=[exp.Literal.string(","), *cells])
     parts = (exp.Literal.string("("), joined, exp.Literal.string(")"))
-    return exp.Case().when(_is_there(value), exp.Anonymous(this="concat", expressions=list(parts)))
+    return exp.Case().when(is_there(value), exp.Anonymous(this="concat", expressions=list(parts)))
 
 
-def _is_there(value: exp.Expr) -> exp.Expr:
+def is_there(value: exp.Expr) -> exp.Expr:
+    """The condition that a value is not NULL."""
     return exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
 
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type
+from planner.functions.documents import makes_document
 from planner.functions.operators import as_call, type_of_part
 from planner.functions.result_types import Known, field_place, holds_struct
 from planner.parse.rows import is_row
@@ -48,7 +49,7 @@ _TAKE_ROWS = (
     exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Explode,
     exp.Unnest, exp.Exists, exp.Window, exp.Filter, exp.Distinct, exp.SetOperation,
 )  # fmt: skip
-_FUNCTIONS = frozenset({"row", "to_jsonb", "array_length", "array_lower", "array_upper", "cardinality"})
+_FUNCTIONS = frozenset({"row", "array_length", "array_lower", "array_upper", "cardinality"})
 
 
 def check_structs(tree: exp.Expr) -> None:
@@ -148,7 +149,7 @@ def _name(node: exp.Expr) -> str:
 
 def _check_call(node: exp.Expr) -> None:
     call = as_call(node)
-    if call is not None and call[0] in _FUNCTIONS:
+    if makes_document(node) or (call is not None and call[0] in _FUNCTIONS):
         return
     parts = call[1] if call is not None else list(node.iter_expressions())
     found = next((type_ for part in parts if holds_struct(type_ := type_of_part(part))), None)

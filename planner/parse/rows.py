@@ -29,9 +29,20 @@ def with_rows(tree: exp.Expr) -> exp.Expr:
     for node in list(tree.walk()):  # from the root, so that a row is made before those in it are looked at
         if isinstance(node, exp.Tuple) and _is_value(node):
             node.replace(row(node.expressions))
+        elif isinstance(node, exp.Overlaps):
+            node.replace(_of_spans(node))
         elif is_row(node) and not node.expressions:
             raise Error("a row without fields is not supported", errors.FEATURE_NOT_SUPPORTED)
     return tree
+
+
+def _of_spans(node: exp.Overlaps) -> exp.Expr:
+    """`(start, end) OVERLAPS (start, length)` as a call."""
+    for side, span in (("left", node.this), ("right", node.expression)):
+        if not isinstance(span, exp.Tuple) or len(span.expressions) != 2:
+            message = f"wrong number of parameters on {side} side of OVERLAPS expression"
+            raise Error(message, errors.SYNTAX_ERROR)
+    return exp.Anonymous(this="overlaps", expressions=[*node.this.expressions, *node.expression.expressions])
 
 
 def _is_value(node: exp.Tuple) -> bool:

@@ -19,6 +19,7 @@ from planner.functions.functions import ALIASES, FUNCTIONS
 from planner.parse.constant_runs import constants_at, runs
 from planner.parse.limits import check_size
 from planner.parse.literals import is_plain_interval, with_literals
+from planner.parse.named_arguments import with_places
 from planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from planner.parse.rows import with_rows
 from planner.parse.set_returning import with_unnests
@@ -30,7 +31,7 @@ from planner.statements import Name
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 # Calls that sqlglot reads by a grammar of their own.
-_GRAMMAR = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
+_GRAMMAR = frozenset({"EXTRACT", "NORMALIZE", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
 _KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
 # Calls that would be another function's: sqlglot writes all of SHA-2 for DuckDB as its sha256.
 _UNREAD = {"SHA384", "SHA512"}
@@ -166,6 +167,8 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         check_size(tree)
         tree = with_unnests(with_literals(with_rows(_with_parameters(tree, sql))))
+        if "=>" in sql or ":=" in sql:
+            tree = with_places(tree)
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:
