@@ -27,7 +27,7 @@ from catalog.lazy import lazy
 from catalog.locks import Rank, RankedLock, RankedRLock
 from catalog.metrics import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from catalog.migrations import MIGRATIONS
-from catalog.names import BUFFER, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
+from catalog.names import BUFFER, COPIES, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
 from catalog.places import BucketPath, Place, below
 from catalog.relocation import relocate
 from catalog.statements import DISABLED_OPTIMIZERS, run
@@ -142,7 +142,7 @@ class Lake:
         if spill_limit:
             config["max_temp_directory_size"] = spill_limit
         connection = duckdb.connect(config=config)
-        connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}")
+        connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}; ATTACH ':memory:' AS {COPIES}")
         load_extensions(connection, self.storage)
         return connection
 

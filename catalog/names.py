@@ -9,8 +9,8 @@ from functools import lru_cache
 DEFAULT_DATABASE = "dev"
 DEFAULT_SCHEMA = "public"
 SYSTEM_SCHEMA = "sparkwave"
-# DuckDB's own database, which goes with the process, and the schema in it of copies of relations.
-MEMORY = "memory"
+# A database of memory, which goes with the process, with copies of the catalog and, in a schema, of relations.
+COPIES = "copies"
 SERVING_SCHEMA = "serving"
 # Another one, where nobody else makes or drops tables, with the schemas of what epochs keep, and of materialized views
 # and indexes as the last epoch has left them.

@@ -56,13 +56,13 @@ def _sizes(cursor: Cursor) -> str:
         ), state AS (
             SELECT r.id, sum(bytes) AS bytes
             FROM {system_table("states")} i
-            JOIN memory.pgc._all_relations r ON r.id = i.job_id
+            JOIN copies.pgc._all_relations r ON r.id = i.job_id
             JOIN stored ON schema_name = r.lake_schema AND table_name = i.name GROUP BY ALL
         )
         SELECT map_from_entries(list((r.id, {{
             'rows': n::BIGINT, 'bytes': stored.bytes::BIGINT, 'total': (stored.bytes + coalesce(state.bytes, 0))::BIGINT
         }})))
-        FROM memory.pgc._all_relations r
+        FROM copies.pgc._all_relations r
         JOIN stored ON schema_name = r.lake_schema AND table_name = r.lake_name
         LEFT JOIN state USING (id)"""
 

@@ -1,7 +1,8 @@
-"""The system catalogs: views of DuckDB's in-memory database over Sparkwave's own relations.
+"""The system catalogs: views of DuckDB's own database over Sparkwave's relations, and over copies of what they hold.
 
 `catalog/system/*.sql` defines them: schemas `pgc` (pg_catalog), `infs` (information_schema), `rwc` (rw_catalog) and the
-functions they need in `pgf`. `planner.batch.pg_compat` sends a client's catalog query to them.
+functions they need in `pgf`. Definitions are opened from a file (`catalog.definitions_file`), so what differs from
+server to server is in the database of copies. `planner.batch.pg_compat` sends a client's catalog query to them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import re
 from collections.abc import Callable, Iterable
 from importlib import resources
 
+from catalog.definitions_file import open_definitions, path_of
 from catalog.errors import Error
 from catalog.lake import Cursor
-from catalog.names import literal
+from catalog.migrations import MIGRATIONS
+from catalog.names import COPIES, literal
 from catalog.transactions import rollback
 from catalog.types import BASES, Type, duckdb_type
 
@@ -34,15 +37,21 @@ _FILES = (
 _SCRIPTS: dict[str, str] = {
     name: resources.files("catalog").joinpath("system", f"{name}.sql").read_text() for name in _FILES
 }
-_OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.")
-_DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.([a-z]\w*)", re.MULTILINE)
+_OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.(\w*)")
+_DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.(\w+)", re.MULTILINE)
 
 
 def _defined_in(schema: str) -> frozenset[str]:
     return frozenset(
-        name for script in _SCRIPTS.values() for owner, name in _DEFINITION.findall(script) if owner == schema
+        name
+        for script in _SCRIPTS.values()
+        for owner, name in _DEFINITION.findall(script)
+        if owner == schema and not name.startswith("_")
     )
 
+
+# Tables of the database of copies, by schema and name.
+_COPIED = {*_DEFINITION.findall(_SCRIPTS["copies"]), ("pgc", "_server")}
 
 # The relations of each system schema; helpers, whose names begin with an underscore, are not among them.
 SYSTEM_RELATIONS: dict[str, frozenset[str]] = {name: _defined_in(schema) for name, (schema, _) in SCHEMAS.items()}
@@ -139,9 +148,22 @@ def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> No
 
 
 def install(cursor: Cursor, is_standby: bool = False) -> None:
-    """Make the system catalogs, or make them again. Call it once when the lake is open."""
-    recovery = f"CREATE OR REPLACE MACRO pgf.pg_is_in_recovery() AS {is_standby}"
-    _execute(cursor, _fixed_tables(), *_SCRIPTS.values(), recovery)
+    """Make the system catalogs, or make them again. Call it once when the lake is open, and nobody else uses it."""
+    schemas = ("pgc", "pgf")
+    cursor.execute("; ".join(f"CREATE SCHEMA IF NOT EXISTS {COPIES}.{schema}" for schema in schemas))
+    _execute(cursor, f"CREATE OR REPLACE TABLE pgc._server AS SELECT {is_standby} AS __is_standby")
+    fixed = _fixed_tables()
+    path = path_of((*map(_qualified, (fixed, *_SCRIPTS.values())), *MIGRATIONS))
+    open_definitions(cursor, path, lambda: _define(cursor, fixed))
+    refresh(cursor)
+
+
+def _define(cursor: Cursor, fixed: str) -> None:
+    """Run all scripts in their order; no transaction can write two databases."""
+    place = _FILES.index("copies")
+    _execute(cursor, fixed, *(_SCRIPTS[name] for name in _FILES[:place]))
+    refresh(cursor)
+    _execute(cursor, *(_SCRIPTS[name] for name in _FILES[place + 1 :]))
 
 
 def scalar_functions() -> str:
@@ -152,8 +174,7 @@ def scalar_functions() -> str:
 def refresh(cursor: Cursor) -> None:
     """Take the copies again. Call it after each commit that changed relations (also `created`), columns or schemas.
 
-    It is a transaction of its own, because one cannot write both the lake and the in-memory database; two calls must
-    not overlap.
+    It is a transaction of its own, because one cannot write both the lake and the copies; two calls must not overlap.
     """
     _execute(cursor, _SCRIPTS["copies"])
 
@@ -186,7 +207,12 @@ def _execute(cursor: Cursor, *scripts: str) -> None:
 
 def _qualified(script: str) -> str:
     """A script with every schema of ours qualified: macros look names up in the caller's default database."""
-    return _OURS.sub(r"memory.\1.", script)
+
+    def qualified(found: re.Match[str]) -> str:
+        schema, name = found.groups()
+        return f"{COPIES if (schema, name) in _COPIED else 'memory'}.{schema}.{name}"
+
+    return _OURS.sub(qualified, script)
 
 
 def _fixed_tables() -> str:

@@ -26,7 +26,7 @@ from catalog.lake import ROW_CHANGES, Change, Cursor, changes_made, is_kept, loc
 from catalog.locks import Rank, RankedLock
 from catalog.metrics import SERVING_HITS, SERVING_MISSES
 from catalog.model import Relation
-from catalog.names import MEMORY, SERVING_SCHEMA, copy_name, quote
+from catalog.names import COPIES, SERVING_SCHEMA, copy_name, quote
 from catalog.row_history import ROW, last_entries, row_history
 from catalog.store import Store
 from catalog.transactions import in_transaction
@@ -38,7 +38,7 @@ from executor.sorted_rows import SortedColumns, SortedRows
 
 logger = logging.getLogger(__name__)
 
-SCHEMA = f"{MEMORY}.{SERVING_SCHEMA}"
+SCHEMA = f"{COPIES}.{SERVING_SCHEMA}"
 
 
 @dataclass(frozen=True)

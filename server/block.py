@@ -11,7 +11,7 @@ from catalog.change_feed import table_changes
 from catalog.errors import Error
 from catalog.lake import Cursor, Lake
 from catalog.model import Catalog, Relation
-from catalog.names import MEMORY, LakeTable, name_in_memory, quote
+from catalog.names import COPIES, LakeTable, name_in_memory, quote
 from catalog.translation import DuckDBError, is_conflict
 from planner.batch.write import ROW
 from server.portal import Portal
@@ -58,7 +58,7 @@ class Block:
             if any(column.lake_name.lower() == "rowid" for column in target.visible):
                 message = 'a table with a column "rowid" cannot be changed in an atomic transaction'
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED)
-            views, logs = (f"{MEMORY}.{quote(schema)}" for schema in (self.schema, self._logs))
+            views, logs = (f"{COPIES}.{quote(schema)}" for schema in (self.schema, self._logs))
             name = quote(name_in_memory(table))
             made = Overlay(target, f"{views}.{name}", f"{logs}.{name}", iter(self._next_entry, None))
             cursor = self.lake.cursor()
@@ -96,7 +96,7 @@ class Block:
             cursor = self.lake.cursor()
             try:
                 for schema in (self.schema, self._logs):
-                    cursor.execute(f"DROP SCHEMA IF EXISTS {MEMORY}.{quote(schema)} CASCADE")
+                    cursor.execute(f"DROP SCHEMA IF EXISTS {COPIES}.{quote(schema)} CASCADE")
             finally:
                 cursor.close()
             self._overlays.clear()

@@ -14,5 +14,5 @@ def view_database() -> duckdb.DuckDBPyConnection:
     opened.execute(
         f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
     )
-    opened.execute(system_views._OURS.sub(r"memory.\1.", system_views._SCRIPTS["scalar"]))
+    opened.execute(system_views.scalar_functions())
     return opened

@@ -113,16 +113,12 @@ SELECT oid AS __oid, name AS __name, result AS __result, if(variadic_oid = 0, ''
 FROM pgc._functions;
 
 -- Functions that the copies and views use as well.
-CREATE OR REPLACE MACRO pgf.quote_ident(s) AS
-    CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
 CREATE OR REPLACE MACRO pgf._identifiers(s) AS
     list_transform(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".\s]+'),
                    lambda p: if(p LIKE '"%', replace(p[2:-2], '""', '"'), lower(p)));
 CREATE OR REPLACE MACRO pgf.parse_ident(s, strict := true) AS
     if(s IS NULL OR NOT strict OR regexp_full_match(s, '\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*)(\s*\.\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*))*\s*'),
        pgf._identifiers(s), error('string is not a valid identifier: "' || s || '"'));
-CREATE OR REPLACE MACRO pgf.quote_literal(s) AS '''' || replace(s::VARCHAR, '''', '''''') || '''';
-CREATE OR REPLACE MACRO pgf.quote_nullable(s) AS coalesce('''' || replace(s::VARCHAR, '''', '''''') || '''', 'NULL');
 
 -- The session's database; the server sets the variable when a session uses another one.
 CREATE OR REPLACE MACRO pgf.session_database() AS coalesce(getvariable('database'), 'dev');

@@ -151,7 +151,7 @@ SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_i
        list_transform(coalesce(n.names, []), lambda c: t.numbers[c]) AS included_numbers,
        list_transform(i.shape.keys, lambda k: if(k.is_expression, 0, t.numbers[k.source])::SMALLINT) AS key_numbers,
        list_transform(i.shape.keys, lambda k: (if(k.descending, 1, 0) + if(k.nulls_first, 2, 0))::SMALLINT) AS options,
-       list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pgf.quote_ident(t.names[k.source])
+       list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pg.quote_ident(t.names[k.source])
            WHEN regexp_full_match(k.source, '\w+\([^()]*\)') THEN k.source
            ELSE '(' || k.source || ')' END) AS texts,
        list_transform(i.shape.keys, lambda k: CASE WHEN k.descending = k.nulls_first THEN if(k.descending, ' DESC', '')
@@ -169,7 +169,7 @@ LEFT JOIN included n ON n.id = i.id;
 -- All indexes: primary keys, and those. A materialized view has no key, and an index no column that CREATE INDEX does not
 -- name, as in PostgreSQL: dbt would drop what it did not ask for.
 CREATE OR REPLACE TABLE pgc._indexes AS
-SELECT *, list_transform(columns, lambda c: pgf.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
+SELECT *, list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
        list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included
 FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
              r.database, r.schema, r.schema_id, r.schema AS relation_schema, r.name AS relation_name,
@@ -217,12 +217,12 @@ FROM pgc._relations WHERE kind NOT IN ('table', 'source');
 
 CREATE OR REPLACE TABLE pgf._index AS
 SELECT id AS __oid, constraint_id AS __constraint_oid,
-       texts || list_transform(included, lambda __c: pgf.quote_ident(__c)) AS __columns,
+       texts || list_transform(included, lambda __c: pg.quote_ident(__c)) AS __columns,
        array_to_string(list_transform(list_zip(texts, orders), lambda __k: __k[1] || __k[2]), ', ') AS __list,
-       format('CREATE {} {} ON {}.{} USING btree ({}){}', if(is_primary, 'UNIQUE INDEX', 'INDEX'), pgf.quote_ident(name),
-              pgf.quote_ident(relation_schema), pgf.quote_ident(relation_name), __list,
+       format('CREATE {} {} ON {}.{} USING btree ({}){}', if(is_primary, 'UNIQUE INDEX', 'INDEX'), pg.quote_ident(name),
+              pg.quote_ident(relation_schema), pg.quote_ident(relation_name), __list,
               if(included = [], '', ' INCLUDE (' ||
-                 array_to_string(list_transform(included, lambda __c: pgf.quote_ident(__c)), ', ') || ')')) AS __definition,
+                 array_to_string(list_transform(included, lambda __c: pg.quote_ident(__c)), ', ') || ')')) AS __definition,
        -- Without the schema that is searched anyway, where PostgreSQL is asked for what people read.
        if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
 FROM pgc._indexes;

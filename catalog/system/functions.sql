@@ -18,7 +18,7 @@ CREATE OR REPLACE MACRO pgf.regclass_in(s, path) AS
 CREATE OR REPLACE MACRO pgf.regclass_out(o, path) AS CASE WHEN o = 0 THEN '-' ELSE coalesce(
     (SELECT if(coalesce(list_position(path, __schema) = list_min(list_transform(
                    __schemas, lambda __s: nullif(list_position(path, __s), 0))), false),
-               '', pgf.quote_ident(__schema) || '.') || pgf.quote_ident(__name)
+               '', pg.quote_ident(__schema) || '.') || pg.quote_ident(__name)
      FROM pgf._class WHERE __oid = o), o::VARCHAR) END;
 
 CREATE OR REPLACE MACRO pgf.to_regtype(s) AS
@@ -36,13 +36,13 @@ CREATE OR REPLACE MACRO pgf.to_regnamespace(s) AS
 CREATE OR REPLACE MACRO pgf.regnamespace_in(s) AS coalesce(
     try_cast(s AS UINTEGER), pgf.to_regnamespace(s), error('schema "' || s || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regnamespace_out(o) AS
-    coalesce((SELECT pgf.quote_ident(__name) FROM pgf._namespace WHERE __oid = o), o::VARCHAR);
+    coalesce((SELECT pg.quote_ident(__name) FROM pgf._namespace WHERE __oid = o), o::VARCHAR);
 
 CREATE OR REPLACE MACRO pgf.to_regrole(s) AS (SELECT __oid FROM pgf._role WHERE __name = pgf.name_part(s, 1));
 CREATE OR REPLACE MACRO pgf.regrole_in(s) AS coalesce(
     try_cast(s AS UINTEGER), pgf.to_regrole(s), error('role "' || s || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regrole_out(o) AS
-    coalesce((SELECT pgf.quote_ident(__name) FROM pgf._role WHERE __oid = o), o::VARCHAR);
+    coalesce((SELECT pg.quote_ident(__name) FROM pgf._role WHERE __oid = o), o::VARCHAR);
 
 -- Columns of type regproc hold names; '-' is OID 0.
 CREATE OR REPLACE MACRO pgf.to_regproc(s) AS
@@ -212,7 +212,7 @@ CREATE OR REPLACE MACRO pgf.getdatabaseencoding() AS 'UTF8';
 CREATE OR REPLACE MACRO pgf.pg_client_encoding() AS 'UTF8';
 CREATE OR REPLACE MACRO pgf.pg_encoding_to_char(e) AS CASE e WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END;
 CREATE OR REPLACE MACRO pgf.pg_char_to_encoding(e) AS CASE upper(e) WHEN 'UTF8' THEN 6 WHEN 'SQL_ASCII' THEN 0 ELSE -1 END;
-CREATE OR REPLACE MACRO pgf.pg_is_in_recovery() AS false;
+CREATE OR REPLACE MACRO pgf.pg_is_in_recovery() AS (SELECT __is_standby FROM pgc._server);
 CREATE OR REPLACE MACRO pgf.pg_is_other_temp_schema(o) AS false;
 CREATE OR REPLACE MACRO pgf.pg_my_temp_schema() AS 0::UINTEGER;
 CREATE OR REPLACE MACRO pgf.pg_relation_is_publishable(o) AS false;

@@ -105,8 +105,8 @@ def is_text(value: exp.Expr) -> bool:
     """Whether a value whose rules have run is text, as far as its form tells."""
     if isinstance(value, exp.Cast):
         return value.to.is_type(*exp.DataType.TEXT_TYPES)
-    if isinstance(value, exp.Dot):
-        return value.expression.name.startswith("quote_")
+    if isinstance(value, exp.Anonymous):
+        return value.name.lower().startswith("quote_")
     if isinstance(value, exp.Column):  # relname, tablename and the like
         return value.name.lower().endswith("name")
     return value.is_string or isinstance(value, exp.DPipe | exp.Concat | exp.Placeholder | exp.Parameter)

@@ -14,7 +14,7 @@ from catalog.column_names import check_distinct, fold_case
 from catalog.errors import Error
 from catalog.lazy import lazy
 from catalog.model import Catalog, Column, Relation
-from catalog.names import BUFFER, MEMORY, VIEWS_SCHEMA, LakeTable, name_in_memory
+from catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
 from catalog.types import QUOTIENT, TEXT, Type
 from catalog.users import User
 from planner.batch import pg_compat
@@ -169,7 +169,7 @@ def plan_query(
 
 def _place(table: exp.Table) -> str | None:
     """The schema of what a query reads in memory, and nothing for what it reads in the lake; None for neither."""
-    return {BUFFER: table.db, MEMORY: table.db, LAKE: ""}.get(table.catalog)
+    return {BUFFER: table.db, COPIES: table.db, LAKE: ""}.get(table.catalog)
 
 
 def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Indexed | None:
@@ -551,7 +551,7 @@ def stored_table(relation: Relation, alias: str | None, environment: Environment
     table = exp.Table(
         this=exp.to_identifier(name.name if overlay is None else name_in_memory(name), quoted=True),
         db=exp.to_identifier(name.schema if overlay is None else overlay, quoted=True),
-        catalog=exp.to_identifier(LAKE if overlay is None else BUFFER if overlay == VIEWS_SCHEMA else MEMORY),
+        catalog=exp.to_identifier(LAKE if overlay is None else BUFFER if overlay == VIEWS_SCHEMA else COPIES),
     )
     if overlay is None and environment.snapshot is not None:
         version = exp.Literal.number(environment.snapshot)

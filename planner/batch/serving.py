@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.model import Relation
-from catalog.names import BUFFER, MEMORY, SERVING_SCHEMA, copy_name
+from catalog.names import BUFFER, COPIES, SERVING_SCHEMA, copy_name
 from catalog.types import Type
 from planner.batch.parameters import parameter_number
 from planner.parse.trees import folded
@@ -59,7 +59,7 @@ def over_copies(tree: exp.Expr) -> Served | None:
         if table.args.get("when") is not None:
             return None
         found.add(relation)
-        for part, name in (("this", copy_name(relation)), ("db", SERVING_SCHEMA), ("catalog", MEMORY)):
+        for part, name in (("this", copy_name(relation)), ("db", SERVING_SCHEMA), ("catalog", COPIES)):
             table.set(part, exp.to_identifier(name, quoted=True))
     if not found and not reads_views:
         return None
