@@ -1,6 +1,6 @@
 """The definitions of the system catalogs in a file: to open it takes a twentieth of the time that they take to make.
 
-The file is DuckDB's, in the user's cache directory, and is called after a digest of all that it is made from. It becomes
+The file is DuckDB's, in the user's cache directory, named after a digest of all that it is made from. It becomes
 DuckDB's own database `memory`, for reading: queries find definitions by that name, in processes without the file too.
 """
 
