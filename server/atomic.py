@@ -1,21 +1,27 @@
 """Transactions that are one, as PostgreSQL's: with `atomic_transactions` what a block writes is committed at its end.
 
-Isolation is that of a snapshot, taken at BEGIN ("repeatable read"). See `server.block` for the writes.
+Isolation is that of a snapshot, taken at BEGIN ("repeatable read"). See `server.block` for the writes. A definition
+is no part of a transaction: it commits what came before it, and is committed by itself, as in MySQL and Oracle; the
+block goes on in another transaction.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from catalog import errors
 from catalog.errors import Error
 from planner import statements
 from planner.statements import Statement, Transaction
 from server.block import Block, Mark
+from server.commands import writing_command
 from server.result import Notice, Result
 from server.session import Session
 
 VARIABLE = "atomic_transactions"
 
-_ALLOWED = (
+# What is part of a transaction.
+_PARTS = (
     statements.Empty,
     statements.Query,
     statements.Insert,
@@ -37,6 +43,8 @@ _ALLOWED = (
     statements.DeclareCursor,
     statements.Fetch,
     statements.CloseCursor,
+    statements.Flush,
+    statements.Wait,
 )
 
 _BEGINS_PIPELINE = (
@@ -71,24 +79,48 @@ def begins_pipeline(session: Session, statement: Statement) -> bool:
 
 
 def check(session: Session, statement: Statement) -> None:
-    """Raise Error 25P02 for what a failed transaction refuses, 0A000 for what cannot be part of one."""
-    block = session.block
-    if block is None:
+    """Raise Error 25P02 for what a failed transaction refuses, 25001 for what no block may have."""
+    if session.block is None:
         return
     check_failed(session, statement)
     match statement:
-        case statements.SetVariable(system=True):
-            is_allowed = False
-        case statements.Discard(tag=tag):
-            is_allowed = tag == "RESET"
+        case statements.SetVariable(system=True) | statements.CreateDatabase() | statements.DropDatabase():
+            command = writing_command(statement)
+        case statements.Discard(tag=tag) if tag != "RESET":
+            command = tag
         case _:
-            is_allowed = isinstance(statement, _ALLOWED)
-    if not is_allowed:
-        raise Error(
-            "only queries and changes of rows are supported in an atomic transaction",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="Run this statement by itself, outside a transaction block.",
-        )
+            return
+    raise Error(f"{command} cannot run inside a transaction block", errors.ACTIVE_TRANSACTION)
+
+
+def is_part(session: Session, statement: Statement) -> bool:
+    """Whether a statement can be run as part of the transaction there is, if any."""
+    return session.block is None or isinstance(statement, (*_PARTS, statements.Discard))
+
+
+def run_between(session: Session, statement: Statement, run: Callable[[], Result]) -> Result:
+    """Commit the transaction, run a statement that cannot be part of one, and go on with another transaction.
+
+    Its savepoints have the old names. Raises Error as `commit` does, and what `run` raises.
+    """
+    block, may_write = session.block, session.may_write
+    assert block is not None
+    has_written = block.entries > 0
+    commit(session)
+    try:
+        result = run()
+    finally:
+        begin(session, block.is_implicit)
+        assert session.block is not None
+        session.may_write = may_write
+        session.block.marks += [_mark(session, mark.name, 0) for mark in block.marks[1:]]
+        session.block.committed = block.committed
+    command = writing_command(statement) or result.tag
+    session.block.committed += (command,)
+    if has_written:
+        message = f"{command} has committed the changes that the transaction had made before it"
+        result.notices.append(Notice(message, "WARNING"))
+    return result
 
 
 def check_failed(session: Session, statement: Statement) -> None:
@@ -177,7 +209,11 @@ def _end(session: Session, statement: Transaction) -> Result:
     if statement.chains:
         begin(session)
         session.may_write = may_write
-    return Result("COMMIT" if commits else "ROLLBACK")
+    result = Result("COMMIT" if commits else "ROLLBACK")
+    if block.committed and not commits:
+        message = f"{', '.join(block.committed)} cannot be rolled back: committed already, with all that came before"
+        result.notices.append(Notice(message, "WARNING"))
+    return result
 
 
 def commit(session: Session) -> None:

@@ -35,6 +35,7 @@ class Block:
     """The overlays of a transaction over a pinned snapshot. Nothing of it is in the lake, and no lock is held.
 
     `is_implicit` is that of a simple query with several statements. `marks` are the start and the savepoints.
+    `committed` are the statements that have committed a part of the block by themselves.
     """
 
     lake: Lake
@@ -42,6 +43,7 @@ class Block:
     marks: list[Mark]
     is_implicit: bool
     has_failed: bool = False
+    committed: tuple[str, ...] = ()
     schema: str = field(default_factory=lambda: f"block {next(_NUMBERS)}")
     entries: int = 0
     _overlays: dict[LakeTable, Overlay] = field(default_factory=dict)

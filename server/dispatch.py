@@ -149,8 +149,12 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     """Run a statement. Raises Error, with its place in the client's text where that is known."""
     atomic.check(session, statement)
     transactions.check_writable(session, statement)
-    with Places(statement):
+
+    def handle() -> Result:
         return HANDLERS[type(statement)](session, statement, oids, values)
+
+    with Places(statement):
+        return handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)
 
 
 class Client:

@@ -11,55 +11,9 @@ from catalog.errors import Error
 from planner import statements
 from planner.statements import Statement, Transaction
 from server import atomic
+from server.commands import writing_command
 from server.result import Result
 from server.session import Session
-
-# What changes something, and what PostgreSQL calls it.
-_WRITES: dict[type, str] = {
-    statements.Insert: "INSERT",
-    statements.Update: "UPDATE",
-    statements.Delete: "DELETE",
-    statements.Merge: "MERGE",
-    statements.Truncate: "TRUNCATE TABLE",
-    statements.CreateTable: "CREATE TABLE",
-    statements.CreateTableAs: "CREATE TABLE AS",
-    statements.CreateSource: "CREATE SOURCE",
-    statements.CreateView: "CREATE VIEW",
-    statements.CreateMaterializedView: "CREATE MATERIALIZED VIEW",
-    statements.CreateSubscription: "CREATE SUBSCRIPTION",
-    statements.CreateFunction: "CREATE FUNCTION",
-    statements.DropFunction: "DROP FUNCTION",
-    statements.CreateSecret: "CREATE SECRET",
-    statements.AlterSecret: "ALTER SECRET",
-    statements.DropSecret: "DROP SECRET",
-    statements.CreateIndex: "CREATE INDEX",
-    statements.CreateSink: "CREATE SINK",
-    statements.CreateDatabase: "CREATE DATABASE",
-    statements.DropDatabase: "DROP DATABASE",
-    statements.AlterDatabase: "ALTER DATABASE",
-    statements.RenameDatabase: "ALTER DATABASE",
-    statements.AlterRateLimit: "ALTER MATERIALIZED VIEW",
-    statements.AlterSourceRateLimit: "ALTER SOURCE",
-    statements.AlterParallelism: "ALTER MATERIALIZED VIEW",
-    statements.AlterBackfillParallelism: "ALTER MATERIALIZED VIEW",
-    statements.AlterResourceGroup: "ALTER MATERIALIZED VIEW",
-    statements.CreateSchema: "CREATE SCHEMA",
-    statements.DropSchema: "DROP SCHEMA",
-    statements.RenameSchema: "ALTER SCHEMA",
-    statements.RenameRelation: "ALTER TABLE",
-    statements.MoveRelation: "ALTER TABLE",
-    statements.SwapRelations: "ALTER TABLE",
-    statements.AlterOwner: "ALTER OWNER",
-    statements.AlterTable: "ALTER TABLE",
-    statements.Comment: "COMMENT",
-    statements.CreateUser: "CREATE ROLE",
-    statements.AlterUser: "ALTER ROLE",
-    statements.RenameUser: "ALTER ROLE",
-    statements.DropUser: "DROP ROLE",
-    statements.CancelJobs: "CANCEL JOBS",
-    statements.Recover: "RECOVER",
-    statements.Refresh: "REFRESH MATERIALIZED VIEW",
-}
 
 
 def transaction(session: Session, statement: Transaction) -> Result:
@@ -99,23 +53,11 @@ def check_writable(session: Session, statement: Statement) -> None:
     only_reads = session.context.lake.read_only
     if not only_reads and not session.is_read_only:
         return
-    match statement:
-        case statements.Drop(kind=kind):
-            command = f"DROP {kind.upper()}"
-        case statements.Copy(is_from=True):
-            command = "COPY FROM"
-        case statements.SetVariable(system=True):
-            command = "ALTER SYSTEM"
-        case statements.ChangePrivileges(is_revoke=is_revoke):
-            command = "REVOKE" if is_revoke else "GRANT"
-        case statements.ChangeMembership(is_revoke=is_revoke):
-            command = "REVOKE ROLE" if is_revoke else "GRANT ROLE"
-        case _ if type(statement) in _WRITES:
-            command = _WRITES[type(statement)]
-        case statements.Flush() | statements.Wait() | statements.Backup() if only_reads:
-            command = type(statement).__name__.upper()
-        case _:
-            return
+    command = writing_command(statement)
+    if command is None and only_reads and isinstance(statement, statements.Flush | statements.Wait | statements.Backup):
+        command = type(statement).__name__.upper()
+    if command is None:
+        return
     if only_reads:
         writer = session.context.lake.writer
         hint = f"Connect to {writer}." if writer else "The server that writes has ended; another takes its place soon."
