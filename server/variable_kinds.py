@@ -55,12 +55,36 @@ def schemas(text: str) -> str:
     return ", ".join(map(quote_if_needed, parse_search_path(text)))
 
 
+# Hours east, or, behind a name or with minutes, as POSIX has it, west.
+_HOURS = re.compile(r"[+-]?\d{1,2}(?:\.0*)?")
+_POSIX = re.compile(r"(?:[A-Za-z]{3,}|<[^<>]+>)?([+-]?\d{1,2})(?::?(\d\d))?")
+
+
 def time_zone(text: str) -> str:
+    """A name in any case, or an offset (PostgreSQL's documentation, 8.5.3 and B.5), which gets a name too."""
     if text.upper() in ("UTC", "GMT"):
         return "UTC"
-    if text not in zoneinfo.available_timezones():
+    name = _zone_names().get(text.lower())
+    if name is not None:
+        return name
+    posix = _POSIX.fullmatch(text)
+    if _HOURS.fullmatch(text):
+        west = -int(float(text))
+    elif posix is not None:
+        if int(posix[2] or 0):
+            raise ValueError("a time zone of whole hours, or a name expected")
+        west = int(posix[1])
+    else:
         raise ValueError("Not a valid timezone")
-    return text
+    if not -14 <= west <= 12:
+        raise ValueError("an offset of up to 14 hours east or 12 hours west expected")
+    return f"Etc/GMT{west:+d}" if west else "UTC"
+
+
+@lru_cache(maxsize=1)
+def _zone_names() -> dict[str, str]:
+    """Names of time zones by their lower-case form."""
+    return {name.lower(): name for name in zoneinfo.available_timezones()}
 
 
 _MILLISECONDS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}

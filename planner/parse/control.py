@@ -108,7 +108,7 @@ def parse_set(reader: TokenReader) -> Statement:
             raise reader.syntax_error()
         return SetVariable("role", _set_value(reader), is_local=is_local)
     if reader.accept("TIME", "ZONE"):
-        return SetVariable("timezone", _set_value(reader), is_local=is_local)
+        return SetVariable("timezone", _set_time_zone(reader), is_local=is_local)
     if reader.accept("NAMES"):
         return SetVariable("client_encoding", _set_value(reader), is_local=is_local)
     if reader.accept("SCHEMA"):
@@ -141,6 +141,20 @@ def _set_value(reader: TokenReader) -> str | None:
     values = reader.comma_separated(reader.value)
     reader.finish()
     return ", ".join(values)
+
+
+def _set_time_zone(reader: TokenReader) -> str | None:
+    """LOCAL is the default, and an interval the offset to the east, in hours."""
+    if reader.accept("LOCAL"):
+        reader.finish()
+        return None
+    if not reader.accept("INTERVAL"):
+        return _set_value(reader)
+    text = reader.value()
+    while not reader.at_end:  # HOUR TO MINUTE
+        reader.skip()
+    hours, _, minutes = text.partition(":")
+    return hours if not minutes.strip("0") else f"<{text}>{text}"
 
 
 def parse_reset(reader: TokenReader) -> Statement:
