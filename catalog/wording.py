@@ -247,7 +247,10 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
             hint=errors.NO_FUNCTION,
         ),
     ),
-    (r"Type with name (?P<name>\S+) does not exist", _says('type "{name}" does not exist', errors.UNDEFINED_OBJECT)),
+    (
+        r"Type with name (?P<name>\S+) does not exist",
+        lambda found: Error(f'type "{found["name"].lower()}" does not exist', errors.UNDEFINED_OBJECT),
+    ),
     (r"Subquery returns \d+ columns - expected 1", _says("subquery must return only one column", errors.SYNTAX_ERROR)),
     (
         r"More than one row returned by a subquery used as an expression",

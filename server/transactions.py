@@ -20,9 +20,25 @@ def transaction(session: Session, statement: Transaction) -> Result:
     if statement.action == "characteristics":
         if statement.read_only is not None:
             session.set("default_transaction_read_only", "on" if statement.read_only else "off")
+        for name, value in statement.modes:
+            session.set(f"default_transaction_{name}", value)
         return Result(statement.tag)
-    if atomic.applies(session):
-        return atomic.transaction(session, statement)
+    result = atomic.transaction(session, statement) if atomic.applies(session) else _transaction(session, statement)
+    if statement.action in ("begin", "set") and (session.names.in_block or session.block is not None):
+        _show_modes(session, statement)
+    return result
+
+
+def _show_modes(session: Session, statement: Transaction) -> None:
+    """Isolation is what it is; what clients ask for is shown to them."""
+    said = dict(statement.modes)
+    for name in ("isolation", "deferrable"):
+        value = said.get(name) or (statement.action == "begin" and session.get(f"default_transaction_{name}"))
+        if value and value != session.get(f"transaction_{name}"):
+            session.set_local(f"transaction_{name}", value)
+
+
+def _transaction(session: Session, statement: Transaction) -> Result:
     match statement.action:
         case "begin":
             session.names.in_block = True

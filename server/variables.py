@@ -171,6 +171,7 @@ SESSION: dict[str, Variable] = {
                 ("integer_datetimes", "on", "Times are counted in microseconds"),
                 ("max_identifier_length", "63", "What PostgreSQL cuts names to; here they may be longer"),
                 ("max_index_keys", "32", "PostgreSQL's number"),
+                ("max_prepared_transactions", "0", "There is no PREPARE TRANSACTION"),
                 ("block_size", "8192", "PostgreSQL's number"),
                 ("in_hot_standby", "off", "Whether another server writes and this one only reads"),
                 *((f"lc_{category}", "C", "Texts are compared by their bytes") for category in ("collate", "ctype")),

@@ -209,6 +209,12 @@ def test_errors_have_postgresqls_words(both: tuple[Connection, Connection], expr
     assert told[0][0] == ERRORS[expression]
 
 
+@pytest.mark.parametrize("name", ["inet", "cidr", "timetz", "money"])
+def test_types_that_are_not_here(both: tuple[Connection, Connection], name: str) -> None:
+    with pytest.raises(psycopg.errors.UndefinedObject, match=f'type "{name}" does not exist'):
+        both[0].execute(f"SELECT s::{name} FROM v".encode())
+
+
 def test_parts_of_moments_in_a_time_zone(both: tuple[Connection, Connection]) -> None:
     """A timestamp has no zone, so that none moves it: not over an hour that is left out, nor its seconds since 1970."""
     of_times = ("microseconds", "milliseconds", "second", "minute", "hour")

@@ -60,6 +60,7 @@ def test_every_default_is_a_value() -> None:
         ("jit", "0", "off"),
         ("transaction_isolation", "'Repeatable Read'", "repeatable read"),
         ("client_min_messages", "WARNING", "warning"),
+        ("timezone", "'us/pacific'", "US/Pacific"),
     ],
 )
 def test_set_show_reset(connection: Connection, name: str, written: str, printed: str) -> None:
@@ -79,6 +80,8 @@ def test_set_show_reset(connection: Connection, name: str, written: str, printed
         ("SET client_encoding = 'LATIN1'", "22023", "the server speaks UTF8 only"),
         ("SET NAMES 'latin1'", "22023", "the server speaks UTF8 only"),
         ("SET datestyle = 'German'", "22023", "only the style ISO is supported"),
+        ("SET TIME ZONE '+05:30'", "22023", "a time zone of whole hours, or a name expected"),
+        ("SET TIME ZONE 20", "22023", "an offset of up to 14 hours east or 12 hours west expected"),
         ("SET query_mode = 'fast'", "22023", "one of auto, local, distributed expected"),
         ("SET lock_timeout = '1 fortnight'", "22023", "units are us, ms, s, min, h and d"),
         ("SET nothing_like_it = 1", "42704", "Unrecognized config entry"),
@@ -88,6 +91,37 @@ def test_set_show_reset(connection: Connection, name: str, written: str, printed
 def test_refused(connection: Connection, sql: str, sqlstate: str, message: str) -> None:
     error = refused(connection, sql)
     assert (error.sqlstate, message in str(error)) == (sqlstate, True)
+
+
+@pytest.mark.parametrize(
+    ("zone", "offset"),
+    [
+        ("'+02:00'", "-02"), ("'-2:00'", "+02"), ("'+2'", "+02"), ("-7", "-07"), ("'UTC+3'", "-03"), ("'00:00'", "+00"),
+        ("'GMT-02:00'", "+02"), ("'<+02>-02'", "+02"), ("INTERVAL '-08:00' HOUR TO MINUTE", "-08"), ("3", "+03"),
+        ("'america/new_york'", "-05"), ("LOCAL", "+00"), ("DEFAULT", "+00"),
+    ],
+)  # fmt: skip
+def test_time_zones(connection: Connection, zone: str, offset: str) -> None:
+    """As PostgreSQL: an offset with minutes, or behind a name, is POSIX's, to the west."""
+    connection.execute(f"SET TIME ZONE {zone}")
+    row = connection.execute("SELECT (timestamptz '2024-01-01 00:00+00')::text").fetchone()
+    connection.execute("RESET timezone")
+    assert row is not None and row[0][-3:] == offset
+
+
+def test_transactions_show_what_was_asked_for(connection: Connection) -> None:
+    connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE, DEFERRABLE")
+    assert shown(connection, "transaction_isolation") == "serializable"
+    assert shown(connection, "transaction_deferrable") == "on"
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    assert shown(connection, "transaction_isolation") == "repeatable read"
+    connection.execute("COMMIT")
+    assert shown(connection, "transaction_isolation") == "read committed"
+    connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+    connection.execute("BEGIN")
+    assert shown(connection, "transaction_isolation") == "read uncommitted"
+    connection.execute("ROLLBACK")
+    connection.execute("RESET default_transaction_isolation")
 
 
 def test_what_clients_show(connection: Connection) -> None:

@@ -56,6 +56,10 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return _reg_cast(node, REG_TYPES[name], context)
     if name in OID_TYPES and _is_regproc(node.this):
         return call("regproc_in", node.this)
+    if name in OID_TYPES and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "pg_typeof":
+        return call("regtype_in", node.this)
+    if (unknown := element.partition("(")[0]) in _ENGINES_OWN:
+        raise Error(f'type "{unknown}" does not exist', errors.UNDEFINED_OBJECT, position=position_of(node.this))
     items = array_items(node.this) if element != name else None
     if items is not None:
         node.set("this", _list(items))
@@ -65,6 +69,8 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
     return node
 
 
+# PostgreSQL's types of which DuckDB has others, or looks for them elsewhere.
+_ENGINES_OWN = frozenset({"bit", "inet", "timetz"})
 _FINEST = 6  # digits of a second that are kept
 
 

@@ -715,6 +715,11 @@ def _in_order(parts: _Args) -> _Args:
     return [part for key in sorted(values) for part in values[key]]
 
 
+def _of_bytes(name: str) -> Callable[[_Args], exp.Expr]:
+    """A function of bytes, which may be given as text."""
+    return lambda arguments: ours(name, *(bytea(a) if not n and a.is_string else a for n, a in enumerate(arguments)))
+
+
 def _make_interval(arguments: _Args) -> exp.Expr:
     """What is not given is zero."""
     zeros = [exp.Literal.number(0) for _ in range(7 - len(arguments))]
@@ -769,6 +774,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     **{name: _of_document(name, 1) for name in ("jsonb_values", "jsonb_value_texts")},
     "jsonb_object": lambda arguments: ours("jsonb_object", *map(_texts, arguments)),
     "normalize": _normalize,
+    **{name: _of_bytes(name) for name in ("get_byte", "set_byte", "get_bit", "set_bit", "bit_count")},
     "make_interval": _make_interval,
     "make_timestamptz": _make_timestamptz,
     "overlaps": _overlaps,

@@ -13,12 +13,12 @@ _LEVELS = (("SERIALIZABLE",), ("REPEATABLE", "READ"), ("READ", "COMMITTED"), ("R
 def parse_begin(reader: TokenReader) -> Transaction:
     reader.expect("BEGIN")
     _work(reader)
-    return Transaction("BEGIN", "begin", _modes(reader))
+    return _with_modes("BEGIN", "begin", reader)
 
 
 def parse_start(reader: TokenReader) -> Transaction:
     reader.expect("START", "TRANSACTION")
-    return Transaction("START TRANSACTION", "begin", _modes(reader))
+    return _with_modes("START TRANSACTION", "begin", reader)
 
 
 def parse_commit(reader: TokenReader) -> Transaction:
@@ -53,11 +53,11 @@ def parse_set_transaction(reader: TokenReader) -> Transaction:
     """What follows SET."""
     if reader.accept("SESSION", "CHARACTERISTICS"):
         reader.expect("AS", "TRANSACTION")
-        return Transaction("SET", "characteristics", _modes(reader))
+        return _with_modes("SET", "characteristics", reader)
     reader.expect("TRANSACTION")
     if reader.peek() == "SNAPSHOT":
         raise _unsupported("SET TRANSACTION SNAPSHOT", reader)
-    return Transaction("SET", "set", _modes(reader))
+    return _with_modes("SET", "set", reader)
 
 
 def _work(reader: TokenReader) -> None:
@@ -83,21 +83,28 @@ def _end(reader: TokenReader) -> bool:
     return chains
 
 
-def _modes(reader: TokenReader) -> bool | None:
-    """Whether READ ONLY, None when neither that nor READ WRITE is said. Nothing else may follow."""
+def _with_modes(tag: str, action: str, reader: TokenReader) -> Transaction:
+    """A statement with the modes that follow; nothing else may."""
     read_only: bool | None = None
+    modes: dict[str, str] = {}
     while not reader.at_end:
         if reader.accept("READ", "ONLY"):
             read_only = True
         elif reader.accept("READ", "WRITE"):
             read_only = False
         elif reader.accept("ISOLATION", "LEVEL"):
-            if not any(reader.accept(*level) for level in _LEVELS):
+            level = next((level for level in _LEVELS if reader.accept(*level)), None)
+            if level is None:
                 raise reader.syntax_error()
-        elif not (reader.accept("DEFERRABLE") or reader.accept("NOT", "DEFERRABLE")):
+            modes["isolation"] = " ".join(level).lower()
+        elif reader.accept("DEFERRABLE"):
+            modes["deferrable"] = "on"
+        elif reader.accept("NOT", "DEFERRABLE"):
+            modes["deferrable"] = "off"
+        else:
             raise reader.syntax_error()
         reader.accept(",")
-    return read_only
+    return Transaction(tag, action, read_only, modes=tuple(modes.items()))
 
 
 def _unsupported(what: str, reader: TokenReader) -> Error:

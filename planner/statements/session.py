@@ -40,7 +40,8 @@ class Transaction:
 
     `tag` is the command tag; `action` is "begin", "commit", "rollback", "set" or, for all to come, "characteristics";
     of savepoints, which `savepoint` names, "savepoint", "release" or "rollback to".
-    `read_only` is None where the statement says nothing of it; `chains` is AND CHAIN.
+    `read_only` is None where the statement says nothing of it; `chains` is AND CHAIN. `modes` are "isolation" and
+    "deferrable" with their values, as far as the statement says them.
     """
 
     tag: str
@@ -48,6 +49,7 @@ class Transaction:
     read_only: bool | None = None
     savepoint: str = ""
     chains: bool = False
+    modes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
