@@ -65,6 +65,8 @@ ERRORS = {
     "width_bucket(a, ARRAY[1, NULL])": "22004",
     "array_fill(a, NULL)": "22004",
     "get_bit(s::bytea, 999)": "2202E",
+    "'{a,,b}'::text[]": "22P02",
+    "'{1,2'::int[]": "22P02",
     "make_interval(days => a, 1)": "42601",
     "make_interval(days => a, days => 1)": "42601",
     "(ts, ts) OVERLAPS (ts, ts, ts)": "42601",

@@ -272,8 +272,10 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
         THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'
         WHEN typeof(x) = 'JSON' THEN pg.jsonb_text(x)
-        WHEN typeof(x) = 'JSON[]'
-        THEN pg._list_text(list_transform(try_cast(x AS VARCHAR[]), lambda e: pg.jsonb_text(e)))
+        WHEN typeof(x) LIKE '%[][]'
+        THEN '{' || array_to_string(list_transform(try_cast(x AS VARCHAR[][]), lambda e: pg._list_text(e)), ',') || '}'
+        WHEN typeof(x) IN ('JSON[]', 'BOOLEAN[]') THEN pg._list_text(list_transform(
+            try_cast(x AS VARCHAR[]), lambda e: if(typeof(x) = 'JSON[]', pg.jsonb_text(e), left(e, 1))))
         WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
         ELSE x::VARCHAR END;
 CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t

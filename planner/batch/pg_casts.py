@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from sqlglot import exp
 
@@ -22,6 +23,7 @@ from planner.batch.pg_names import (
 )
 from planner.output_names import type_name
 from planner.parse.constant_runs import LONG, runs
+from planner.parse.text_values import BLANKS, array_texts
 from planner.parse.trees import position_of
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
@@ -60,10 +62,14 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return call("regtype_in", node.this)
     if (unknown := element.partition("(")[0]) in _ENGINES_OWN:
         raise Error(f'type "{unknown}" does not exist', errors.UNDEFINED_OBJECT, position=position_of(node.this))
-    items = array_items(node.this) if element != name else None
+    items = nested_items(node.this) if element != name else None
     if items is not None:
-        node.set("this", _list(items))
+        node.set("this", array_of(items))
+        element = element.rstrip("[]")
+        name = max(name, element + "[]" * depth(items), key=len)
     if element not in TYPES:
+        if items is not None and name != type_name(node.to):
+            node.set("to", exp.DataType.build(name, dialect="postgres"))
         return node if items is not None else None
     node.set("to", exp.DataType.build(TYPES[element] + name[len(element) :], dialect="duckdb"))
     return node
@@ -122,16 +128,30 @@ def _is_regproc(value: exp.Expr) -> bool:
     return isinstance(value, exp.Column) and value.name.lower() in REGPROC_COLUMNS
 
 
+# An array's text without escapes, blanks and arrays in it.
+_PLAIN_ITEM = r'(?:"[^"\\]*"|[^{}",\\\s]+)'
+_PLAIN_ARRAY = re.compile(rf"\{{(?:{_PLAIN_ITEM}(?:,{_PLAIN_ITEM})*)?\}}")
+_ITEM = re.compile(r'"([^"]*)"|([^,"]+)')
+
+
 def array_items(value: exp.Expr) -> list[str | None] | None:
-    """The items of a literal such as '{a,"b c",NULL}'; None for anything else."""
+    """The items of a literal such as '{a,"b c",NULL}'; None for anything else, an array of arrays too."""
+    items = nested_items(value)
+    return None if items is None or any(isinstance(item, list) for item in items) else items
+
+
+def nested_items(value: exp.Expr) -> list[Any] | None:
+    """The items of an array's literal, with lists for the arrays in it; None for anything else."""
     text = value.unnest()
-    if not text.is_string or not re.fullmatch(r'\{(?:"(?:[^"\\]|\\.)*"|[^{}"])*\}', text.name, re.DOTALL):
+    if not text.is_string or text.name.lstrip(BLANKS)[:1] not in ("{", "["):
         return None
-    found = re.findall(r'("(?:[^"\\]|\\.)*")|([^,{}"]+)', text.name[1:-1], re.DOTALL)
-    return [
-        re.sub(r"\\(.)", r"\1", quoted[1:-1]) if quoted else None if bare.strip().upper() == "NULL" else bare.strip()
-        for quoted, bare in found
-    ]
+    if _PLAIN_ARRAY.fullmatch(text.name):
+        found = (match.groups() for match in _ITEM.finditer(text.name, 1, len(text.name) - 1))
+        return [None if quoted is None and bare.upper() == "NULL" else quoted or bare or "" for quoted, bare in found]
+    try:
+        return array_texts(text.name)
+    except Error:
+        return None
 
 
 def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
@@ -146,7 +166,7 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
             return node
         items = array_items(side)
         if items is not None and isinstance(other, exp.Column) and other.name.lower() in ARRAY_COLUMNS:
-            side.replace(_list(items))
+            side.replace(array_of(items))
             return node
     return None
 
@@ -183,8 +203,14 @@ def _items(array: exp.Expr) -> list[exp.Expr] | None:
     return None
 
 
-def _list(items: list[str | None]) -> exp.Expr:
-    return exp.Array(expressions=[_text_or_null(item) for item in items])
+def depth(items: object) -> int:
+    """How many dimensions the array of `nested_items` has, by its first items."""
+    return 1 + depth(items[0]) if isinstance(items, list) and items else int(isinstance(items, list))
+
+
+def array_of(items: list[Any]) -> exp.Expr:
+    """An array of `nested_items`."""
+    return exp.Array(expressions=[array_of(i) if isinstance(i, list) else _text_or_null(i) for i in items])
 
 
 def _text_or_null(text: str | None) -> exp.Expr:

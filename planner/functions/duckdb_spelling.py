@@ -30,7 +30,7 @@ from catalog.types import (
     VARCHAR,
     Type,
 )
-from planner.batch.pg_casts import array_items, escaped
+from planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
 from planner.functions import units
 from planner.functions.digits import INT64_DIGITS, NARROW, digits
 from planner.functions.documents import in_document
@@ -430,9 +430,12 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return cast_to_struct(value, source, target, _spell(lenient))
     if kind in exp.DataType.TEXT_TYPES and source is not None and holds_struct(source):
         return text_of(value, source, _printed)
-    items = array_items(value) if kind == exp.DataType.Type.ARRAY else None
+    items = nested_items(value) if kind == exp.DataType.Type.ARRAY else None
     if items is not None:
-        node.set("this", exp.Array(expressions=[exp.null() if i is None else exp.Literal.string(i) for i in items]))
+        if target is not None and depth(items) > target.dimensions:
+            hint = f"Here its type is written {target.element}{'[]' * depth(items)}."
+            raise Error(f"an array of arrays is not of type {target}", errors.FEATURE_NOT_SUPPORTED, hint=hint)
+        node.set("this", array_of(items))
         return None
     if kind == exp.DataType.Type.VARBINARY and value.is_string:
         return bytea(value)

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from catalog.errors import (
     CANNOT_COERCE,
@@ -21,7 +22,7 @@ from catalog.errors import (
     NUMERIC_VALUE_OUT_OF_RANGE,
     Error,
 )
-from catalog.types import BASES, Type
+from catalog.types import BASES, VARCHAR, Type
 from planner.functions.records import split_record
 
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -218,10 +219,22 @@ def _record(texts: Sequence[str | None], type: Type) -> dict[str, object]:
     return {name: None if text is None else decode_text(text, field) for (name, field), text in pairs}
 
 
+def array_texts(text: str) -> list[Any]:
+    """The items of an array's text as they are written, lists among them where it has more dimensions, None for NULL.
+
+    Raises Error 22P02.
+    """
+    return _ArrayText(text, VARCHAR).parse()
+
+
+# What PostgreSQL takes for blanks around items (array_isspace in arrayfuncs.c); Python has more.
+BLANKS = " \t\n\r\v\f"
+
+
 class _ArrayText:
     """A reader of `{1,NULL,"a,b",{..}}`, optionally behind bounds such as `[0:1]=`."""
 
-    _ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{}\\]|\\.)+))\s*', re.DOTALL)
+    _ITEM = re.compile(rf'[{BLANKS}]*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{{}}\\]|\\.)+))[{BLANKS}]*', re.DOTALL)
 
     def __init__(self, text: str, type: Type) -> None:
         self.text, self.type = text, type
@@ -230,7 +243,7 @@ class _ArrayText:
 
     def parse(self) -> list[object]:
         values = self._braces()
-        if self.text[self.at :].strip():
+        if self.text[self.at :].strip(BLANKS):
             raise self._malformed()
         return values
 
@@ -253,14 +266,13 @@ class _ArrayText:
             raise self._malformed()
         self.at = match.end()
         quoted, bare = match.groups()
-        if bare is not None and bare.strip().upper() == "NULL":
+        if bare is not None and bare.strip(BLANKS).upper() == "NULL":
             return None
-        return decode_text(
-            re.sub(r"\\(.)", r"\1", bare.strip() if quoted is None else quoted, flags=re.S), self.element
-        )
+        written = bare.strip(BLANKS) if quoted is None else quoted
+        return decode_text(re.sub(r"\\(.)", r"\1", written, flags=re.S), self.element)
 
     def _peek(self) -> str:
-        while self.text[self.at : self.at + 1].isspace():
+        while self.text[self.at : self.at + 1] in BLANKS and self.at < len(self.text):
             self.at += 1
         return self.text[self.at : self.at + 1]
 
