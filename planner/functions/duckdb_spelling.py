@@ -407,6 +407,10 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     array = right.this.unnest()
     if isinstance(array, exp.Query | exp.Parameter):
         return None
+    items, type_ = array_items(array), type_of_part(node.this)
+    if items is not None:
+        array = array_of(items)
+        array = exp.cast(array, data_type(array_type(type_))) if type_ is not None else array
     one: exp.Expr = type(node)(this=node.this.copy(), expression=exp.column(ELEMENT))
     if isinstance(one, exp.Like | exp.ILike):
         one.set("negate", node.args.get("negate"))
