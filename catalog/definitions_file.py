@@ -38,7 +38,8 @@ def open_definitions(cursor: Cursor, path: Path, define: Callable[[], None]) -> 
     if _is_open(cursor, path) or _open(cursor, path):
         return
     if not _make(cursor, path, define) or not _open(cursor, path):
-        _exchange(cursor, "':memory:'")
+        with contextlib.suppress(DuckDBError):
+            _exchange(cursor, "':memory:'")
         define()
 
 
@@ -70,21 +71,24 @@ def _make(cursor: Cursor, path: Path, define: Callable[[], None]) -> bool:
         os.replace(made, path)
         _forget_unused(path)
     except (OSError, DuckDBError):
-        made.unlink(missing_ok=True)
+        for left in (made, made.with_name(f"{made.name}.wal")):
+            with contextlib.suppress(OSError):
+                left.unlink(missing_ok=True)
         return False
     return True
 
 
 def _exchange(cursor: Cursor, target: str, options: str = "") -> None:
-    """Let another file, or none, be the database."""
-    cursor.execute(f"USE {COPIES}; DETACH DATABASE IF EXISTS {_DATABASE}")
+    """Let another file, or none, be the database. Raises DuckDBError, also when the file before it could not be written
+    to its end, which is let go of all the same."""
+    cursor.execute(f"USE {COPIES}")
     try:
-        cursor.execute(f"ATTACH {target} AS {_DATABASE}{options}")
-    except DuckDBError:
-        cursor.execute(f"ATTACH ':memory:' AS {_DATABASE}")
-        raise
+        try:
+            cursor.execute(f"DETACH DATABASE IF EXISTS {_DATABASE}")
+        finally:
+            cursor.execute(f"ATTACH IF NOT EXISTS {target} AS {_DATABASE}{options}")
     finally:
-        cursor.execute(f"USE {_DATABASE}")
+        cursor.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_DATABASE}; USE {_DATABASE}")
 
 
 def _forget_unused(path: Path) -> None:

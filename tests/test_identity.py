@@ -20,6 +20,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from buckets import SECRET, Bucket
+from disks import small_disk
 from postgres import Postgres
 from servers import PATIENCE_SECONDS, Server, free_port, launch, rows, wait_until
 from test_retention import opened, run
@@ -537,26 +538,20 @@ def test_two_servers_at_the_same_instant(postgres: Postgres, tmp_path: Path, is_
         bucket.stop()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 24 MiB in memory."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)], check=False).returncode:
-        pytest.skip("file systems cannot be mounted here")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 @pytest.mark.parametrize("is_new", [True, False])
-def test_a_full_disk(small_disk: Path, tmp_path: Path, is_new: bool) -> None:
+def test_a_full_disk(tmp_path: Path, is_new: bool) -> None:
     """A start says so, and goes well as soon as there is room."""
-    data = small_disk / "data"
+    with small_disk(tmp_path, "24m") as disk:
+        check_full_disk(disk, tmp_path, is_new)
+
+
+def check_full_disk(disk: Path, tmp_path: Path, is_new: bool) -> None:
+    data = disk / "data"
     if not is_new:
         server = Server(data)
         fill(server)
         server.kill()
-    ballast = small_disk / "ballast"
+    ballast = disk / "ballast"
     with open(ballast, "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
         while True:
             file.write(b"\0" * 4096)
