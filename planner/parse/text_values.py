@@ -229,6 +229,7 @@ def array_texts(text: str) -> list[Any]:
 
 # What PostgreSQL takes for blanks around items (array_isspace in arrayfuncs.c); Python has more.
 BLANKS = " \t\n\r\v\f"
+_MOST_DIMENSIONS = 6  # PostgreSQL's MAXDIM
 
 
 class _ArrayText:
@@ -247,14 +248,16 @@ class _ArrayText:
             raise self._malformed()
         return values
 
-    def _braces(self) -> list[object]:
+    def _braces(self, depth: int = 1) -> list[object]:
+        if depth > _MOST_DIMENSIONS:
+            raise self._malformed()
         self._expect("{")
         values: list[object] = []
         if self._peek() == "}":
             self.at += 1
             return values
         while True:
-            values.append(self._braces() if self._peek() == "{" else self._item())
+            values.append(self._braces(depth + 1) if self._peek() == "{" else self._item())
             if self._peek() == "}":
                 self.at += 1
                 return values
