@@ -26,8 +26,15 @@ _UNUSED_SECONDS = 30 * 24 * 3600
 def path_of(made_from: Iterable[str]) -> Path:
     """Where the file is, or would be, that is made from these texts."""
     digest = hashlib.sha256("\0".join((ENGINE_VERSION, *made_from)).encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "sparkwave" / f"system-{digest}.duckdb"
+    return _cache() / "sparkwave" / f"system-{digest}.duckdb"
+
+
+def _cache() -> Path:
+    """The user's cache directory. Who has none shares none with others, who might put definitions of theirs there."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # nobody's home is known
+        return Path(os.devnull)
 
 
 def open_definitions(cursor: Cursor, path: Path, define: Callable[[], None]) -> None:

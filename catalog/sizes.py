@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from catalog.lake import METADATA, Cursor, at_one_moment, first_row, inlined_deletes
-from catalog.names import quote, system_table
+from catalog.names import COPIES, quote, system_table
 
 # What the macros and views over the variable are called in the text of a query (catalog/system/functions.sql).
 _USED = re.compile(
@@ -56,13 +56,13 @@ def _sizes(cursor: Cursor) -> str:
         ), state AS (
             SELECT r.id, sum(bytes) AS bytes
             FROM {system_table("states")} i
-            JOIN copies.pgc._all_relations r ON r.id = i.job_id
+            JOIN {COPIES}.pgc._all_relations r ON r.id = i.job_id
             JOIN stored ON schema_name = r.lake_schema AND table_name = i.name GROUP BY ALL
         )
         SELECT map_from_entries(list((r.id, {{
             'rows': n::BIGINT, 'bytes': stored.bytes::BIGINT, 'total': (stored.bytes + coalesce(state.bytes, 0))::BIGINT
         }})))
-        FROM copies.pgc._all_relations r
+        FROM {COPIES}.pgc._all_relations r
         JOIN stored ON schema_name = r.lake_schema AND table_name = r.lake_name
         LEFT JOIN state USING (id)"""
 

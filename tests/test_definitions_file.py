@@ -55,3 +55,12 @@ def test_without_room_for_it_they_are_in_memory(tmp_path: Path, cache: Path, siz
         cache.symlink_to(disk)
         assert used(tmp_path / "a") is None
         assert list((disk / "sparkwave").iterdir()) == []
+
+
+def test_without_a_home_they_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobodys() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nobodys)
+    assert used(tmp_path / "a") is None

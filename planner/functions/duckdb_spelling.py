@@ -571,6 +571,13 @@ def _document(argument: exp.Expr) -> exp.Expr:
     return duckdb_call("json", argument) if argument.is_string else argument
 
 
+def _with_document(name: str) -> Callable[[_Args], exp.Expr]:
+    """A function of a document, a path in it and another document for there."""
+    return lambda arguments: ours(
+        name, _document(arguments[0]), _path(arguments), *map(_document, arguments[2:3]), *arguments[3:]
+    )
+
+
 _OF_DOCUMENTS = (
     "jsonb_pretty", "jsonb_strip_nulls", "jsonb_elements", "jsonb_element_texts", "jsonb_keys",
 )  # fmt: skip
@@ -770,12 +777,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_substr": _regexp_substr,
     "regexp_match": _regexp_match,
     "regexp_all_matches": _regexp_all_matches,
-    "jsonb_set": lambda arguments: ours(
-        "jsonb_set", _document(arguments[0]), _path(arguments), *map(_document, arguments[2:3]), *arguments[3:]
-    ),
-    "jsonb_insert": lambda arguments: ours(
-        "jsonb_insert", _document(arguments[0]), _path(arguments), *map(_document, arguments[2:3]), *arguments[3:]
-    ),
+    **{name: _with_document(name) for name in ("jsonb_set", "jsonb_insert")},
     "jsonb_without_path": lambda arguments: ours("jsonb_without_path", _document(arguments[0]), _path(arguments)),
     **{name: _of_document(name) for name in _OF_DOCUMENTS},
     **{name: _of_document(name, 1) for name in ("jsonb_values", "jsonb_value_texts")},
