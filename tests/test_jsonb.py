@@ -178,3 +178,9 @@ def test_names(both: tuple[Connection, Connection]) -> None:
     for query in queries:
         names = [[column.name for column in client.execute(query.encode()).description or ()] for client in both]
         assert names[0] == names[1], query
+
+
+@pytest.mark.parametrize("call", ["array_to_json(ARRAY[1], true)", "row_to_json(ROW(1), false)", "to_jsonb(1, 2)"])
+def test_jsonb_has_one_form(both: tuple[Connection, Connection], call: str) -> None:
+    with pytest.raises(psycopg.errors.UndefinedFunction, match="function to_jsonb does not exist"):
+        both[0].execute(f"SELECT {call}".encode())

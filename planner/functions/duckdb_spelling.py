@@ -672,6 +672,13 @@ def _format(arguments: _Args) -> exp.Expr:
     return duckdb_call("concat", *parts)
 
 
+def _to_jsonb(arguments: _Args) -> exp.Expr:
+    """Of one value; json's pretty printing too is a function that there is not, since jsonb has one form."""
+    if len(arguments) != 1:
+        return ours("to_jsonb", *arguments)
+    return duckdb_call("to_json", in_document(arguments[0]))
+
+
 def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
     """`@>` of jsonb or of arrays."""
     found = contains(container, contained, type_of_part(container))
@@ -795,7 +802,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "num_nonnulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.false()),
     "pg_typeof": lambda arguments: ours("pg_typeof", exp.null() if arguments[0].is_string else arguments[0]),
     "to_char": _to_char,
-    "to_jsonb": lambda arguments: duckdb_call("to_json", in_document(arguments[0]), *arguments[1:]),
+    "to_jsonb": _to_jsonb,
     "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(in_document, arguments)),
     "jsonb_build_object": _jsonb_build_object,
     "array_contains": lambda arguments: _contains(arguments[0], arguments[1]),
