@@ -51,6 +51,7 @@ from server.portal import Names
 from server.prepared import Places, Prepared, is_execute
 from server.result import Notice, Result
 from server.session import Session
+from server.writing import Altered
 
 # A handler runs a statement with the client's parameter OIDs and values.
 Handler = Callable[[Session, Any, tuple[int, ...], tuple[object, ...]], Result]
@@ -144,14 +145,22 @@ HANDLERS: dict[type, Handler] = {
     statements.Discard: _plain(control.discard),
 }
 
+# How often a statement is planned while others alter its tables.
+_ATTEMPTS = 10
+
 
 def run(session: Session, statement: Statement, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a statement. Raises Error, with its place in the client's text where that is known."""
     atomic.check(session, statement)
     transactions.check_writable(session, statement)
 
-    def handle() -> Result:
-        return HANDLERS[type(statement)](session, statement, oids, values)
+    def handle(attempts: int = 1) -> Result:
+        try:
+            return HANDLERS[type(statement)](session, statement, oids, values)
+        except Altered:
+            if attempts == _ATTEMPTS or session.block is not None:
+                raise
+            return handle(attempts + 1)
 
     with Places(statement):
         return handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)

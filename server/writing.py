@@ -20,11 +20,15 @@ from server.staging import create_staging, fill_staging, late_defaults, scalar, 
 from server.stores import Store, Stored
 
 
+class Altered(Error):
+    """A table is another than the one the statement was planned for. Nothing was written; planned again it may go."""
+
+
 @contextlib.contextmanager
 def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Store, ...]]:
     """Where the rows of some tables are written, as part of the atomic transaction or in one that ends here.
 
-    Raises Error 40001 for a table that has been altered since the statement was planned.
+    Raises Altered for a table that has been altered since the statement was planned.
     """
     if session.block is not None:
         yield tuple(map(session.block.overlay, targets))
@@ -44,10 +48,10 @@ def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tu
 
 
 def _check_shape(context: Context, target: Relation) -> None:
-    """Raise Error 40001 for a table that has been altered. Nobody alters it while its lock is held."""
+    """Raise Altered for a table that has been altered. Nobody alters it while its lock is held."""
     by_id = context.store.catalog.by_id
     if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
-        raise Error(
+        raise Altered(
             f'table "{target.name}" has just been altered',
             errors.SERIALIZATION_FAILURE,
             hint="The statement might succeed if retried.",

@@ -673,9 +673,9 @@ def _format(arguments: _Args) -> exp.Expr:
 
 
 def _to_jsonb(arguments: _Args) -> exp.Expr:
-    """Of one value; json's pretty printing too is a function that there is not, since jsonb has one form."""
+    """Of one value. Raises Error 42883 for json's pretty printing, since jsonb has one form."""
     if len(arguments) != 1:
-        return ours("to_jsonb", *arguments)
+        raise Error("function to_jsonb with more than one argument does not exist", errors.UNDEFINED_FUNCTION)
     return duckdb_call("to_json", in_document(arguments[0]))
 
 
