@@ -1,4 +1,4 @@
-"""What an index or a sink is besides a relation, frozen; the catalog stores it as JSON in `relations.details`."""
+"""What an index, a sink or a sequence is besides a relation, frozen; `relations.details` has it as JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 # The kinds of relations that a streaming job creates and keeps up to date.
 MATERIALIZED_VIEW, INDEX, SINK = "materialized view", "index", "sink"
 STREAMING = (MATERIALIZED_VIEW, INDEX, SINK)
+SEQUENCE = "sequence"
 
 
 def with_article(kind: str) -> str:
@@ -82,7 +83,31 @@ class Sink:
         return self.connector in FILES
 
 
-Details = Index | Sink
+# Kinds of identity columns: one takes numbers of its sequence only, the other where none is given.
+ALWAYS, BY_DEFAULT = "ALWAYS", "BY DEFAULT"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """How a sequence counts (PostgreSQL: src/include/catalog/pg_sequence.h).
+
+    It goes with the column `column`, as the lake calls it, of the table `table` (by id), if there is one; `identity`
+    is of which kind that column is, None for no identity column.
+    """
+
+    type: str
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cycles: bool = False
+    cache: int = 1
+    table: int | None = None
+    column: str | None = None
+    identity: str | None = None
+
+
+Details = Index | Sink | Sequence
 
 
 def dump_details(details: Details | None) -> str | None:
@@ -104,5 +129,7 @@ def load_details(kind: str, text: str | None) -> Details | None:
         return Index(
             tuple(IndexKey(**key) for key in found["keys"]), found["distributed"], found.get("includes_all", False)
         )
+    if kind == SEQUENCE:
+        return Sequence(**found)
     pairs = {name: tuple(found.get(name, {}).items()) for name in ("options", "secrets")}
     return Sink(**{**found, **pairs, "key": tuple(found.get("key", ()))})

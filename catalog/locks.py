@@ -22,12 +22,13 @@ class Rank(IntEnum):
     JOB_GROUP = 4  # a job takes or gives back its resource group
     GROUPS = 5
     TABLE = 6  # a table's rows are written; several tables by name
-    COMMIT = 7  # the catalog's transactions, and every commit
-    SYSTEM_VIEWS = 8
-    BUFFER = 9  # what epochs have made of views is changed in memory
-    SERVING = 10  # copies in memory
-    END = 11  # a COMMIT runs
-    LEAF = 12
+    SEQUENCE = 7  # a statement takes numbers of a sequence; of several by id
+    COMMIT = 8  # the catalog's transactions, and every commit
+    SYSTEM_VIEWS = 9
+    BUFFER = 10  # what epochs have made of views is changed in memory
+    SERVING = 11  # copies in memory
+    END = 12  # a COMMIT runs
+    LEAF = 13
 
 
 _Place = tuple[int, str]

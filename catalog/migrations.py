@@ -199,4 +199,8 @@ MIGRATIONS: tuple[str, ...] = (
         relation_id BIGINT, row_count BIGINT, message VARCHAR, failed_at TIMESTAMPTZ
     )
     """,
+    # From which number on a sequence has given none, so that a crash repeats none: see `catalog.sequence_store`.
+    """
+    CREATE TABLE lake.sparkwave.sequences (relation_id BIGINT, last_value BIGINT, is_called BOOLEAN)
+    """,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from graphlib import TopologicalSorter
 
-from catalog.kinds import INDEX, SINK, STREAMING, Details, Index, Sink
+from catalog.kinds import INDEX, SEQUENCE, SINK, STREAMING, Details, Index, Sequence, Sink
 from catalog.lazy import lazy
 from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
 from catalog.sources import Source
@@ -84,7 +84,7 @@ REPLACE = Conflict()
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, a source, a view, what a streaming job keeps, or a subscription.
+    """A table, a source, a view, what a streaming job keeps, a subscription, or a sequence.
 
     Of a view nothing is stored: who reads it reads its query. A subscription has no rows, and follows its upstream.
     `upstreams` are the relations its query names, and of a streaming job those it reads through views as well.
@@ -93,8 +93,8 @@ class Relation:
     `made_as` is its lake table, which keeps that name whatever the relation is called later, so that old snapshots and
     change feeds find it; None before it is made. `dropped` are the columns that the lake table has had.
     `shown` is the definition of a view as it would be written now, where that is another.
-    `details` are of an index or a sink. A sink's lake table holds what it has read while it is being created, and
-    nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place they take once
+    `details` are of an index, a sink or a sequence. A sink's lake table holds what it has read while it is being
+    created, and nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place they take once
     they are all there; until then no name leads to them. `defined_by` is the id under which they were made. `planner`
     is the version of the planner that made its plan: what is stored fits the plan of no other. `fingerprint` is that
     plan's (`planner.fingerprint`), None for what an earlier version has made.
@@ -104,7 +104,7 @@ class Relation:
     database: str
     schema: str
     name: str
-    kind: str  # "table", "source", "view", "subscription" or one of STREAMING
+    kind: str  # "table", "source", "view", "subscription", SEQUENCE or one of STREAMING
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     definition: str
@@ -164,12 +164,21 @@ class Relation:
         return self.kind in ("table", "source")
 
     @property
+    def names_others(self) -> bool:
+        """Whether its definition is a statement over other relations."""
+        return not (self.is_table or self.is_sequence)
+
+    @property
     def is_view(self) -> bool:
         return self.kind == "view"
 
     @property
     def is_subscription(self) -> bool:
         return self.kind == "subscription"
+
+    @property
+    def is_sequence(self) -> bool:
+        return self.kind == SEQUENCE
 
     @property
     def is_stored(self) -> bool:
@@ -199,6 +208,12 @@ class Relation:
     def sink(self) -> Sink:
         """What a sink is besides a relation."""
         assert isinstance(self.details, Sink)
+        return self.details
+
+    @property
+    def sequence(self) -> Sequence:
+        """What a sequence is besides a relation."""
+        assert isinstance(self.details, Sequence)
         return self.details
 
     @property
@@ -487,6 +502,19 @@ class Catalog:
     def indexes(self, relation_id: int) -> list[Relation]:
         """The indexes of a relation, also those that are being created."""
         return [relation for relation in self.dependents(relation_id) if relation.is_index]
+
+    @lazy
+    def _sequences_of(self) -> dict[int | None, list[Relation]]:
+        found: dict[int | None, list[Relation]] = {}
+        for relation in self.relations:
+            if relation.is_sequence:
+                found.setdefault(relation.sequence.table, []).append(relation)
+        return found
+
+    def sequences_of(self, table: Relation, column: Column | None = None) -> list[Relation]:
+        """The sequences that go with a table, or with one of its columns."""
+        found = self._sequences_of.get(table.id, [])
+        return [s for s in found if column is None or s.sequence.column == column.lake_name]
 
     def in_dependency_order(self, ids: Iterable[int]) -> list[Relation]:
         """The relations with these ids, upstreams and what takes their place first."""

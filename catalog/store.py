@@ -63,7 +63,7 @@ _IDENTIFIERS = system_table("identifiers")
 # The system tables that say how far jobs and sources are.
 _PROGRESS = {
     "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
-    "source_failures", "compute_errors",
+    "source_failures", "compute_errors", "sequences",
 }  # fmt: skip
 # Those that `Store.catalog` is read from.
 _LOADED = {
@@ -326,6 +326,11 @@ class Store:
         """Store the fingerprint of a relation's plan."""
         cursor.execute(f"UPDATE {system_table('relations')} SET fingerprint = ? WHERE id = ?", [text, relation_id])
 
+    def put_details(self, cursor: Cursor, relation: Relation) -> None:
+        """Store what a relation of its kind is besides a relation."""
+        query = f"UPDATE {system_table('relations')} SET details = ? WHERE id = ?"
+        cursor.execute(query, [dump_details(relation.details), relation.id])
+
     def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
         """Store what ALTER TABLE has made of a table: its columns, and what names them."""
         self.replace_columns(cursor, relation)
@@ -385,6 +390,7 @@ class Store:
             ("jobs", "id", relation.is_streaming),
             ("states", "job_id", id_ in self._states),
             ("subscriptions", "relation_id", relation.is_subscription),
+            ("sequences", "relation_id", relation.is_sequence),
             ("sources", "relation_id", id_ in self.catalog.sources),
             ("source_splits", "relation_id", id_ in self.catalog.sources),
             ("source_failures", "relation_id", id_ in self.catalog.sources),

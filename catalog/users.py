@@ -18,6 +18,7 @@ PRIVILEGES: dict[str, tuple[str, ...]] = {
     "sink": ("SELECT",),
     "view": ("SELECT",),
     "subscription": ("SELECT",),
+    "sequence": ("USAGE", "SELECT", "UPDATE"),
     "schema": ("CREATE", "USAGE"),
     "database": ("CREATE", "CONNECT"),
 }

@@ -109,7 +109,7 @@ def _with_database(relation: Relation, database: str) -> str:
     """A definition in which names that have a database in front have another."""
     definition, edits = relation.definition, list[tuple[int, int, str]]()
     tokens = tokenize(definition)
-    if not relation.is_table:
+    if relation.names_others:
         statement = parse_statement(definition)
         assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
         for reference in _references(statement):
@@ -129,7 +129,7 @@ def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -
         return None if meant is None else places.get(meant.id, (meant.schema, meant.name))
 
     definition = relation.definition
-    if not relation.is_table:
+    if relation.names_others:
         definition = _rewritten(definition, schema, target)
     elif relation.upstreams:
         definition = _read_from(definition, schema, target)

@@ -21,6 +21,7 @@ from planner.connectors import KAFKA_OPTIONS, KAFKA_REQUIRED, KAFKA_SINK_OPTIONS
 from planner.growth import only_grows
 from planner.nodes import Item, Project
 from planner.options import KNOWN
+from planner.sequences import NEXT
 from planner.statements import CreateSink, Option
 
 # The option with the directory, by connector.
@@ -206,7 +207,7 @@ def target_of(statement: CreateSink, catalog: Catalog, scope: Scope) -> Relation
 def into_target(root: Project, statement: CreateSink, target: Relation, made: Relation | None) -> Project:
     """The outputs under the names, and as the types, of the table's columns; `made` is the sink if it is a stored one.
 
-    Raises Error 42601, 42703, 42701 or 42804.
+    Raises Error 42601, 42703, 42701, 42804, or 0A000 for a column that is left out and counts.
     """
     columns = _target_columns(statement, target, len(root.items), made)
     if len(columns) != len(root.items):
@@ -214,6 +215,10 @@ def into_target(root: Project, statement: CreateSink, target: Relation, made: Re
             "expressions than target columns" if len(root.items) > len(columns) else "target columns than expressions"
         )
         raise Error(f"the sink has more {more}", errors.SYNTAX_ERROR, position=statement.name.position)
+    counting = next((c for c in target.visible if c not in columns and NEXT in (c.default or "").lower()), None)
+    if counting is not None:  # a barrier writes the rows, and reserves no numbers
+        message = f'a sink cannot leave out column "{counting.name}", whose default is the next number of a sequence'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
     return replace(root, items=tuple(_assigned(i, c, statement) for i, c in zip(root.items, columns, strict=True)))
 
 

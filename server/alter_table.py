@@ -30,12 +30,13 @@ from catalog.names import quote
 from catalog.placing import place
 from catalog.user_store import move_column_grants
 from executor.standstill import standing_still
-from planner.batch.values import default_text
+from planner.batch.values import default_batch
 from planner.dependence import readers_of
 from planner.functions.unstable import random_call
 from planner.indexes import with_names
 from planner.parse.generated import columns_read, expression_of
 from planner.privileges import check_owner
+from planner.sequences import draws
 from planner.statements import (
     AddColumn,
     AlterTable,
@@ -51,6 +52,8 @@ from server.ddl import refuse_creating, with_dependents
 from server.kinds import find_to_alter
 from server.naming import with_shown
 from server.result import Notice, Result
+from server.sequence_numbers import describe_with
+from server.sequences import settled_default
 from server.session import Session
 from server.sources import check_altered, refuse_altering
 
@@ -182,6 +185,9 @@ def _add(change: _Change, action: AddColumn) -> Relation:
         change.notices.append(Notice(f"{error.message}, skipping"))
         return change.table
     table = change.table
+    if definition.counts is not None:
+        message = f"adding a column that counts, as {definition.name} does, is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint="Make another table with it, and INSERT the rows.")
     made_as = free_lake_name(table, definition.name, change.id)
     column = replace(definition.column, made_as=None if made_as == definition.name else made_as, since=change.id)
     add_lake_column(change.cursor, table, column, _stored_value(change, column))
@@ -193,8 +199,8 @@ def _stored_value(change: _Change, column: Column) -> str | None:
     """The default as text. Raises Error 0A000 for one that would be another for each row, 23502 for no value."""
     if column.default is None:
         return None
-    random = random_call(expression_of(column.default))
-    if random is not None:
+    default = expression_of(column.default)
+    if random_call(default) is not None or draws(default):
         raise Error(
             f"adding a column with the default {column.default} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
@@ -209,8 +215,9 @@ def _stored_value(change: _Change, column: Column) -> str | None:
 
 def _evaluated(change: _Change, column: Column) -> str | None:
     with contextlib.closing(change.session.cursor()) as cursor:
-        text = default_text(column, change.session.environment)
-        row = cursor.execute(f"SELECT CAST({text} AS VARCHAR)").fetchone()
+        batch = default_batch(column, change.session.environment)
+        describe_with(cursor, batch.draws)
+        row = cursor.execute(f"SELECT CAST({batch.sql} AS VARCHAR)").fetchone()
     return row[0] if row else None
 
 
@@ -240,6 +247,8 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
         change.table = _drop(change, DropColumn(each.name, action.position, cascade=True))
     _drop_views(change, readers)
     drop_lake_column(change.cursor, change.table, column)
+    for sequence in change.session.context.store.catalog.sequences_of(change.table, column):
+        change.session.context.store.drop_relation(change.cursor, sequence)
     put_comment(change.cursor, change.table.id, column.name, None)
     move_column_grants(change.cursor, change.table.id, column.name, None)
     columns = tuple(each for each in change.table.columns if each.name != column.name)
@@ -315,7 +324,7 @@ def _set_default(change: _Change, action: SetDefault) -> Relation:
     if column.generated is not None:
         message = f'column "{column.name}" of relation "{change.table.name}" is a generated column'
         raise Error(message, errors.SYNTAX_ERROR, position=action.position)
-    after = replace(column, default=action.default)
+    after = replace(column, default=settled_default(change.session, action.default))
     if after.default is not None:
         _evaluated(change, after)  # whether it is one of the type
     return change.replaced(column, after)

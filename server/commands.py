@@ -22,6 +22,8 @@ _WRITES: dict[type, str] = {
     statements.CreateSecret: "CREATE SECRET",
     statements.AlterSecret: "ALTER SECRET",
     statements.DropSecret: "DROP SECRET",
+    statements.CreateSequence: "CREATE SEQUENCE",
+    statements.AlterSequence: "ALTER SEQUENCE",
     statements.CreateIndex: "CREATE INDEX",
     statements.CreateSink: "CREATE SINK",
     statements.CreateDatabase: "CREATE DATABASE",

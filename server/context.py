@@ -45,6 +45,7 @@ from server.config import Config
 from server.delivery import Delivery, write_rows
 from server.group_commit import GroupCommit
 from server.plan_cache import PlanCache
+from server.sequence_numbers import SequenceNumbers
 from server.variables import SYSTEM, find, normalise
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class Context:
     system_views: SystemViews
     plan_cache: PlanCache
     group_commit: GroupCommit
+    sequence_numbers: SequenceNumbers
     inlined_inserts: InlinedInserts
     activity: Activity
     usage: Usage
@@ -107,6 +109,7 @@ class Context:
         self.groups.end_silent(0)  # else a barrier waits for them, and who stops it
         self.coordinator.stop()
         self.groups.close()
+        self.sequence_numbers.close()
         self.lake.close()
 
 
@@ -247,7 +250,8 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
         config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, buffer, jobs,
-        background, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), InlinedInserts(), activity,
+        background, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), SequenceNumbers(store),
+        InlinedInserts(), activity,
         Usage(groups.trees),
     )  # fmt: skip
 

@@ -93,6 +93,8 @@ def discard(session: Session, statement: Discard) -> Result:
         session.unpin()
     if statement.tag in ("DISCARD TEMP", "DISCARD ALL"):
         session.drop_temporary()
+    if statement.tag in ("DISCARD SEQUENCES", "DISCARD ALL"):
+        session.forget_last_numbers()
     if statement.tag in ("RESET", "DISCARD ALL"):
         session.reset_all(and_user=statement.tag == "DISCARD ALL")
     return Result(statement.tag)

@@ -102,7 +102,7 @@ class _TableSink:
     def finish(self) -> int:
         with self.session.running(self.cursor):
             environment = self.session.environment
-            compute_defaults(environment, self.cursor, self.target, self.targets)
+            compute_defaults(environment, self.cursor, self.target, self.targets, self.session.drawing)
             compute_generated(environment, self.cursor, self.target)
             return store_staged(self.session, self.cursor, self.target)
 

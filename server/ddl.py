@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catalog import errors
 from catalog.errors import Error, used
+from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from planner.batch.query import plan_query, relations_read
 from planner.definitions import settled
@@ -12,6 +13,7 @@ from planner.statements import CreateView, Drop
 from server.kinds import find_of_kind
 from server.placing import existing_notice, refuse_temporary, target_schema
 from server.result import Notice, Result, ResultColumn
+from server.sequences import left_without_default
 from server.session import Session
 
 
@@ -72,7 +74,13 @@ def drop(session: Session, statement: Drop) -> Result:
             notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
     dropped = with_dependents(session, targets, statement.cascade)
     refuse_creating([relation for relation in dropped if relation not in targets])
-    session.context.jobs.drop(dropped)
+    left = left_without_default(session, dropped, statement.cascade)
+
+    def remove_defaults(cursor: Cursor) -> None:
+        for table in left:
+            session.context.store.alter_columns(cursor, table)
+
+    session.context.jobs.drop(dropped, remove_defaults)
     return Result(tag, notices=notices_)
 
 
@@ -84,7 +92,8 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
     while pending:
         relation = pending.pop()
         dependents = [d for d in catalog.dependents(relation.id) if d.id not in found]
-        others = [d for d in dependents if not d.is_index]
+        dependents += [s for s in catalog.sequences_of(relation) if s.id not in found]
+        others = [d for d in dependents if not (d.is_index or d.is_sequence)]
         if others and not cascade:
             users = [f"{d.kind} {d.qualified_name}" for d in others]
             raise used(relation.kind, users, "Use DROP ... CASCADE to drop the dependent objects too.")

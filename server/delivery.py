@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
+from catalog import errors
+from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Catalog, Relation
 from catalog.names import quote
 from catalog.system_views import is_system
 from executor.sinks import Rows
 from planner.batch.query import Environment
+from planner.batch.sequences import Draws
 from planner.batch.values import given_columns
 from planner.batch.write import INSERTED
 from planner.bind import scope_of
@@ -34,7 +38,7 @@ def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequen
     for part in parts:
         columns, first = target_columns(target, part.columns), scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
         cursor.execute(fill_staging(columns, part.added))
-        compute_defaults(environment, cursor, target, columns, first)
+        compute_defaults(environment, cursor, target, columns, refuse_drawing, first)
     compute_generated(environment, cursor, target)
     gone = " UNION ".join(part.removed for part in parts if part.removed is not None)
     if gone:
@@ -44,6 +48,14 @@ def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequen
         cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({keys}) AS gone({key}) WHERE {same}")
     if scalar(cursor, f"SELECT count(*) FROM {INSERTED}"):
         take_in(environment, cursor, Stored(target))
+
+
+@contextmanager
+def refuse_drawing(cursor: Cursor, draws: Draws) -> Iterator[None]:
+    """Raise Error 0A000 for a column that counts: a barrier holds the lock under which numbers are reserved."""
+    if draws:
+        raise Error("a sink cannot leave out a column whose default is nextval", errors.FEATURE_NOT_SUPPORTED)
+    yield
 
 
 class Delivery:

@@ -34,6 +34,8 @@ from server.columns import result_columns
 from server.conflicts import meets_stored
 from server.plan_cache import Plan, parse_all
 from server.result import Result, ResultColumn
+from server.sequence_numbers import describe_with
+from server.sequences import restart_sequences
 from server.session import Session
 from server.staging import (
     check_not_null,
@@ -144,6 +146,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     with session.running(cursor):
         given = bindings(cursor, batch.sql, values)
         if planned.types is None:
+            describe_with(cursor, batch.draws)
             described = cursor.execute(f"DESCRIBE {batch.sql}", given and dict.fromkeys(given)).fetchall()
             planned.types = tuple(duckdb_type(type_) for _, type_, *_ in described)
         width = len(planned.types)
@@ -159,8 +162,9 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
             store_shared(session, target, columns, rows.removeprefix("VALUES "), given)
             return Result(f"INSERT 0 {count}")
         create_staging(cursor, target)
-        cursor.execute(fill_staging(columns, rows), given)
-        compute_defaults(session.environment, cursor, target, columns)
+        with session.drawing(cursor, batch.draws):
+            cursor.execute(fill_staging(columns, rows), given)
+        compute_defaults(session.environment, cursor, target, columns, session.drawing)
         compute_generated(session.environment, cursor, target)
         if statement.upsert is not None:
             with writing(session, cursor, target) as (store,):
@@ -188,9 +192,11 @@ def change(
         names: tuple[str, ...] = ()
         with writing(session, cursor, target) as (store,):
             if planned.is_direct:
-                count = scalar(cursor, batch.sql, given)
+                with session.drawing(cursor, batch.draws):
+                    count = scalar(cursor, batch.sql, given)
             else:
-                cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
+                with session.drawing(cursor, batch.draws):
+                    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
                 if planned.assigned or planned.numbers("INSERT"):
                     compute_generated(session.environment, cursor, target, CHANGED)
                 count = scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
@@ -264,4 +270,6 @@ def truncate(session: Session, statement: Truncate) -> Result:
     with session.running(cursor), writing(session, cursor, *targets) as stores:
         for store in stores:
             store.clear(cursor)
+    if statement.restarts_identity:
+        restart_sequences(session, targets)
     return Result("TRUNCATE TABLE")

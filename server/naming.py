@@ -122,7 +122,7 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
 def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:
     """The relations with their definitions as clients will see them."""
     for relation in relations:
-        yield relation if relation.is_table else replace(relation, shown=shown(relation, catalog))
+        yield replace(relation, shown=shown(relation, catalog)) if relation.names_others else relation
 
 
 def _check_plan(relation: Relation, catalog: Catalog) -> None:

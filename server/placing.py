@@ -17,6 +17,7 @@ from planner.privileges import check, permission_denied
 from planner.statements import (
     CreateFunction,
     CreateSecret,
+    CreateSequence,
     CreateStreaming,
     CreateSubscription,
     CreateTable,
@@ -28,7 +29,14 @@ from server.result import Notice
 from server.session import Session
 
 Creation = (
-    CreateTable | CreateTableAs | CreateView | CreateStreaming | CreateSubscription | CreateFunction | CreateSecret
+    CreateTable
+    | CreateTableAs
+    | CreateView
+    | CreateStreaming
+    | CreateSubscription
+    | CreateSequence
+    | CreateFunction
+    | CreateSecret
 )
 
 
@@ -70,7 +78,7 @@ def target_schema(session: Session, statement: Creation) -> str:
     return schema
 
 
-def made_schema(session: Session, cursor: Cursor, statement: CreateTable | CreateTableAs) -> str:
+def made_schema(session: Session, cursor: Cursor, statement: CreateTable | CreateTableAs | CreateSequence) -> str:
     """As `target_schema`; that of a session's temporary tables is made with the first of them."""
     schema = target_schema(session, statement)
     if schema != TEMPORARY_SCHEMA:

@@ -25,6 +25,7 @@ from server import distributed, dml
 from server.columns import rows_result
 from server.plan_cache import Plan
 from server.result import Result
+from server.sequence_numbers import describe_with
 from server.serving import serve
 from server.session import Session
 from server.time_travel import at_epoch, environment_at, told
@@ -116,5 +117,6 @@ def _batch(session: Session, target: Query | Insert | Update | Delete | Merge) -
 def _duckdb_plan(session: Session, batch: Batch) -> list[str]:
     cursor = session.context.lake.cursor()
     with session.running(cursor):
+        describe_with(cursor, batch.draws)
         rows = cursor.execute(f"EXPLAIN {batch.sql}").fetchall()
     return [line.rstrip() for _, text in rows for line in text.splitlines() if line.strip()]

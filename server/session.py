@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
+from catalog.sequence_store import Position
 from catalog.sizes import reads_sizes, set_sizes
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
@@ -23,6 +26,7 @@ from executor.binding import check_binds
 from executor.shared_buffer import ANCHOR
 from planner.batch.index_selection import is_kept
 from planner.batch.query import Batch, Environment
+from planner.batch.sequences import Draws, last_name
 from planner.bind import Scope
 from planner.privileges import holds, permission_denied
 from planner.statements import Statement
@@ -38,6 +42,7 @@ from server.plan_cache import LONGEST_TEXT, MOST_CHARACTERS, MOST_PLANS, Plan, S
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
 from server.running import Interruptible, RunningCursor, RunningStatement
+from server.sequence_numbers import describe_with
 from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
@@ -91,6 +96,7 @@ class Session:
         self.may_write: bool | None = None  # what the block has said
         self._before_block: dict[str, str | None] = {}
         self.temporary_schema: str | None = None
+        self._last_numbers: dict[int | None, int] = {}  # of sequences, by id; None is the last of any
         self.backend: Backend | None = None
         for name, value in startup.items():
             variable = SESSION.get(resolve_name(name))
@@ -444,15 +450,30 @@ class Session:
                 if batch.reads_system:
                     self._set_variables(cursor, batch.sql)
                 bound = given(cursor, batch, values)
-                if not self._run_indexed(cursor, batch, bound):
-                    if batch.mixes:  # so that no view has rows that a table has not
-                        cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
-                    execute(cursor, batch.sql, bound)
-                columns = columns or result_columns(cursor, batch.origins)
-                return self.stream(cursor, tag, columns, kept)
+                with self.drawing(cursor, batch.draws):
+                    if not self._run_indexed(cursor, batch, bound):
+                        if batch.mixes:  # so that no view has rows that a table has not
+                            cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
+                        execute(cursor, batch.sql, bound)
+                    columns = columns or result_columns(cursor, batch.origins)
+                    # Numbers are drawn before anybody else draws.
+                    drawn = cursor.to_arrow_table() if batch.draws else None
+                if drawn is None:
+                    return self.stream(cursor, tag, columns, kept)
+                self._set_sequences(batch.draws, drawn)
+                batches = Batches(self, cursor, drawn.to_reader(BATCH_ROWS), kept)
+                return Result(tag, columns, batches, counts_rows=True)
         except BaseException:
             self.context.lake.unpin(kept)
             raise
+
+    def _set_sequences(self, draws: Draws, rows: pa.Table) -> None:
+        """Carry out the calls of `setval` in a query, whose rows have the numbers."""
+        for setting in draws.settings:
+            for number in rows.column(setting.output).drop_null().to_pylist():
+                self.context.sequence_numbers.set(setting.sequence, Position(number, setting.is_called))
+                if setting.is_called:
+                    self._last_numbers[setting.sequence] = number
 
     def _run_indexed(self, cursor: Cursor, batch: Batch, values: list[object] | dict[str, object] | None) -> bool:
         """Run a query over indexes, if some serve it and have all rows of their tables. Returns whether it ran.
@@ -482,6 +503,36 @@ class Session:
                 self.check_cancelled()  # else it may have been dropped; what is wrong with the query shows again
         rollback(cursor)
         return False
+
+    @contextmanager
+    def drawing(self, cursor: Cursor, draws: Draws) -> Iterator[None]:
+        """While entered the cursor runs one statement that takes numbers of sequences.
+
+        Raises Error 55000 if it asks for the last number where the session has taken none.
+        """
+        if not draws:
+            yield
+            return
+        if (draws.nexts or draws.settings) and (self.context.lake.read_only or self.is_read_only):
+            name = "nextval" if draws.nexts else "setval"
+            message = f"cannot execute {name}() in a read-only transaction"
+            raise Error(message, errors.READ_ONLY_TRANSACTION)
+        catalog = self.context.store.catalog
+        for id_ in (*draws.lasts, *((None,) if draws.reads_last_of_all else ())):
+            last = self._last_numbers.get(id_)
+            if last is None:
+                what = "lastval" if id_ is None else f'currval of sequence "{catalog.by_id[id_].name}"'
+                raise Error(f"{what} is not yet defined in this session", errors.NOT_IN_PREREQUISITE_STATE)
+            cursor.execute(f"SET VARIABLE {last_name(id_)} = {last}::BIGINT")
+        with self.context.sequence_numbers.drawing(cursor, draws.nexts) as found:
+            yield
+        for id_ in draws.nexts:
+            if id_ in found:
+                self._last_numbers[id_] = self._last_numbers[None] = found[id_]
+
+    def forget_last_numbers(self) -> None:
+        """DISCARD SEQUENCES."""
+        self._last_numbers.clear()
 
     def cursor(self) -> Cursor:
         """A connection to DuckDB in this session's time zone."""
@@ -513,6 +564,7 @@ class Session:
     def describe_batch(self, batch: Batch) -> tuple[ResultColumn, ...]:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
+        describe_with(cursor, batch.draws)
         nulls = (None,) * len(batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, nulls)).fetchall()
         return described_columns([(name, type_) for name, type_, *_ in rows], batch.origins)

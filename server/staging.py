@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 
 from catalog import errors
 from catalog.errors import Error
@@ -10,11 +11,15 @@ from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from catalog.names import quote
 from planner.batch.query import Environment
-from planner.batch.values import default_text, generated_columns, generated_value, given_columns, null_message
+from planner.batch.sequences import Draws
+from planner.batch.values import default_batch, generated_columns, generated_value, given_columns, null_message
 from planner.batch.write import INSERTED
 from planner.parse.constant_rows import has_constant_default
 from server.conflicts import drop_late, resolve
 from server.stores import Store
+
+# While it is entered the cursor's statement may take numbers of sequences. Raises Error 2200H for one at its end.
+Drawing = Callable[[Cursor, Draws], AbstractContextManager[object]]
 
 
 def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ...]:
@@ -50,13 +55,20 @@ def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
 
 
 def compute_defaults(
-    environment: Environment, cursor: Cursor, target: Relation, given: Collection[Column], first: int = 0
+    environment: Environment,
+    cursor: Cursor,
+    target: Relation,
+    given: Collection[Column],
+    drawing: Drawing,
+    first: int = 0,
 ) -> None:
     """Give the `late_defaults` of staged rows their values; from the first such row on, counted from 0."""
     columns = late_defaults(target, given)
     if columns:
-        values = ", ".join(f"{quote(c.lake_name)} = {default_text(c, environment)}" for c in columns)
-        cursor.execute(f"UPDATE {INSERTED} SET {values} WHERE rowid >= {first}")
+        batches = [default_batch(column, environment) for column in columns]
+        values = ", ".join(f"{quote(c.lake_name)} = {b.sql}" for c, b in zip(columns, batches, strict=True))
+        with drawing(cursor, Draws(tuple(dict.fromkeys(id_ for batch in batches for id_ in batch.draws.nexts)))):
+            cursor.execute(f"UPDATE {INSERTED} SET {values} WHERE rowid >= {first}")
 
 
 def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:

@@ -11,11 +11,13 @@ from catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, row_id_col
 from catalog.names import quote
 from catalog.source_store import add_source
 from planner.batch.query import plan_query
-from planner.batch.values import default_text, generated_value
+from planner.batch.values import default_batch, generated_value
 from planner.statements import CreateSource, CreateTable, CreateTableAs
 from planner.table_definition import table_text
 from server.placing import existing_notice, made_schema, take_temporary
 from server.result import Result, ResultColumn
+from server.sequence_numbers import describe_with
+from server.sequences import add_sequence, counting_columns, settled_default
 from server.session import Session
 from server.sources import refuse_constraints, upstreams, with_source
 from server.staging import store_new
@@ -41,15 +43,17 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     source = None
     if statement.connector is not None:
         statement, source = with_source(session, statement, statement.connector)
-    columns = tuple(column.column for column in statement.columns)
-    _try_expressions(session, columns)
+    given = [replace(column, default=settled_default(session, column.default)) for column in statement.columns]
+    _try_expressions(session, tuple(column.column for column in given))
     key = statement.primary_key
     store = session.context.store
     with store.change() as cursor:
+        id_, schema = store.next_id(cursor), made_schema(session, cursor, statement)
+        columns, sequences = counting_columns(session, cursor, schema, id_, statement.name.name, given)
         relation = Relation(
-            id=store.next_id(cursor),
+            id=id_,
             database=session.database,
-            schema=made_schema(session, cursor, statement),
+            schema=schema,
             name=statement.name.name,
             kind=kind,
             columns=columns if key else (*columns, row_id_column()),
@@ -63,6 +67,8 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             upstreams=upstreams(session, statement),
         )
         store.create_relation(cursor, relation)
+        for sequence_id, name, made in sequences:
+            add_sequence(session, cursor, sequence_id, schema, name, made)
         if source is not None:
             add_source(cursor, replace(source, relation_id=relation.id))
     session.context.sources.changed()
@@ -76,7 +82,9 @@ def _try_expressions(session: Session, columns: tuple[Column, ...]) -> None:
     rows = ", ".join(f"CAST(NULL AS {column.type.duckdb()}) AS {quote(column.name)}" for column in columns)
     for column in columns:
         if column.default is not None:
-            cursor.execute(f"SELECT {default_text(column, session.environment)}")
+            batch = default_batch(column, session.environment)
+            describe_with(cursor, batch.draws)
+            cursor.execute(f"SELECT {batch.sql}")
         if column.generated is not None:
             cursor.execute(f"SELECT {generated_value(column, session.environment)} FROM (SELECT {rows}) AS stored")
 

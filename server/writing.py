@@ -15,6 +15,7 @@ from planner.batch.values import generated_columns
 from planner.batch.write import INSERTED
 from server.context import Context
 from server.group_commit import Fill, refusing, together
+from server.sequence_numbers import describe_with
 from server.session import Session
 from server.staging import create_staging, fill_staging, late_defaults, scalar, take_in
 from server.stores import Store, Stored
@@ -118,4 +119,9 @@ def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch
     if batch.reads_system:
         session.context.system_views.refresh()
     create_staging(cursor, target)
-    cursor.execute(f"INSERT INTO {INSERTED} {batch.sql}" if with_rows else f"EXPLAIN {batch.sql}")
+    if with_rows:
+        with session.drawing(cursor, batch.draws):
+            cursor.execute(f"INSERT INTO {INSERTED} {batch.sql}")
+    else:
+        describe_with(cursor, batch.draws)
+        cursor.execute(f"EXPLAIN {batch.sql}")

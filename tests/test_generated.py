@@ -100,7 +100,7 @@ ERRORS = (
      "aggregate functions are not allowed in column generation expressions"),
     ("CREATE TABLE x (a int, b int GENERATED ALWAYS AS ((SELECT 1)) STORED)", "0A000", None),
     ("CREATE TABLE x (a int, b int DEFAULT 1 GENERATED ALWAYS AS (a) STORED)", "42601",
-     'both default and generation expression specified for column "b"'),
+     'both default and generation expression specified for column "b" of table "x"'),
     ("CREATE TABLE x (a int, b int AS nothing(a))", "42883", None),
     ("ALTER TABLE t ADD COLUMN x int AS v + 1", "0A000", "alter table add generated columns is not supported"),
     ("ALTER TABLE t ALTER COLUMN w SET DEFAULT 1", "42601", 'column "w" of relation "t" is a generated column'),

@@ -44,11 +44,25 @@ SELECT r.*, s.retention_s FROM lake.sparkwave.subscriptions s JOIN pgc._all_rela
 CREATE OR REPLACE TABLE pgc._created_relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
 -- Of these the tables and views. Subscriptions have no rows: rw_subscriptions and rw_depend alone know them.
 CREATE OR REPLACE TABLE pgc._relations AS
-SELECT * EXCLUDE (details) FROM pgc._created_relations WHERE kind NOT IN ('index', 'sink', 'subscription');
+SELECT * EXCLUDE (details) FROM pgc._created_relations WHERE kind NOT IN ('index', 'sink', 'subscription', 'sequence');
+
+-- Sequences; `table_id` and `column_name`, as the lake calls it, are what one goes with. `default_text` is a default
+-- that draws from it, as PostgreSQL shows it to who searches `public`.
+CREATE OR REPLACE TABLE pgc._sequences AS
+SELECT id, database, schema, schema_id, name, owner, owner_id, details->>'type' AS type,
+       (details->>'start')::BIGINT AS start, (details->>'increment')::BIGINT AS increment,
+       (details->>'minimum')::BIGINT AS minimum, (details->>'maximum')::BIGINT AS maximum,
+       (details->>'cycles')::BOOLEAN AS cycles, (details->>'cache')::BIGINT AS cache,
+       (details->>'table')::UINTEGER AS table_id, details->>'column' AS column_name, details->>'identity' AS identity,
+       format('nextval(''{}''::regclass)', if(schema = 'public', '', pg.quote_ident(schema) || '.') || pg.quote_ident(name))
+           AS default_text
+FROM pgc._created_relations WHERE kind = 'sequence';
 
 -- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
 CREATE OR REPLACE TABLE pgf._owner AS
-SELECT id AS __object, owner AS __owner, if(kind = 'table', 'arwd', 'r') AS __letters FROM pgc._all_relations
+SELECT id AS __object, owner AS __owner,
+       CASE kind WHEN 'table' THEN 'arwd' WHEN 'sequence' THEN 'rwU' ELSE 'r' END AS __letters
+FROM pgc._all_relations
 UNION ALL SELECT id, owner, 'UC' FROM pgc._namespaces
 UNION ALL SELECT id, owner, 'Cc' FROM pgc._databases;
 CREATE OR REPLACE TABLE pgc._grants AS
@@ -99,7 +113,7 @@ CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name, c.type, c.is_hidden,
        r.kind = 'table' AND (c.not_null OR list_contains(r.key, c.name)) AS not_null,
        list_contains(r.key, c.name) AS is_key,
-       c.generated,
+       c.generated, c.lake_name,
        if(c.is_hidden, NULL,
           row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,
        if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,
@@ -110,14 +124,17 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
                 (try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
                 | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,
                 s.__typmod, -1)::INTEGER AS typmod,
-       -- As PostgreSQL shows a literal of text, with its type.
-       if(regexp_full_match(c.column_default, '''([^'']|'''')*'''),
-          c.column_default || '::' || regexp_replace(c.type, '\(.*\)', ''), c.column_default) AS default_text,
-       a.acl
+       -- As PostgreSQL shows a literal of text, with its type, and a sequence by its name; none of an identity column.
+       CASE WHEN q.identity IS NOT NULL THEN NULL WHEN q.id IS NOT NULL THEN q.default_text
+            WHEN regexp_full_match(c.column_default, '''([^'']|'''')*''')
+            THEN c.column_default || '::' || regexp_replace(c.type, '\(.*\)', '')
+            ELSE c.column_default END AS default_text,
+       q.identity, q.id AS sequence_id, a.acl
 FROM lake.sparkwave.columns c
 JOIN pgc._created_relations r ON r.id = c.relation_id
 LEFT JOIN (SELECT object_id, column_name, list(entry ORDER BY grantee, grantor) AS acl FROM pgc._acl_entries GROUP BY ALL) a
     ON a.object_id = c.relation_id AND a.column_name = c.name
+LEFT JOIN pgc._sequences q ON c.column_default = format('nextval(''{}''::regclass)', q.id)
 LEFT JOIN pgf._struct s ON s.__name = c.type
 LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '');
 
@@ -208,7 +225,13 @@ CREATE OR REPLACE TABLE pgf._class AS
 SELECT *, list(__schema) OVER (PARTITION BY __database, __name) AS __schemas
 FROM (SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name FROM pgc._relations
       UNION ALL SELECT id, database, schema, name FROM pgc._indexes
+      UNION ALL SELECT id, database, schema, name FROM pgc._sequences
       UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations);
+
+CREATE OR REPLACE TABLE pgf._serial AS
+SELECT s.table_id AS __table, c.name AS __column, pg.quote_ident(s.schema) || '.' || pg.quote_ident(s.name) AS __name
+FROM pgc._sequences s
+JOIN pgc._columns c ON c.relation_id = s.table_id AND coalesce(c.lake_name, c.name) = s.column_name;
 
 CREATE OR REPLACE TABLE pgf._view_query AS
 SELECT id AS __oid,

@@ -92,14 +92,15 @@ CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS
 CREATE OR REPLACE MACRO pgf.pg_get_function_identity_arguments(o) AS
     (SELECT any_value(__arguments) FROM pgf._function WHERE __oid = o);
 
--- There are no definitions of functions, rules, triggers, partitions, sequences or extended statistics to describe.
+-- There are no definitions of functions, rules, triggers, partitions or extended statistics to describe.
 CREATE OR REPLACE MACRO pgf.pg_get_functiondef(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_function_sqlbody(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_ruledef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_triggerdef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_partkeydef(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_partition_constraintdef(o) AS NULL::VARCHAR;
-CREATE OR REPLACE MACRO pgf.pg_get_serial_sequence(t, c) AS NULL::VARCHAR;
+CREATE OR REPLACE MACRO pgf.pg_get_serial_sequence(t, c) AS
+    (SELECT __name FROM pgf._serial WHERE __table = t AND __column = c);
 CREATE OR REPLACE MACRO pgf.pg_get_statisticsobjdef_columns(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_statisticsobjdef(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_partition_ancestors(o) AS unnest([]::UINTEGER[]);

@@ -20,7 +20,7 @@ SELECT pgf.session_database() AS table_catalog, n.nspname AS table_schema, c.rel
        NULL::VARCHAR AS user_defined_type_name, if(c.relkind = 'r', 'YES', 'NO') AS is_insertable_into,
        'NO' AS is_typed, NULL::VARCHAR AS commit_action
 FROM pgc.pg_class c JOIN pgc.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind <> 'i';
+WHERE c.relkind NOT IN ('i', 'S');
 
 CREATE OR REPLACE VIEW infs.columns AS
 SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name AS table_name, c.name AS column_name,
@@ -41,15 +41,25 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        NULL::VARCHAR AS domain_schema, NULL::VARCHAR AS domain_name, pgf.session_database() AS udt_catalog,
        'pg_catalog' AS udt_schema, t.typname AS udt_name, NULL::VARCHAR AS scope_catalog, NULL::VARCHAR AS scope_schema,
        NULL::VARCHAR AS scope_name, NULL::INTEGER AS maximum_cardinality, c.attnum::VARCHAR AS dtd_identifier,
-       'NO' AS is_self_referencing, 'NO' AS is_identity, NULL::VARCHAR AS identity_generation,
-       NULL::VARCHAR AS identity_start, NULL::VARCHAR AS identity_increment, NULL::VARCHAR AS identity_maximum,
-       NULL::VARCHAR AS identity_minimum, 'NO' AS identity_cycle,
+       'NO' AS is_self_referencing, if(s.id IS NULL, 'NO', 'YES') AS is_identity, c.identity AS identity_generation,
+       s.start::VARCHAR AS identity_start, s.increment::VARCHAR AS identity_increment,
+       s.maximum::VARCHAR AS identity_maximum, s.minimum::VARCHAR AS identity_minimum,
+       if(s.cycles, 'YES', 'NO') AS identity_cycle,
        if(c.generated IS NULL, 'NEVER', 'ALWAYS') AS is_generated, c.generated AS generation_expression,
        if(r.kind = 'table' AND c.generated IS NULL, 'YES', 'NO') AS is_updatable
 FROM pgc._columns c
 JOIN pgc._relations r ON r.id = c.relation_id
 LEFT JOIN pgc._all_types t ON t.oid = c.type_oid
+LEFT JOIN pgc._sequences s ON s.id = c.sequence_id AND c.identity IS NOT NULL
 WHERE NOT c.is_hidden AND r.database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.sequences AS
+SELECT database AS sequence_catalog, schema AS sequence_schema, name AS sequence_name, type AS data_type,
+       CASE type WHEN 'smallint' THEN 16 WHEN 'integer' THEN 32 ELSE 64 END::INTEGER AS numeric_precision,
+       2::INTEGER AS numeric_precision_radix, 0::INTEGER AS numeric_scale, start::VARCHAR AS start_value,
+       minimum::VARCHAR AS minimum_value, maximum::VARCHAR AS maximum_value, increment::VARCHAR AS increment,
+       if(cycles, 'YES', 'NO') AS cycle_option
+FROM pgc._sequences WHERE identity IS NULL AND database = pgf.session_database();
 
 -- Materialized views are only in `tables`.
 CREATE OR REPLACE VIEW infs.views AS

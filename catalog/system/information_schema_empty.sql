@@ -177,11 +177,6 @@ CREATE OR REPLACE TABLE infs._routines (
     result_cast_type_udt_name VARCHAR, result_cast_scope_catalog VARCHAR, result_cast_scope_schema VARCHAR,
     result_cast_scope_name VARCHAR, result_cast_maximum_cardinality INTEGER, result_cast_dtd_identifier VARCHAR
 );
-CREATE OR REPLACE TABLE infs.sequences (
-    sequence_catalog VARCHAR, sequence_schema VARCHAR, sequence_name VARCHAR, data_type VARCHAR,
-    numeric_precision INTEGER, numeric_precision_radix INTEGER, numeric_scale INTEGER, start_value VARCHAR,
-    minimum_value VARCHAR, maximum_value VARCHAR, increment VARCHAR, cycle_option VARCHAR
-);
 CREATE OR REPLACE TABLE infs.sql_features (
     feature_id VARCHAR, feature_name VARCHAR, sub_feature_id VARCHAR, sub_feature_name VARCHAR, is_supported
     VARCHAR, is_verified_by VARCHAR, comments VARCHAR

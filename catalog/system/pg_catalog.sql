@@ -22,6 +22,9 @@ WITH class AS (
     SELECT id, name, schema_id, owner_id, 'i', 403, len(attnums), false, 'n', relation_id
     FROM pgc._indexes WHERE database = pgf.session_database()
     UNION ALL
+    SELECT id, name, schema_id, owner_id, 'S', 0, 0, false, 'n', NULL
+    FROM pgc._sequences WHERE database = pgf.session_database()
+    UNION ALL
     SELECT id, name, schema_id, 1, kind, if(kind = 'r', 2, 0),
            (SELECT count(*) FROM pgc._system_columns c WHERE c.relation_id = r.id), false, 'n', NULL
     FROM pgc._system_relations r
@@ -49,20 +52,24 @@ FROM class;
 CREATE OR REPLACE VIEW pgc.pg_attribute AS
 WITH attribute AS (
     SELECT relation_id, attnum, name, type_oid, typmod, length, dimensions, not_null,
-           coalesce(default_text, generated) IS NOT NULL AS has_default, generated IS NOT NULL AS is_generated, acl
+           coalesce(default_text, generated) IS NOT NULL AS has_default, generated IS NOT NULL AS is_generated, identity,
+           acl
     FROM pgc._columns WHERE NOT is_hidden AND relation_kind <> 'sink'
     UNION ALL
-    SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false, false, false, NULL
+    SELECT i.id, list_position(i.attnums, c.attnum), c.name, c.type_oid, c.typmod, c.length, c.dimensions, false, false, false,
+           NULL, NULL
     FROM pgc._indexes i
     JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
     WHERE i.is_primary  -- of others the first part has them
     UNION ALL
-    SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false, NULL FROM pgc._system_columns
+    SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false, NULL, NULL
+    FROM pgc._system_columns
 )
 SELECT a.relation_id AS attrelid, a.name AS attname, a.type_oid AS atttypid, (-1)::INTEGER AS attstattarget,
        a.length AS attlen, a.attnum::SMALLINT AS attnum, a.dimensions::INTEGER AS attndims, (-1)::INTEGER AS attcacheoff,
        a.typmod AS atttypmod, t.by_value AS attbyval, t.align AS attalign, CASE WHEN a.length >= 0 THEN 'p' WHEN t.typname = 'numeric' THEN 'm' ELSE 'x' END AS attstorage,
-       '' AS attcompression, a.not_null AS attnotnull, a.has_default AS atthasdef, false AS atthasmissing, '' AS attidentity,
+       '' AS attcompression, a.not_null AS attnotnull, a.has_default AS atthasdef, false AS atthasmissing,
+       CASE a.identity WHEN 'ALWAYS' THEN 'a' WHEN 'BY DEFAULT' THEN 'd' ELSE '' END AS attidentity,
        if(a.is_generated, 's', '') AS attgenerated, false AS attisdropped, true AS attislocal, 0::INTEGER AS attinhcount,
        if(t.category = 'S', 100, 0)::UINTEGER AS attcollation, a.acl AS attacl, NULL::VARCHAR[] AS attoptions,
        NULL::VARCHAR[] AS attfdwoptions, NULL::VARCHAR AS attmissingval
@@ -123,7 +130,25 @@ SELECT 2618::UINTEGER AS classid, id AS objid, 0::INTEGER AS objsubid, 1259::UIN
        unnest(upstreams)::UINTEGER AS refobjid, 0::INTEGER AS refobjsubid, 'n' AS deptype
 FROM pgc._relations WHERE kind NOT IN ('table', 'source') AND database = pgf.session_database()
 UNION ALL
-SELECT 2618::UINTEGER, id, 0, 1259::UINTEGER, id, 0, 'i' FROM pgc._relations WHERE kind NOT IN ('table', 'source') AND database = pgf.session_database();
+SELECT 2618::UINTEGER, id, 0, 1259::UINTEGER, id, 0, 'i' FROM pgc._relations WHERE kind NOT IN ('table', 'source') AND database = pgf.session_database()
+UNION ALL
+SELECT 1259::UINTEGER, s.id, 0, 1259::UINTEGER, s.table_id, c.attnum::INTEGER, if(s.identity IS NULL, 'a', 'i')
+FROM pgc._sequences s
+JOIN pgc._columns c ON c.relation_id = s.table_id AND coalesce(c.lake_name, c.name) = s.column_name
+WHERE s.database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_sequence AS
+SELECT id AS seqrelid, t.oid::UINTEGER AS seqtypid, start AS seqstart, increment AS seqincrement, maximum AS seqmax,
+       minimum AS seqmin, cache AS seqcache, cycles AS seqcycle
+FROM pgc._sequences s JOIN pgc._types t ON t.name = s.type WHERE database = pgf.session_database();
+
+-- `last_value` is reserved; the numbers up to it may not have been given yet.
+CREATE OR REPLACE VIEW pgc.pg_sequences AS
+SELECT schema AS schemaname, name AS sequencename, owner AS sequenceowner, type AS data_type, start AS start_value,
+       minimum AS min_value, maximum AS max_value, increment AS increment_by, cycles AS cycle, cache AS cache_size,
+       if(p.is_called, p.last_value, NULL) AS last_value
+FROM pgc._sequences s LEFT JOIN lake.sparkwave.sequences p ON p.relation_id = s.id
+WHERE database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_rewrite AS
 SELECT id AS oid, '_RETURN' AS rulename, id AS ev_class, '1' AS ev_type, 'O' AS ev_enabled, true AS is_instead,

@@ -8,14 +8,6 @@ CREATE OR REPLACE TABLE pgc.pg_partitioned_table (
     partrelid UINTEGER, partstrat VARCHAR, partnatts SMALLINT, partdefid UINTEGER, partattrs SMALLINT[],
     partclass UINTEGER[], partcollation UINTEGER[], partexprs VARCHAR
 );
-CREATE OR REPLACE TABLE pgc.pg_sequence (
-    seqrelid UINTEGER, seqtypid UINTEGER, seqstart BIGINT, seqincrement BIGINT, seqmax BIGINT, seqmin BIGINT,
-    seqcache BIGINT, seqcycle BOOLEAN
-);
-CREATE OR REPLACE TABLE pgc.pg_sequences (
-    schemaname VARCHAR, sequencename VARCHAR, sequenceowner VARCHAR, data_type VARCHAR, start_value BIGINT,
-    min_value BIGINT, max_value BIGINT, increment_by BIGINT, cycle BOOLEAN, cache_size BIGINT, last_value BIGINT
-);
 CREATE OR REPLACE TABLE pgc.pg_trigger (
     oid UINTEGER, tgrelid UINTEGER, tgparentid UINTEGER, tgname VARCHAR, tgfoid UINTEGER, tgtype SMALLINT,
     tgenabled VARCHAR, tgisinternal BOOLEAN, tgconstrrelid UINTEGER, tgconstrindid UINTEGER, tgconstraint

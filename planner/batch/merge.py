@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Relation
-from planner.batch.query import WHEN_NAME, Batch, Environment, check_reads, infer, prepared, row_id
+from planner.batch.query import WHEN_NAME, Environment, check_reads, infer, prepared, row_id
 from planner.batch.structs import with_row_types
 from planner.batch.values import (
     as_column,
@@ -71,7 +73,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
     updated |= {column.name for column in generated_columns(target)} if updated else set()
     assigned = tuple(column.name for column in target.visible if column.name in updated)
     chosen = f'SELECT * RENAME ("{WHEN_NAME}" AS "{WHEN}") FROM ({pairs.sql}) AS pairs WHERE "{WHEN_NAME}" > 0'
-    return Change(Batch(chosen, parameters), False, tuple(actions), assigned)
+    return Change(replace(pairs, sql=chosen), False, tuple(actions), assigned)
 
 
 def _whens(tree: exp.Expr) -> list[exp.When]:

@@ -83,7 +83,9 @@ TAKE_USER = {
     "pg_has_role": 3,
 }
 # Functions whose first argument is a regclass, so that text there is a name: PostgreSQL casts it implicitly.
-TAKE_REGCLASS = frozenset({"pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size"})
+TAKE_REGCLASS = frozenset({
+    "pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size", "pg_get_serial_sequence",
+})  # fmt: skip
 # Columns of type regproc. The views hold the function's name in them.
 REGPROC_COLUMNS = frozenset(
     {"typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze", "typsubscript"}

@@ -33,6 +33,7 @@ from planner.batch.pg_names import system_schema
 from planner.batch.removals import with_removals
 from planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
 from planner.batch.row_in_query import expand_row_in_query
+from planner.batch.sequences import NO_DRAWS, Draws, draws_of, with_sequences
 from planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
@@ -86,7 +87,7 @@ class Batch:
     parameters that have to be constants: a batch that is run has been planned with their values. `indexed` is the same
     query over indexes, if some serve it, and `served` over copies of what it reads, if that is relations as they are.
     `mixes` says that it reads materialized views in memory and tables of the lake. `constant_rows` is how many rows the
-    VALUES of an INSERT have, if they are constants and parameters.
+    VALUES of an INSERT have, if they are constants and parameters. `draws` is what it has to do with sequences.
     """
 
     sql: str
@@ -99,6 +100,7 @@ class Batch:
     served: Served | None = None
     mixes: bool = False
     constant_rows: int = 0
+    draws: Draws = NO_DRAWS
 
     @lazy
     def reads_system(self) -> bool:
@@ -160,8 +162,9 @@ def plan_query(
     finished = finished_tree(resolve_tables(tree, environment), environment, parameters)
     mixes = {VIEWS_SCHEMA, ""} <= {_place(table) for table in finished.find_all(exp.Table)}
     sql = finished.sql(dialect="duckdb")
-    batch = Batch(sql, parameters, found, is_constant, sets, constants, indexed, mixes=mixes)
-    copies = None if batch.reads_system or constants else over_copies(finished)
+    draws = draws_of(finished)
+    batch = Batch(sql, parameters, found, is_constant, sets, constants, indexed, mixes=mixes, draws=draws)
+    copies = None if batch.reads_system or constants or draws else over_copies(finished)
     if copies is None:
         return batch
     return replace(batch, served=replace(copies, lookup=find_lookup(client_tree, relations, parameters)))
@@ -288,9 +291,19 @@ def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...
     return finished_tree(tree, environment, parameters).sql(dialect="duckdb", copy=False)
 
 
+def written_batch(
+    tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...], constant_rows: int = 0
+) -> Batch:
+    """The batch of a tree whose tables are resolved, which is no client's query."""
+    finished = finished_tree(tree, environment, parameters)
+    draws = draws_of(finished)
+    return Batch(finished.sql(dialect="duckdb", copy=False), parameters, constant_rows=constant_rows, draws=draws)
+
+
 def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
     """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
+    tree = with_sequences(tree, environment.catalog, environment.scope, environment.user)
     tree = _with_runs(tree, parameters)
     tree = expand_around_rows(expand_unnests(expand_ties(expand_named_windows(tree))))
     tree = expand_row_in_query(expand_grouping(tree))

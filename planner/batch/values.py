@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
-from planner.batch.query import Environment, finish
+from planner.batch.query import Batch, Environment, finish, written_batch
 from planner.bind import data_type
 from planner.parse.generated import columns_read, expression_of
 from planner.parse.trees import folded, parse_tree, position_of, unsupported
@@ -105,9 +105,9 @@ def default_of(column: Column) -> exp.Expr:
     return exp.cast(default, data_type(column.type))
 
 
-def default_text(column: Column, environment: Environment) -> str:
-    """DuckDB's text of a column's default."""
-    return finish(default_of(column), environment, ())
+def default_batch(column: Column, environment: Environment) -> Batch:
+    """A column's default, an expression of DuckDB."""
+    return written_batch(default_of(column), environment, ())
 
 
 def generated_columns(target: Relation) -> tuple[Column, ...]:
@@ -119,9 +119,21 @@ def given_columns(target: Relation) -> tuple[Column, ...]:
     return tuple(column for column in target.visible if column.generated is None)
 
 
-def check_given(columns: Iterable[Column], is_given: Callable[[int], bool] = lambda place: True) -> None:
-    """Raise Error 428C9 for a generated column among those that are named and given something else than DEFAULT."""
+def check_given(
+    columns: Iterable[Column],
+    is_given: Callable[[int], bool] = lambda place: True,
+    identity: Collection[str] = (),
+) -> None:
+    """Raise Error 428C9 for a generated column among those that are named and given something else than DEFAULT, and
+    for one of the `identity` columns, by name, that take no other value."""
     for place, column in enumerate(columns):
+        if column.name in identity and is_given(place):
+            raise Error(
+                f'cannot insert a non-DEFAULT value into column "{column.name}"',
+                errors.GENERATED_ALWAYS,
+                detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
+                hint="Use OVERRIDING SYSTEM VALUE to override.",
+            )
         if column.generated is not None and is_given(place):
             raise Error(
                 f'cannot insert a non-DEFAULT value into column "{column.name}"',

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.kinds import ALWAYS
 from catalog.model import Column, Relation
 from catalog.types import VARCHAR, Type
 from planner.batch.parameters import assigned_values
@@ -22,7 +23,6 @@ from planner.batch.query import (
     Environment,
     check_columns_read,
     check_reads,
-    finish,
     infer,
     plan_query,
     prepared,
@@ -31,6 +31,7 @@ from planner.batch.query import (
     staged_table,
     stored_rows,
     stored_table,
+    written_batch,
 )
 from planner.batch.structs import with_row_types
 from planner.batch.values import (
@@ -126,7 +127,8 @@ def plan_insert(
     if statement.returning:
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
     rows = source.expressions if isinstance(source, exp.Values) else None
-    check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows))
+    identity = () if statement.overrides_identity or statement.source is None else always_identity(target, environment)
+    check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows), identity)
     source = prepared(source, environment)
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
@@ -143,8 +145,13 @@ def plan_insert(
     constant_rows = rows_of(source) if is_constant else 0
     source = with_row_types(source, environment.catalog, environment.scope)
     parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
-    text = finish(resolve_tables(source, environment), environment, parameters)
-    return Batch(text, parameters, constant_rows=constant_rows)
+    return written_batch(resolve_tables(source, environment), environment, parameters, constant_rows)
+
+
+def always_identity(target: Relation, environment: Environment) -> set[str]:
+    """The columns that take numbers of their sequences only."""
+    found = {s.sequence.column for s in environment.catalog.sequences_of(target) if s.sequence.identity == ALWAYS}
+    return {column.name for column in target.visible if column.lake_name in found}
 
 
 _CONSTANT = (
@@ -175,6 +182,10 @@ def plan_change(
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)
     values = assignments(tree.expressions, target) if isinstance(statement, Update) else {}
+    defaults = {folded(item.this.this) for item in tree.expressions if is_default(item.expression)} if values else set()
+    for name in (values.keys() - defaults) & always_identity(target, environment):
+        detail = f'Column "{name}" is an identity column defined as GENERATED ALWAYS.'
+        raise Error(f'column "{name}" can only be updated to DEFAULT', errors.GENERATED_ALWAYS, detail=detail)
     computed = generated_columns(target) if values else ()
     whens, assigned = (tree.key.upper(),), (*values, *(column.name for column in computed))
     needs_steps = bool(computed) or target.is_renamed or (isinstance(statement, Update) and not values)
@@ -186,7 +197,7 @@ def plan_change(
         items = [exp.EQ(this=identifier(c.name), expression=never_null(v, c, target)) for c, v in columns]
         tree.set("expressions", items)
     tree.this.replace(stored_table(target, alias_of(tree.this), environment))
-    batch = Batch(finish(resolve_tables(tree, environment), environment, parameters), parameters)
+    batch = written_batch(resolve_tables(tree, environment), environment, parameters)
     return Change(batch, True, whens, assigned)
 
 
@@ -218,7 +229,7 @@ def staged_batch(query: exp.Select, target: Relation, environment: Environment, 
     """A query over the `marked` table and others."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
     table.replace(stored_rows(target, alias_of(table), environment))
-    return Batch(finish(resolve_tables(query, environment), environment, parameters), parameters)
+    return written_batch(resolve_tables(query, environment), environment, parameters)
 
 
 # RETURNING.

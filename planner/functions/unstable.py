@@ -20,6 +20,10 @@ _NAMED = frozenset(
         "current_setting",
         "pg_backend_pid",
         "inet_client_addr",
+        "nextval",
+        "currval",
+        "lastval",
+        "setval",
     ]
 )
 

@@ -110,7 +110,7 @@ def _add(reader: TokenReader) -> AddColumn:
     if column.generated is not None:
         message = "alter table add generated columns is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
-    if column.not_null and column.default is None:
+    if column.not_null and column.default is None and column.counts is None:
         message = "alter table add NOT NULL columns must have default value"
         raise Error(message, errors.NOT_NULL_VIOLATION, position=position)
     return AddColumn(column, position, if_not_exists)

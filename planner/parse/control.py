@@ -15,6 +15,7 @@ from planner.parse.database import parse_alter_database
 from planner.parse.naming import parse_alter_relation
 from planner.parse.schema import parse_alter_schema
 from planner.parse.secret import parse_alter_secret
+from planner.parse.sequence import parse_alter_sequence
 from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree
@@ -177,6 +178,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_relation(reader, "view")
     if reader.accept("SUBSCRIPTION"):
         return parse_alter_relation(reader, "subscription")
+    if reader.accept("SEQUENCE"):
+        return parse_alter_sequence(reader)
     if reader.accept("SOURCE"):
         return parse_alter_source(reader)
     if reader.accept("SCHEMA"):

@@ -47,7 +47,18 @@ def parse_alter_relation(reader: TokenReader, kind: str) -> Naming:
 
 
 # What can have a comment; a table is any relation, as in RisingWave.
-_COMMENTED = ("TABLE", "VIEW", "MATERIALIZED VIEW", "INDEX", "SINK", "SOURCE", "COLUMN", "SCHEMA", "DATABASE")
+_COMMENTED = (
+    "TABLE",
+    "VIEW",
+    "MATERIALIZED VIEW",
+    "INDEX",
+    "SINK",
+    "SOURCE",
+    "SEQUENCE",
+    "COLUMN",
+    "SCHEMA",
+    "DATABASE",
+)
 
 
 def parse_comment(reader: TokenReader) -> Comment:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.kinds import STREAMING
+from catalog.kinds import SEQUENCE, STREAMING
 from catalog.names import quote_if_needed
 from planner.parse.control import (
     parse_alter,
@@ -37,6 +37,7 @@ from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from planner.parse.privileges import parse_grant, parse_revoke
 from planner.parse.schema import parse_create_schema, parse_drop_schema
 from planner.parse.secret import parse_create_secret, parse_drop_secret
+from planner.parse.sequence import parse_create_sequence
 from planner.parse.show import parse_describe, parse_kill, parse_show
 from planner.parse.sink import parse_create_sink, parse_streaming_query
 from planner.parse.subscription import parse_create_subscription
@@ -113,6 +114,12 @@ def _create(reader: TokenReader) -> Statement:
         reader.identifier()
         reader.expect("TABLE")
         return replace(parse_create_table(reader), is_temporary=True)
+    if reader.accept("SEQUENCE"):
+        return parse_create_sequence(reader)
+    if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "SEQUENCE":
+        reader.identifier()
+        reader.expect("SEQUENCE")
+        return parse_create_sequence(reader, is_temporary=True)
     if reader.accept("SUBSCRIPTION"):
         return parse_create_subscription(reader)
     if reader.accept("FUNCTION"):
@@ -131,8 +138,8 @@ def _create(reader: TokenReader) -> Statement:
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, FUNCTION, SECRET, SCHEMA, "
-        "DATABASE and USER are.",
+        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, SEQUENCE, FUNCTION, SECRET, "
+        "SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -171,7 +178,7 @@ def _create_view(reader: TokenReader) -> CreateView:
     return CreateView(name, columns, query, if_not_exists, definition)
 
 
-_DROPPED = ("table", "source", "view", "subscription", *STREAMING)
+_DROPPED = ("table", "source", "view", "subscription", SEQUENCE, *STREAMING)
 
 
 def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema | DropDatabase | DropUser:

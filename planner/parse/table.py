@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -11,14 +11,25 @@ from sqlglot import exp
 from catalog import errors
 from catalog.column_names import check_distinct
 from catalog.errors import Error
+from catalog.kinds import ALWAYS, BY_DEFAULT
 from catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
 from catalog.names import quote_if_needed
+from catalog.types import parse_type
 from planner.parse.generated import check_generated, generated_text
+from planner.parse.sequence import parse_sequence_options
 from planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
 from planner.parse.table_as import parse_create_table_as
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank, column_type, folded, parse_tree, position_of, unsupported
-from planner.statements import ColumnDefinition, Connector, CreateSource, CreateTable, CreateTableAs, Name
+from planner.statements import (
+    ColumnDefinition,
+    Connector,
+    CreateSource,
+    CreateTable,
+    CreateTableAs,
+    Name,
+    SequenceOptions,
+)
 
 
 def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
@@ -56,7 +67,7 @@ def _without_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_so
 def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_source: bool = False) -> CreateTable:
     added = _read_additions(reader, is_source)
     included = [column for _, column, _ in added.connector.includes] if added.connector is not None else []
-    columns, key, listed = _columns(added.sql, name, included)
+    columns, key, listed = _columns(added, name, included)
     if added.watermark is not None:
         _check_watermark(added.watermark, columns, added)
     conflict = _conflict(added, columns, key)
@@ -125,13 +136,13 @@ def _read_conflict(reader: TokenReader) -> str:
 
 
 def _columns(
-    sql: str, name: Name, included: Sequence[str] = ()
+    added: _Additions, name: Name, included: Sequence[str] = ()
 ) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...], str]:
-    """The columns and the primary key of a CREATE TABLE that sqlglot can read, and its list as normalised text.
+    """The columns and the primary key of a CREATE TABLE, and its list as normalised text.
 
     `included` are the columns that INCLUDE adds, which may be named too.
     """
-    tree = parse_tree(sql)
+    tree, identities = parse_tree(added.sql), iter(added.identities)
     schema = tree.this
     if isinstance(tree, exp.Create) and tree.expression:
         message = "Should not specify data type in CREATE TABLE AS"
@@ -145,7 +156,7 @@ def _columns(
     key: list[str] = []
     for part in map(_unnamed, schema.expressions):
         if isinstance(part, exp.ColumnDef):
-            column, is_key = column_definition(part)
+            column, is_key = column_definition(part, identities, name.name)
             if key and is_key:
                 raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
             columns.append(column)
@@ -171,8 +182,17 @@ def _unnamed(part: exp.Expr) -> exp.Expr:
     return part.expressions[0] if isinstance(part, exp.Constraint) and len(part.expressions) == 1 else part
 
 
-def column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
-    """A column, and whether it is the primary key. Raises Error 42611, 42601, 0A000, as `generated_text` does."""
+# Types that are integers whose default is the next number of a sequence.
+_SERIALS = {"SMALLSERIAL": "smallint", "SERIAL": "integer", "BIGSERIAL": "bigint"}
+
+
+def column_definition(
+    node: exp.ColumnDef, identities: Iterator[SequenceOptions] | None = None, table: str = ""
+) -> tuple[ColumnDefinition, bool]:
+    """A column, and whether it is the primary key. `identities` are how identity columns count, in their order.
+
+    Raises Error 42611, 42601, 0A000, as `generated_text` does.
+    """
     name = folded(node.this)
     if name in RESERVED_COLUMNS:
         raise Error(f'column name "{name}" conflicts with a system column name', errors.INVALID_COLUMN_DEFINITION)
@@ -181,6 +201,10 @@ def column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
     not_null = is_key = False
     default: str | None = None
     generated: str | None = None
+    identity: str | None = None
+    kind = node.args["kind"]
+    serial = _SERIALS.get(kind.this.name if isinstance(kind.this, exp.DType) else "")
+    counts = SequenceOptions(type=serial) if serial else None
     for constraint in node.args.get("constraints") or []:
         match constraint.kind:
             case exp.PrimaryKeyColumnConstraint():
@@ -195,12 +219,42 @@ def column_definition(node: exp.ColumnDef) -> tuple[ColumnDefinition, bool]:
                 generated = generated_text(value)
             case exp.GeneratedAsIdentityColumnConstraint(args=args) if args.get("expression") is not None:
                 generated = generated_text(args["expression"])
+            case exp.GeneratedAsIdentityColumnConstraint(args=args):
+                identity = ALWAYS if args.get("this") else BY_DEFAULT
+                counts = next(identities or iter(()), SequenceOptions())
+                _show(constraint.kind, counts)
             case other:
                 raise unsupported(f"{other.sql(dialect='postgres')} in CREATE TABLE", node)
-    if default is not None and generated is not None:
-        message = f'both default and generation expression specified for column "{name}"'
-        raise Error(message, errors.SYNTAX_ERROR, position=position_of(node))
-    return ColumnDefinition(name, column_type(node.args["kind"]), not_null, default, generated), is_key
+    type_ = parse_type(serial) if serial else column_type(kind)
+    is_serial = bool(serial)
+    for is_there, what in (
+        (default is not None and generated is not None, "both default and generation expression"),
+        (identity is not None and (default is not None or is_serial), "both default and identity"),
+        (identity is not None and generated is not None, "both identity and generation expression"),
+        (is_serial and (default is not None or generated is not None), "multiple default values"),
+    ):
+        if is_there:
+            where = f' of table "{table}"' if table else ""
+            message = f'{what} specified for column "{name}"{where}'
+            raise Error(message, errors.SYNTAX_ERROR, position=position_of(node))
+    if counts is not None:
+        if type_.name not in _SERIALS.values() or type_.dimensions:
+            message = "identity column type must be smallint, integer, or bigint"
+            raise Error(message, errors.INVALID_PARAMETER_VALUE, position=position_of(node))
+        counts = replace(counts, type=counts.type or type_.name)
+        not_null = True
+    return ColumnDefinition(name, type_, not_null, default, generated, counts, identity), is_key
+
+
+def _show(constraint: exp.Expr, counts: SequenceOptions) -> None:
+    """Have the text of an identity column say how it counts."""
+    for name, value in (
+        ("start", counts.start), ("increment", counts.increment), ("minvalue", counts.minimum),
+        ("maxvalue", counts.maximum),
+    ):  # fmt: skip
+        if isinstance(value, int):
+            constraint.set(name, exp.Literal.number(value))
+    constraint.set("cycle", counts.cycles)
 
 
 def default_text(value: exp.Expr) -> str | None:
@@ -228,6 +282,7 @@ class _Additions:
     conflict_position: int
     versions: tuple[tuple[str, int], ...]  # with their positions
     connector: Connector | None
+    identities: tuple[SequenceOptions, ...]
 
 
 def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
@@ -240,6 +295,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
     versions: tuple[tuple[str, int], ...] = ()
     append_only = is_source
     connector: Connector | None = None
+    identities: list[SequenceOptions] = []
     depth = 0
     before, before_start = "", 0  # the token before this one
     while not reader.at_end:
@@ -252,6 +308,10 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
             if before == "(":
                 reader.accept(",")
             sql = _without(sql, before_start if before == "," else start, reader.offset)
+        elif depth == 1 and reader.accept("AS", "IDENTITY"):
+            start = reader.offset
+            identities.append(_identity(reader))
+            sql = _without(sql, start, reader.offset)
         elif depth == 0 and reader.accept("APPEND", "ONLY"):
             append_only = True
             sql = _without(sql, start, reader.offset)
@@ -268,7 +328,19 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
             before, before_start = reader.peek(), start
             depth += {"(": 1, ")": -1}.get(before, 0)
             reader.accept(before)
-    return _Additions(sql, append_only, watermark, text, position, conflict, conflict_position, versions, connector)
+    return _Additions(
+        sql, append_only, watermark, text, position, conflict, conflict_position, versions, connector,
+        tuple(identities),
+    )  # fmt: skip
+
+
+def _identity(reader: TokenReader) -> SequenceOptions:
+    """`[(options)]`, of an identity column."""
+    if not reader.accept("("):
+        return SequenceOptions()
+    options = parse_sequence_options(reader)
+    reader.expect(")")
+    return options
 
 
 def _without(sql: str, start: int, end: int) -> str:

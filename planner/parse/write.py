@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
 from planner.parse.tokens import TokenReader, syntax_error
-from planner.parse.trees import folded, name_of, parse_tree, position_of, unsupported
+from planner.parse.trees import blank, folded, name_of, parse_tree, position_of, unsupported
 from planner.statements import Delete, Insert, Merge, Name, Truncate, Update, Upsert
 
 
 def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
     if reader.accept("DELETE"):  # sqlglot would do without
         reader.expect("FROM")
-    statement = write_of(parse_tree(reader.sql))
+    overrides, sql = _overriding(reader)
+    statement = write_of(parse_tree(sql))
     if statement is None:
         raise syntax_error(reader.sql, 0)
-    return statement
+    return replace(statement, overrides_identity=True) if overrides and isinstance(statement, Insert) else statement
+
+
+def _overriding(reader: TokenReader) -> tuple[bool, str]:
+    """Whether an INSERT says OVERRIDING SYSTEM VALUE, which sqlglot does not know, and its text without that.
+
+    Raises Error 0A000 for OVERRIDING USER VALUE.
+    """
+    sql = reader.sql
+    if reader.peek() != "INSERT" or not reader.skip_to("OVERRIDING"):
+        return False, sql
+    start = reader.offset
+    reader.skip()
+    if reader.accept("USER", "VALUE"):
+        message, hint = "OVERRIDING USER VALUE is not supported", "Leave the identity column out."
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=start + 1)
+    if not reader.accept("SYSTEM", "VALUE"):
+        return False, sql
+    return True, sql[:start] + blank(sql[start : reader.offset]) + sql[reader.offset :]
 
 
 def write_of(tree: exp.Expr) -> Insert | Update | Delete | Merge | None:
@@ -132,15 +153,17 @@ def _merge(tree: exp.Merge) -> Merge:
 def parse_truncate(reader: TokenReader) -> Truncate:
     """`TRUNCATE [TABLE] [ONLY] name [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`.
 
-    No table has sequences of its own or is referred to by others, so the last two change nothing.
+    No table is referred to by others, so the last two change nothing.
     """
     reader.expect("TRUNCATE")
     reader.accept("TABLE")
     tables = reader.comma_separated(lambda: _truncated(reader))
-    _ = reader.accept("RESTART", "IDENTITY") or reader.accept("CONTINUE", "IDENTITY")
+    restarts = reader.accept("RESTART", "IDENTITY")
+    if not restarts:
+        reader.accept("CONTINUE", "IDENTITY")
     reader.cascade()
     reader.finish()
-    return Truncate(tables)
+    return Truncate(tables, restarts)
 
 
 def _truncated(reader: TokenReader) -> Name:

@@ -8,6 +8,7 @@ from planner.statements.alter import (
     AlterQuery,
     AlterRateLimit,
     AlterResourceGroup,
+    AlterSequence,
     AlterSourceRateLimit,
     AlterTable,
     ColumnAction,
@@ -29,6 +30,7 @@ from planner.statements.create import (
     CreateIndex,
     CreateMaterializedView,
     CreateSecret,
+    CreateSequence,
     CreateSink,
     CreateSource,
     CreateStreaming,
@@ -40,6 +42,7 @@ from planner.statements.create import (
     DropFunction,
     DropSecret,
     Option,
+    SequenceOptions,
     SinkFormat,
 )
 from planner.statements.databases import (
@@ -105,6 +108,7 @@ Statement = (
     | CreateSubscription
     | CreateFunction
     | DropFunction
+    | CreateSequence
     | CreateSecret
     | AlterSecret
     | DropSecret
@@ -126,6 +130,7 @@ Statement = (
     | AlterParallelism
     | AlterBackfillParallelism
     | AlterResourceGroup
+    | AlterSequence
     | CreateDatabase
     | DropDatabase
     | AlterDatabase
@@ -174,6 +179,7 @@ __all__ = [
     "AlterRateLimit",
     "AlterResourceGroup",
     "AlterSecret",
+    "AlterSequence",
     "AlterSourceRateLimit",
     "AlterTable",
     "AlterUser",
@@ -193,6 +199,7 @@ __all__ = [
     "CreateMaterializedView",
     "CreateSchema",
     "CreateSecret",
+    "CreateSequence",
     "CreateSink",
     "CreateSource",
     "CreateStreaming",
@@ -236,6 +243,7 @@ __all__ = [
     "RenameRelation",
     "RenameSchema",
     "RenameUser",
+    "SequenceOptions",
     "SetDefault",
     "SetNotNull",
     "SetType",

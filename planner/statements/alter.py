@@ -8,7 +8,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from catalog.types import Type
-from planner.statements.create import ColumnDefinition
+from planner.statements.create import ColumnDefinition, SequenceOptions
 from planner.statements.names import Name
 
 
@@ -22,6 +22,13 @@ class AlterQuery:
     emit_on_window_close: bool = False
     if_exists: bool = False
     kind: ClassVar[str] = "materialized view"
+
+
+@dataclass(frozen=True)
+class AlterSequence:
+    name: Name
+    options: SequenceOptions
+    if_exists: bool
 
 
 @dataclass(frozen=True)

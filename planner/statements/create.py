@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlglot import exp
 
@@ -12,14 +13,38 @@ from planner.statements.names import Name
 
 
 @dataclass(frozen=True)
+class SequenceOptions:
+    """What CREATE or ALTER SEQUENCE says of how a sequence counts; None, or False, is what it does not say.
+
+    "" for `minimum` and `maximum` is NO MINVALUE and NO MAXVALUE; `restart` True is RESTART without a number.
+    `owned_by` is a table and its column, () is OWNED BY NONE.
+    """
+
+    type: str | None = None
+    start: int | None = None
+    increment: int | None = None
+    minimum: int | Literal[""] | None = None
+    maximum: int | Literal[""] | None = None
+    cycles: bool | None = None
+    cache: int | None = None
+    restart: int | bool = False
+    owned_by: tuple[Name, str] | tuple[()] | None = None
+
+
+@dataclass(frozen=True)
 class ColumnDefinition:
-    """A column as `catalog.model.Column` has it."""
+    """A column as `catalog.model.Column` has it; with `counts` its default is the next number of a sequence.
+
+    `identity` is of which kind an identity column is (`catalog.kinds.Sequence`), None for any other.
+    """
 
     name: str
     type: Type
     not_null: bool = False
     default: str | None = None
     generated: str | None = None
+    counts: SequenceOptions | None = None
+    identity: str | None = None
 
     @property
     def column(self) -> Column:
@@ -201,6 +226,15 @@ class CreateSink:
     if_not_exists: bool
     definition: str
     emit_on_window_close: bool = False
+
+
+@dataclass(frozen=True)
+class CreateSequence:
+    name: Name
+    options: SequenceOptions
+    if_not_exists: bool
+    definition: str
+    is_temporary: bool = False
 
 
 CreateStreaming = CreateMaterializedView | CreateIndex | CreateSink

@@ -36,6 +36,7 @@ class Insert:
     """`columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
 
     `alias` is what RETURNING may call the table. Of constant `rows` the source has one like the first.
+    `overrides_identity` is OVERRIDING SYSTEM VALUE.
     """
 
     table: Name
@@ -45,6 +46,7 @@ class Insert:
     returning: tuple[exp.Expr, ...] = ()
     upsert: Upsert | None = None
     rows: ConstantRows | None = None
+    overrides_identity: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Merge:
 @dataclass(frozen=True)
 class Truncate:
     tables: tuple[Name, ...]
+    restarts_identity: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,198 @@
+"""CREATE and ALTER SEQUENCE, and the sequences that go with columns of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from catalog import errors
+from catalog.column_names import escaped
+from catalog.errors import Error, used
+from catalog.kinds import SEQUENCE, Sequence
+from catalog.lake import Cursor
+from catalog.model import Column, Relation
+from catalog.names import quote_if_needed
+from catalog.sequence_store import Position, add_position, put_position
+from planner.bind import resolve
+from planner.privileges import check_owner
+from planner.sequences import NEXT, check_within, drawn_by, made_sequence, next_of, settled
+from planner.statements import AlterSequence, ColumnDefinition, CreateSequence, SequenceOptions
+from server.kinds import find_of_kind
+from server.placing import existing_notice, made_schema, take_temporary
+from server.result import Notice, Result
+from server.session import Session
+
+
+def create_sequence(session: Session, statement: CreateSequence) -> Result:
+    """Raises Error 42P07, 22023, 42P01 and 42703 for an owner that there is not."""
+    existing = existing_notice(session, statement)
+    if existing is not None:
+        return Result("CREATE_SEQUENCE", notices=[existing])
+    made = made_sequence(statement.options)
+    store = session.context.store
+    with store.change() as cursor:
+        schema = made_schema(session, cursor, statement)
+        made = _owned(session, made, statement.options, schema)
+        relation = add_sequence(session, cursor, store.next_id(cursor), schema, statement.name.name, made)
+    take_temporary(session, relation)
+    return Result("CREATE_SEQUENCE")
+
+
+def add_sequence(session: Session, cursor: Cursor, id_: int, schema: str, name: str, made: Sequence) -> Relation:
+    """Store a sequence that has given no number, in the open transaction."""
+    relation = Relation(
+        id=id_,
+        database=session.database,
+        schema=schema,
+        name=name,
+        kind=SEQUENCE,
+        columns=(),
+        key=(),
+        definition=_definition(name, made),
+        created=True,
+        owner=session.user.name,
+        details=made,
+    )
+    relation = session.context.store.create_relation(cursor, relation)
+    add_position(cursor, id_, Position(made.start, False))
+    return relation
+
+
+def _definition(name: str, made: Sequence) -> str:
+    return (
+        f"CREATE SEQUENCE {quote_if_needed(name)} AS {made.type} START {made.start} INCREMENT {made.increment} "
+        f"MINVALUE {made.minimum} MAXVALUE {made.maximum} CACHE {made.cache}{' CYCLE' if made.cycles else ''}"
+    )
+
+
+def _owned(session: Session, made: Sequence, options: SequenceOptions, schema: str) -> Sequence:
+    """The sequence with the owner that OWNED BY names. Raises Error 42P01, 42809, 42703, 42501, and 55000."""
+    if options.owned_by is None:
+        return made
+    if not options.owned_by:
+        return replace(made, table=None, column=None)
+    name, column_name = options.owned_by
+    table = resolve(session.context.store.catalog, session.scope, name, "table")
+    if table.kind != "table":
+        message = f'sequence cannot be owned by relation "{name}"'
+        raise Error(message, errors.WRONG_OBJECT_TYPE, position=name.position)
+    check_owner(session.user, table.securable, name.position)
+    column = next((column for column in table.visible if column.name == column_name), None)
+    if column is None:
+        message = f'column "{column_name}" of relation "{name}" does not exist'
+        raise Error(message, errors.UNDEFINED_COLUMN, position=name.position)
+    if table.schema != schema:
+        message = "sequence must be in same schema as table it is linked to"
+        raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, position=name.position)
+    return replace(made, table=table.id, column=column.lake_name)
+
+
+def alter_sequence(session: Session, statement: AlterSequence) -> Result:
+    """Raises Error 42704, 42809, 42501, 22023, 0A000 for the owner of an identity column's."""
+    store, numbers = session.context.store, session.context.sequence_numbers
+    try:
+        relation = find_of_kind(session, statement.name, SEQUENCE)
+    except Error as error:
+        if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+            raise
+        message = f'relation "{statement.name}" does not exist, skipping'
+        return Result("ALTER_SEQUENCE", notices=[Notice(message)])
+    check_owner(session.user, relation.securable, statement.name.position)
+    with numbers.altering(relation.id) as take, store.change() as cursor:
+        before = store.catalog.by_id[relation.id].sequence
+        made = _owned(session, made_sequence(statement.options, before), statement.options, relation.schema)
+        if before.identity is not None and statement.options.owned_by is not None:
+            message = "cannot change ownership of identity sequence"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
+        position = numbers.given(relation.id)
+        if statement.options.restart is not False:
+            restart = made.start if statement.options.restart is True else statement.options.restart
+            check_within("RESTART", restart, made.minimum, made.maximum)
+            position = Position(restart, False)
+        check_within("RESTART", position.last, made.minimum, made.maximum)
+        store.put_details(cursor, replace(relation, details=made))
+        put_position(cursor, relation.id, position)
+        take(position)
+    return Result("ALTER_SEQUENCE")
+
+
+# The sequences of columns.
+
+
+def counting_columns(
+    session: Session, cursor: Cursor, schema: str, table: int, name: str, definitions: Iterable[ColumnDefinition]
+) -> tuple[tuple[Column, ...], list[tuple[int, str, Sequence]]]:
+    """The columns of a new table, with the sequences of those that count: ids, names and how they count."""
+    store = session.context.store
+    columns: list[Column] = []
+    sequences: list[tuple[int, str, Sequence]] = []
+    for definition in definitions:
+        column = definition.column
+        if definition.counts is not None:
+            id_ = store.next_id(cursor)
+            made = replace(
+                made_sequence(definition.counts), table=table, column=escaped(column.name), identity=definition.identity
+            )
+            taken = {own for _, own, _ in sequences}
+            sequences.append((id_, _free_name(session, schema, name, column.name, taken), made))
+            column = replace(column, default=next_of(id_))
+        columns.append(column)
+    return tuple(columns), sequences
+
+
+# As many characters as a name of PostgreSQL has (src/include/pg_config_manual.h, NAMEDATALEN).
+_LONGEST_NAME = 63
+
+
+def _free_name(session: Session, schema: str, table: str, column: str, taken: set[str]) -> str:
+    """`table_column_seq`, with a number behind it if that is taken; the longer of the two names is cut for it."""
+    catalog = session.context.store.catalog
+    number = 0
+    while True:
+        end = f"_seq{number or ''}"
+        own, other = table, column
+        while len(own) + len(other) + 1 + len(end) > _LONGEST_NAME:
+            own, other = (own[:-1], other) if len(own) > len(other) else (own, other[:-1])
+        found = f"{own}_{other}{end}"
+        if found not in taken and catalog.find(session.database, schema, found) is None:
+            return found
+        number += 1
+
+
+def restart_sequences(session: Session, tables: Iterable[Relation]) -> None:
+    """Let the sequences that go with tables begin anew."""
+    for table in tables:
+        for relation in session.context.store.catalog.sequences_of(table):
+            session.context.sequence_numbers.set(relation.id, Position(relation.sequence.start, False))
+
+
+def left_without_default(session: Session, dropped: list[Relation], cascade: bool) -> list[Relation]:
+    """The tables that stay when sequences are dropped, without the defaults that draw from these.
+
+    Raises Error 2BP01 for such a default without `cascade`, and for the sequence of an identity column.
+    """
+    gone = {relation.id for relation in dropped}
+    sequences = {relation.id: relation for relation in dropped if relation.is_sequence}
+    changed: list[Relation] = []
+    for table in session.context.store.catalog.relations if sequences else ():
+        drawing = {c.name: id_ for c in table.visible if (id_ := drawn_by(c.default)) in sequences}
+        if not drawing or table.id in gone:
+            continue
+        name, id_ = next(iter(drawing.items()))
+        sequence = sequences[id_ or 0]
+        if sequence.sequence.identity is not None:
+            message = f"cannot drop sequence {sequence.name} because column {name} of table {table.name} requires it"
+            hint = f"You can drop column {name} of table {table.name} instead."
+            raise Error(message, errors.DEPENDENT_OBJECTS_STILL_EXIST, hint=hint)
+        if not cascade:
+            users = [f"default value for column {name} of table {table.name}" for name in drawing]
+            raise used(SEQUENCE, users, "Use DROP ... CASCADE to drop the dependent objects too.")
+        columns = tuple(replace(c, default=None) if c.name in drawing else c for c in table.columns)
+        changed.append(replace(table, columns=columns))
+    return changed
+
+
+def settled_default(session: Session, default: str | None) -> str | None:
+    """A default that names sequences by their ids, whatever they are called later."""
+    catalog = session.context.store.catalog
+    return settled(default, catalog, session.scope) if default is not None and NEXT in default.lower() else default
