@@ -94,10 +94,10 @@ class Relation:
     change feeds find it; None before it is made. `dropped` are the columns that the lake table has had.
     `shown` is the definition of a view as it would be written now, where that is another.
     `details` are of an index, a sink or a sequence. A sink's lake table holds what it has read while it is being
-    created, and nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place they take once
-    they are all there; until then no name leads to them. `defined_by` is the id under which they were made. `planner`
-    is the version of the planner that made its plan: what is stored fits the plan of no other. `fingerprint` is that
-    plan's (`planner.fingerprint`), None for what an earlier version has made.
+    created, and nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place
+    they take once they are all there; until then no name leads to them. `defined_by` is the id under which they were
+    made. `planner` is the version of the planner that made its plan: what is stored fits the plan of no other.
+    `fingerprint` is that plan's (`planner.fingerprint`), None for what an earlier version has made.
     """
 
     id: int

@@ -159,7 +159,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         rows = aligned(query, planned.types, tuple(column.type for column in columns))
         is_plain = count and rows == query and statement.upsert is None and not statement.returning
         if is_plain and len(rows) <= LONGEST_SHARED and may_share(session, target, columns):
-            store_shared(session, target, columns, rows.removeprefix("VALUES "), given)
+            store_shared(session, target, columns, rows.removeprefix("VALUES "), count, given)
             return Result(f"INSERT 0 {count}")
         create_staging(cursor, target)
         with session.drawing(cursor, batch.draws):

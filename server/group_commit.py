@@ -31,15 +31,18 @@ _PARAMETER = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|\$(\d++)""")
 
 @dataclass(frozen=True)
 class Fill:
-    """A statement's rows of constants and parameters: SQL that follows VALUES, and parameters' values by name.
+    """A statement's `count` rows of constants and parameters: SQL that follows VALUES, and parameters' values by name.
 
-    `columns` are those that the rows fill, and `time_zone` is the one that their days are in.
+    `columns` are those that the rows fill, and `time_zone` is the one that their days are in. `drawn` gets the last
+    number of each sequence, by id, that the rows have taken.
     """
 
     columns: tuple[Column, ...]
     rows: str
     values: dict[str, object] | None
     time_zone: str
+    count: int = 1
+    drawn: dict[int, int] = field(default_factory=dict)
 
 
 def together(fills: Sequence[Fill]) -> tuple[str, dict[str, object] | None]:

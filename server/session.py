@@ -526,9 +526,12 @@ class Session:
             cursor.execute(f"SET VARIABLE {last_name(id_)} = {last}::BIGINT")
         with self.context.sequence_numbers.drawing(cursor, draws.nexts) as found:
             yield
-        for id_ in draws.nexts:
-            if id_ in found:
-                self._last_numbers[id_] = self._last_numbers[None] = found[id_]
+        self.note_numbers({id_: found[id_] for id_ in draws.nexts if id_ in found})
+
+    def note_numbers(self, last: dict[int, int]) -> None:
+        """Keep the last number of each sequence, by id, that a statement has taken: for `currval` and `lastval`."""
+        for id_, number in last.items():
+            self._last_numbers[id_] = self._last_numbers[None] = number
 
     def forget_last_numbers(self) -> None:
         """DISCARD SEQUENCES."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.inlined_insert import Unfit, may_fit
-from catalog.lake import Cursor
+from catalog.lake import INLINED_ROWS, Cursor
 from catalog.model import Column, Relation
+from catalog.names import quote
 from planner.batch.query import Batch
-from planner.batch.values import generated_columns
+from planner.batch.sequences import next_call
+from planner.batch.values import default_batch, generated_columns
 from planner.batch.write import INSERTED
+from planner.sequences import drawn_by
 from server.context import Context
-from server.group_commit import Fill, refusing, together
+from server.group_commit import Fill, Refused, refusing, together
 from server.sequence_numbers import describe_with
 from server.session import Session
 from server.staging import create_staging, fill_staging, late_defaults, scalar, take_in
@@ -62,6 +66,9 @@ def _check_shape(context: Context, target: Relation) -> None:
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+    if session.block is None and count <= INLINED_ROWS and _put_alone(session.context, cursor, target):
+        session.committed()
+        return count
     with writing(session, cursor, target) as (store,):
         take_in(session.environment, cursor, store)
     return count
@@ -70,21 +77,27 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
 def may_share(session: Session, target: Relation, given: Collection[Column]) -> bool:
     """Whether constants for some columns may be stored with the rows of other sessions.
 
-    What the session's settings may have a part in is computed in the session: generated columns and defaults. And each
-    row may raise a watermark for the next.
+    What the session's settings may have a part in is computed in the session: generated columns and defaults, but for
+    numbers of sequences. And each row may raise a watermark for the next.
     """
-    is_known = not generated_columns(target) and not late_defaults(target, given)
-    return is_known and session.block is None and target.watermark is None
+    is_known = all(drawn_by(column.default) is not None for column in late_defaults(target, given))
+    return is_known and not generated_columns(target) and session.block is None and target.watermark is None
 
 
 def store_shared(
-    session: Session, target: Relation, columns: tuple[Column, ...], rows: str, values: dict[str, object] | None
+    session: Session,
+    target: Relation,
+    columns: tuple[Column, ...],
+    rows: str,
+    count: int,
+    values: dict[str, object] | None,
 ) -> None:
     """Write rows of constants, SQL that follows VALUES, in a transaction that other sessions' may share.
 
-    See `server.group_commit`. Raises Error 23502 for a NULL.
+    See `server.group_commit`. Raises Error 23502 for a NULL, and 42501.
     """
     context, environment = session.context, session.environment
+    drawing = {c: default_batch(c, environment).draws.nexts[0] for c in late_defaults(target, columns)}
 
     def store_all(fills: Sequence[Fill]) -> None:
         with contextlib.closing(session.cursor()) as cursor:  # which no cancel of one of them reaches
@@ -92,12 +105,36 @@ def store_shared(
                 create_staging(cursor, target)
                 query, given = together(fills)
                 cursor.execute(fill_staging(columns, query), given)
+                if drawing:
+                    _draw(context, cursor, drawing, fills)
             if not _put_into_catalog(context, cursor, target):
                 with _stored(context, cursor, target) as (store,), refusing():
                     take_in(environment, cursor, store)
 
-    context.group_commit.store(target, Fill(columns, rows, values, session.get("timezone")), store_all)
+    fill = Fill(columns, rows, values, session.get("timezone"), count)
+    context.group_commit.store(target, fill, store_all)
+    session.note_numbers(fill.drawn)
     session.committed()
+
+
+def _draw(context: Context, cursor: Cursor, drawing: dict[Column, int], fills: Sequence[Fill]) -> None:
+    """Give the staged rows of statements, one after the other, numbers of sequences, by id."""
+    with context.sequence_numbers.drawing(cursor, tuple(drawing.values())):
+        values = (f"{quote(column.lake_name)} = {next_call(id_)}" for column, id_ in drawing.items())
+        cursor.execute(f"UPDATE {INSERTED} SET {', '.join(values)}")
+    names = ", ".join(quote(column.lake_name) for column in drawing)
+    ends = [end - 1 for end in accumulate(fill.count for fill in fills)]
+    last = f"SELECT {names} FROM {INSERTED} WHERE rowid IN ({', '.join(map(str, ends))}) ORDER BY rowid"
+    for fill, numbers in zip(fills, cursor.execute(last).fetchall(), strict=True):
+        fill.drawn.update(zip(drawing.values(), numbers, strict=True))
+
+
+def _put_alone(context: Context, cursor: Cursor, target: Relation) -> bool:
+    """As `_put_into_catalog`, for rows of one statement. Raises what is wrong with them."""
+    try:
+        return _put_into_catalog(context, cursor, target)
+    except Refused as refused:
+        raise refused.error from refused
 
 
 def _put_into_catalog(context: Context, cursor: Cursor, target: Relation) -> bool:

@@ -77,6 +77,9 @@ def test_many_clients(module_server: Server, connection: Connection) -> None:
                 if seen != [(id_, id_)]:
                     faults.append((client, id_, seen))
                 own.execute(f"INSERT INTO many (client) VALUES ({client}), ({client})".encode())
+                [(last, own_last)] = rows(own, f"SELECT lastval(), max(id) FROM many WHERE client = {client}")
+                if last != own_last:
+                    faults.append((client, last, own_last))
 
     clients = [threading.Thread(target=insert, args=(number,)) for number in range(6)]
     for client in clients:

@@ -55,6 +55,11 @@ def drawing_name(sequence: int) -> str:
     return f"sequence {sequence}"
 
 
+def next_call(sequence: int) -> str:
+    """DuckDB's text of the next number."""
+    return f"""nextval('temp.main."{drawing_name(sequence)}"')"""
+
+
 def last_name(sequence: int | None) -> str:
     """The variable of a cursor with the session's last number of a sequence, None of any."""
     return f"last_of_{sequence}" if sequence is not None else "last_of_all"
@@ -86,7 +91,7 @@ def _spelled(call: exp.Anonymous, catalog: Catalog, scope: Scope, user: User, dr
     if name == LAST_OF_ALL:
         return _noted(_variable(None), _LAST_OF_ALL, True)
     sequence = _find(call, catalog, scope)
-    _check_use(catalog, user, sequence, name)
+    check_use(catalog, user, sequence, name)
     if name == NEXT or (name == LAST and sequence.id in drawn):
         named = exp.Literal.string(f'temp.main."{drawing_name(sequence.id)}"')
         return _noted(duckdb_call(name, named), _SEQUENCE, sequence.id)
@@ -121,7 +126,7 @@ def _setting(call: exp.Anonymous, sequence: Relation) -> exp.Expr:
     return _noted(made, SET, Setting(output.index or 0, sequence.id, is_called))
 
 
-def _check_use(catalog: Catalog, user: User, sequence: Relation, name: str) -> None:
+def check_use(catalog: Catalog, user: User, sequence: Relation, name: str) -> None:
     """Raise Error 42501. Who may write rows of a table may draw from the sequences that go with it."""
     owner = catalog.by_id.get(sequence.sequence.table or 0)
     if name == NEXT and owner is not None and holds(catalog, user, owner.securable, "INSERT"):

@@ -11,9 +11,11 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
 from planner.batch.query import Batch, Environment, finish, written_batch
+from planner.batch.sequences import Draws, check_use, next_call
 from planner.bind import data_type
 from planner.parse.generated import columns_read, expression_of
 from planner.parse.trees import folded, parse_tree, position_of, unsupported
+from planner.sequences import NEXT, drawn_by
 
 
 def assignments(
@@ -106,8 +108,12 @@ def default_of(column: Column) -> exp.Expr:
 
 
 def default_batch(column: Column, environment: Environment) -> Batch:
-    """A column's default, an expression of DuckDB."""
-    return written_batch(default_of(column), environment, ())
+    """A column's default, an expression of DuckDB. Raises Error 42501 for a sequence that the user may not use."""
+    sequence = drawn_by(column.default)
+    if sequence is None:
+        return written_batch(default_of(column), environment, ())
+    check_use(environment.catalog, environment.user, environment.catalog.by_id[sequence], NEXT)
+    return Batch(f"CAST({next_call(sequence)} AS {column.type.duckdb()})", (), draws=Draws((sequence,)))
 
 
 def generated_columns(target: Relation) -> tuple[Column, ...]:
