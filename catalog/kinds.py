@@ -1,4 +1,4 @@
-"""What an index, a sink or a sequence is besides a relation, frozen; `relations.details` has it as JSON."""
+"""What an index, a sink, a sequence or a table is besides a relation, frozen; `relations.details` has it as JSON."""
 
 from __future__ import annotations
 
@@ -107,7 +107,25 @@ class Sequence:
     identity: str | None = None
 
 
-Details = Index | Sink | Sequence
+@dataclass(frozen=True)
+class Check:
+    """A condition that no row of a table makes false: SQL over its columns under their present names."""
+
+    name: str
+    condition: str
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What rows of a table have to be like. `lengths` are of how many characters the values of columns are at most, by
+    what the lake calls the columns."""
+
+    checks: tuple[Check, ...] = ()
+    lengths: tuple[tuple[str, int], ...] = ()
+
+
+NO_CONSTRAINTS = Constraints()
+Details = Index | Sink | Sequence | Constraints
 
 
 def dump_details(details: Details | None) -> str | None:
@@ -115,6 +133,8 @@ def dump_details(details: Details | None) -> str | None:
     if details is None:
         return None
     listed = asdict(details)
+    if isinstance(details, Constraints):
+        listed |= {"lengths": dict(details.lengths)}
     if isinstance(details, Sink):
         listed |= {"options": dict(details.options), "secrets": dict(details.secrets)}
     return json.dumps(listed)
@@ -131,5 +151,7 @@ def load_details(kind: str, text: str | None) -> Details | None:
         )
     if kind == SEQUENCE:
         return Sequence(**found)
+    if kind != SINK:
+        return Constraints(tuple(Check(**check) for check in found["checks"]), tuple(found["lengths"].items()))
     pairs = {name: tuple(found.get(name, {}).items()) for name in ("options", "secrets")}
     return Sink(**{**found, **pairs, "key": tuple(found.get("key", ()))})

@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from graphlib import TopologicalSorter
 
-from catalog.kinds import INDEX, SEQUENCE, SINK, STREAMING, Details, Index, Sequence, Sink
+from catalog.kinds import (
+    INDEX,
+    NO_CONSTRAINTS,
+    SEQUENCE,
+    SINK,
+    STREAMING,
+    Constraints,
+    Details,
+    Index,
+    Sequence,
+    Sink,
+)
 from catalog.lazy import lazy
 from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
 from catalog.sources import Source
@@ -93,11 +104,11 @@ class Relation:
     `made_as` is its lake table, which keeps that name whatever the relation is called later, so that old snapshots and
     change feeds find it; None before it is made. `dropped` are the columns that the lake table has had.
     `shown` is the definition of a view as it would be written now, where that is another.
-    `details` are of an index, a sink or a sequence. A sink's lake table holds what it has read while it is being
-    created, and nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS, the view whose place
-    they take once they are all there; until then no name leads to them. `defined_by` is the id under which they were
-    made. `planner` is the version of the planner that made its plan: what is stored fits the plan of no other.
-    `fingerprint` is that plan's (`planner.fingerprint`), None for what an earlier version has made.
+    `details` are of an index, a sink, a sequence or a table with constraints. A sink's lake table holds what it has
+    read while it is being created, and nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS,
+    the view whose place they take once they are all there; until then no name leads to them. `defined_by` is the id
+    under which they were made. `planner` is the version of the planner that made its plan: what is stored fits the plan
+    of no other. `fingerprint` is that plan's (`planner.fingerprint`), None for what an earlier version has made.
     """
 
     id: int
@@ -217,6 +228,15 @@ class Relation:
         return self.details
 
     @property
+    def constraints(self) -> Constraints:
+        """What rows of a table have to be like besides their columns."""
+        return self.details if isinstance(self.details, Constraints) else NO_CONSTRAINTS
+
+    def length_of(self, column: Column) -> int | None:
+        """Of how many characters a column's values are at most."""
+        return dict(self.constraints.lengths).get(column.lake_name)
+
+    @property
     def target(self) -> int | None:
         """The table, by id, that a sink writes to."""
         return self.details.target if isinstance(self.details, Sink) else None
@@ -251,7 +271,7 @@ class Relation:
     @property
     def row_shape(self) -> tuple[object, ...]:
         """What a row has to be like to be written."""
-        return tuple((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns)
+        return (self.constraints, *((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns))
 
     @lazy
     def is_renamed(self) -> bool:

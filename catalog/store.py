@@ -336,13 +336,14 @@ class Store:
         self.replace_columns(cursor, relation)
         cursor.execute(
             f"UPDATE {system_table('relations')} SET key = ?, definition = ?, watermark_column = ?, "
-            "version_columns = ?, dropped_columns = ? WHERE id = ?",
+            "version_columns = ?, dropped_columns = ?, details = ? WHERE id = ?",
             [
                 list(relation.key),
                 relation.definition,
                 relation.watermark.column if relation.watermark else None,
                 list(relation.conflict.versions),
                 list(relation.dropped),
+                dump_details(relation.details),
                 relation.id,
             ],
         )

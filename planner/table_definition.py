@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from catalog.kinds import NO_CONSTRAINTS, Check, Constraints
 from catalog.model import Column, Relation, Watermark
 from catalog.names import quote_if_needed
 from planner.parse.generated import renamed
@@ -17,7 +18,9 @@ from planner.statements import Connector, Name
 def table_text(name: Name, table: Relation, connector: Connector | None = None) -> str:
     """A normalised CREATE TABLE or SOURCE under a name, with the clauses of its connector."""
     included = [column for _, column, _ in connector.includes] if connector is not None else []
-    listed = [_column_text(column) for column in table.visible if column.name not in included]
+    listed = [_column_text(column, table) for column in table.visible if column.name not in included]
+    checks = table.constraints.checks
+    listed += [f"CONSTRAINT {quote_if_needed(check.name)} CHECK ({check.condition})" for check in checks]
     if table.primary_key:
         listed.append(f"PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
     if table.watermark is not None:
@@ -46,8 +49,9 @@ def connector_of(table: Relation) -> Connector | None:
     return None if reader.at_end else parse_connector(reader)
 
 
-def _column_text(column: Column) -> str:
-    parts = [quote_if_needed(column.name), str(column.type)]
+def _column_text(column: Column, table: Relation) -> str:
+    length = table.length_of(column)
+    parts = [quote_if_needed(column.name), f"{column.type}{'' if length is None else f'({length})'}"]
     if column.generated is not None:
         parts.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
     if column.default is not None:
@@ -75,7 +79,14 @@ def rename_column(table: Relation, column: Column, name: str, change: int) -> Re
     versions = tuple(names.get(version, version) for version in table.conflict.versions)
     conflict = replace(table.conflict, versions=versions)
     key = tuple(names.get(part, part) for part in table.key)
-    return replace(table, columns=columns, key=key, watermark=watermark, conflict=conflict)
+    checks = (Check(check.name, renamed(check.condition, names)) for check in table.constraints.checks)
+    renaming = replace(table, columns=columns, key=key, watermark=watermark, conflict=conflict)
+    return with_constraints(renaming, replace(table.constraints, checks=tuple(checks)))
+
+
+def with_constraints(table: Relation, constraints: Constraints) -> Relation:
+    """The table with other constraints."""
+    return replace(table, details=None if constraints == NO_CONSTRAINTS else constraints)
 
 
 def _following(column: Column, names: Mapping[str, str]) -> Column:

@@ -39,15 +39,18 @@ from planner.privileges import check_owner
 from planner.sequences import draws
 from planner.statements import (
     AddColumn,
+    AddConstraint,
     AlterTable,
     ColumnAction,
     DropColumn,
+    DropConstraint,
     RenameColumn,
     SetDefault,
     SetNotNull,
     SetType,
 )
 from planner.table_definition import rename_column, with_text
+from server.constraints import add_check, check_lengths, with_length, without_check, without_column
 from server.ddl import refuse_creating, with_dependents
 from server.kinds import find_to_alter
 from server.naming import with_shown
@@ -56,6 +59,7 @@ from server.sequence_numbers import describe_with
 from server.sequences import settled_default
 from server.session import Session
 from server.sources import check_altered, refuse_altering
+from server.tables import unenforced_notice
 
 
 def alter_table(session: Session, statement: AlterTable) -> Result:
@@ -192,7 +196,10 @@ def _add(change: _Change, action: AddColumn) -> Relation:
     column = replace(definition.column, made_as=None if made_as == definition.name else made_as, since=change.id)
     add_lake_column(change.cursor, table, column, _stored_value(change, column))
     hidden = tuple(each for each in table.columns if each.is_hidden)
-    return replace(table, columns=(*table.visible, column, *hidden))
+    change.table = with_length(replace(table, columns=(*table.visible, column, *hidden)), column, definition.length)
+    for check in definition.checks:
+        change.table = add_check(change.session, change.cursor, change.table, check)
+    return change.table
 
 
 def _stored_value(change: _Change, column: Column) -> str | None:
@@ -252,7 +259,8 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     put_comment(change.cursor, change.table.id, column.name, None)
     move_column_grants(change.cursor, change.table.id, column.name, None)
     columns = tuple(each for each in change.table.columns if each.name != column.name)
-    return replace(change.table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
+    table = without_column(change.table, column)
+    return replace(table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
 
 
 def _refuse_drop(change: _Change, column: Column, position: int) -> None:
@@ -295,7 +303,7 @@ def _rename(change: _Change, action: RenameColumn) -> Relation:
 def _set_type(change: _Change, action: SetType) -> Relation:
     """Give a column a wider type. Raises Error 42703, 0A000 also for a column that something reads."""
     column = change.column(action.name, action.position)
-    if column.type == action.type:
+    if (column.type, change.table.length_of(column)) == (action.type, action.length):
         return change.table
     readers, computed = change.readers(column), change.computed_from(column)
     if readers:
@@ -309,13 +317,15 @@ def _set_type(change: _Change, action: SetType) -> Relation:
         detail = f'Column "{column.name}" is used by generated column "{computed[0].name}".'
         message = "cannot alter type of a column used by a generated column"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, position=action.position)
-    if not holds(action.type, column.type):
+    if action.type != column.type and not holds(action.type, column.type):
         error = cannot_widen(column, action.type)
         error.position = action.position
         raise error
     if action.type.duckdb() != column.type.duckdb():
         widen_lake_column(change.cursor, change.table, column, action.type)
-    return change.replaced(column, replace(column, type=action.type))
+    table = with_length(change.replaced(column, replace(column, type=action.type)), column, action.length)
+    check_lengths(change.cursor, table, column)
+    return table
 
 
 def _set_default(change: _Change, action: SetDefault) -> Relation:
@@ -357,6 +367,25 @@ def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
     return change.replaced(column, replace(column, not_null=action.not_null))
 
 
+def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
+    """Raises Error 23514 for a stored row, 42710, 42703, 42804; a constraint that nobody enforces is told."""
+    if action.check is None:
+        change.notices.append(unenforced_notice(action.unenforced))
+        return change.table
+    return add_check(change.session, change.cursor, change.table, action.check)
+
+
+def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
+    """Raises Error 42704, and 0A000 for the key."""
+    try:
+        return without_check(change.table, action.name, action.position)
+    except Error as error:
+        if not action.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+            raise
+        change.notices.append(Notice(f"{error.message}, skipping"))
+        return change.table
+
+
 _ACTIONS: dict[type, Callable[[_Change, Any], Relation]] = {
     AddColumn: _add,
     DropColumn: _drop,
@@ -364,4 +393,6 @@ _ACTIONS: dict[type, Callable[[_Change, Any], Relation]] = {
     SetType: _set_type,
     SetDefault: _set_default,
     SetNotNull: _set_not_null,
+    AddConstraint: _add_constraint,
+    DropConstraint: _drop_constraint,
 }

@@ -17,8 +17,8 @@ from planner.batch.sequences import Draws
 from planner.batch.values import given_columns
 from planner.batch.write import INSERTED
 from planner.bind import scope_of
+from server.row_checks import check_rows
 from server.staging import (
-    check_not_null,
     compute_defaults,
     compute_generated,
     create_staging,
@@ -65,11 +65,12 @@ class Delivery:
         self._catalog = catalog
 
     def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
-        """Keep the rows of a query, with the target's columns but generated ones. Raises Error 23502 for a NULL."""
+        """Keep the rows of a query, with the target's columns but generated ones. Raises Error as `check_rows`."""
         create_staging(cursor, target)
         cursor.execute(fill_staging(given_columns(target), rows))
-        compute_generated(_environment(self._catalog(), target), cursor, target)
-        check_not_null(cursor, target, INSERTED, target.primary_key if target.fills_up else None)
+        environment = _environment(self._catalog(), target)
+        compute_generated(environment, cursor, target)
+        check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
         return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
 
     def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:

@@ -34,11 +34,11 @@ from server.columns import result_columns
 from server.conflicts import meets_stored
 from server.plan_cache import Plan, parse_all
 from server.result import Result, ResultColumn
+from server.row_checks import check_rows
 from server.sequence_numbers import describe_with
 from server.sequences import restart_sequences
 from server.session import Session
 from server.staging import (
-    check_not_null,
     compute_defaults,
     compute_generated,
     create_staging,
@@ -173,6 +173,8 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
                 replaces = statement.upsert.tree is not None and meets_stored(cursor, store)
                 (store.merge if replaces else store.insert)(cursor)
         else:
+            if statement.returning and target.constraints.lengths:  # which cut blanks off
+                check_rows(session.environment, cursor, target, INSERTED)
             names_returned = _keep_returned(session, cursor, statement, target, batch, values)
             count = store_staged(session, cursor, target)
         return _result(session, cursor, f"INSERT 0 {count}", names_returned)
@@ -200,6 +202,7 @@ def change(
                 if planned.assigned or planned.numbers("INSERT"):
                     compute_generated(session.environment, cursor, target, CHANGED)
                 count = scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
+                _check_updated(session, cursor, target, planned)
                 if isinstance(statement, Merge):
                     _refuse_repeated(cursor)
                 else:
@@ -208,15 +211,20 @@ def change(
         return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", names)
 
 
+def _check_updated(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
+    """Raise Error as `check_rows` for a row that an UPDATE leaves."""
+    if (numbers := planned.numbers("UPDATE")) and planned.assigned:
+        which = f'"{WHEN}" IN ({numbers})'
+        check_rows(session.environment, cursor, target, CHANGED, planned.assigned, which)
+
+
 def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:
     """Do with the staged rows what there is to be done, inside the transaction."""
     target = store.target
     if numbers := planned.numbers("DELETE"):
         store.delete(cursor, f'SELECT "{ROW}" FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
     if (numbers := planned.numbers("UPDATE")) and planned.assigned:
-        rows = f'(SELECT * FROM {CHANGED} WHERE "{WHEN}" IN ({numbers}))'
-        check_not_null(cursor, target, rows, planned.assigned)
-        store.update(cursor, planned.assigned, f"FROM {rows}")
+        store.update(cursor, planned.assigned, f'FROM (SELECT * FROM {CHANGED} WHERE "{WHEN}" IN ({numbers}))')
     if numbers := planned.numbers("INSERT"):
         create_staging(cursor, target)
         names = listed(names_of(target))

@@ -14,6 +14,7 @@ from catalog.model import Column, Relation
 from catalog.names import quote_if_needed
 from catalog.sequence_store import Position, add_position, put_position
 from planner.bind import resolve
+from planner.object_names import object_name
 from planner.privileges import check_owner
 from planner.sequences import NEXT, check_within, drawn_by, made_sequence, next_of, settled
 from planner.statements import AlterSequence, ColumnDefinition, CreateSequence, SequenceOptions
@@ -123,7 +124,7 @@ def counting_columns(
     session: Session, cursor: Cursor, schema: str, table: int, name: str, definitions: Iterable[ColumnDefinition]
 ) -> tuple[tuple[Column, ...], list[tuple[int, str, Sequence]]]:
     """The columns of a new table, with the sequences of those that count: ids, names and how they count."""
-    store = session.context.store
+    store, catalog = session.context.store, session.context.store.catalog
     columns: list[Column] = []
     sequences: list[tuple[int, str, Sequence]] = []
     for definition in definitions:
@@ -134,29 +135,11 @@ def counting_columns(
                 made_sequence(definition.counts), table=table, column=escaped(column.name), identity=definition.identity
             )
             taken = {own for _, own, _ in sequences}
-            sequences.append((id_, _free_name(session, schema, name, column.name, taken), made))
+            is_free = lambda own: own not in taken and catalog.find(session.database, schema, own) is None  # noqa: B023, E731
+            sequences.append((id_, object_name(name, column.name, "seq", is_free), made))
             column = replace(column, default=next_of(id_))
         columns.append(column)
     return tuple(columns), sequences
-
-
-# As many characters as a name of PostgreSQL has (src/include/pg_config_manual.h, NAMEDATALEN).
-_LONGEST_NAME = 63
-
-
-def _free_name(session: Session, schema: str, table: str, column: str, taken: set[str]) -> str:
-    """`table_column_seq`, with a number behind it if that is taken; the longer of the two names is cut for it."""
-    catalog = session.context.store.catalog
-    number = 0
-    while True:
-        end = f"_seq{number or ''}"
-        own, other = table, column
-        while len(own) + len(other) + 1 + len(end) > _LONGEST_NAME:
-            own, other = (own[:-1], other) if len(own) > len(other) else (own, other[:-1])
-        found = f"{own}_{other}{end}"
-        if found not in taken and catalog.find(session.database, schema, found) is None:
-            return found
-        number += 1
 
 
 def restart_sequences(session: Session, tables: Iterable[Relation]) -> None:

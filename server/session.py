@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
 from catalog.transactions import rollback
 from catalog.translation import DuckDBError
+from catalog.types import NUMERIC
 from catalog.users import ROOT, User
 from executor.binding import check_binds
 from executor.shared_buffer import ANCHOR
@@ -568,8 +570,9 @@ class Session:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
         describe_with(cursor, batch.draws)
-        nulls = (None,) * len(batch.parameters)
-        rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, nulls)).fetchall()
+        # What is computed from a NULL of a numeric is an integer for DuckDB (1.5.5).
+        samples = tuple(Decimal(1) if type_ == NUMERIC else None for type_ in batch.parameters)
+        rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, samples)).fetchall()
         return described_columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 
 

@@ -12,10 +12,11 @@ from catalog.model import Column, Relation
 from catalog.names import quote
 from planner.batch.query import Environment
 from planner.batch.sequences import Draws
-from planner.batch.values import default_batch, generated_columns, generated_value, given_columns, null_message
+from planner.batch.values import default_batch, generated_columns, generated_value, given_columns
 from planner.batch.write import INSERTED
 from planner.parse.constant_rows import has_constant_default
 from server.conflicts import drop_late, resolve
+from server.row_checks import check_rows
 from server.stores import Store
 
 # While it is entered the cursor's statement may take numbers of sequences. Raises Error 2200H for one at its end.
@@ -87,35 +88,19 @@ def store_new(cursor: Cursor, target: Relation) -> int:
 
 def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
     """Write the staged rows, inside a transaction, with those that are late or have a key that is there as the table
-    says. Raises Error 23502 for a NULL."""
+    says. Raises Error as `check_rows`."""
     target = store.target
-    check_not_null(cursor, target, INSERTED, target.primary_key if target.fills_up else None)
+    check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
     if target.watermark is not None:
         drop_late(cursor, store, target.watermark)
     replaces = resolve(cursor, store)
     if target.fills_up:
         compute_generated(environment, cursor, target)
-        check_not_null(cursor, target, INSERTED)
+        check_rows(environment, cursor, target, INSERTED)
     if replaces:
         store.merge(cursor)
     else:
         store.insert(cursor)
-
-
-def check_not_null(cursor: Cursor, target: Relation, rows: str, columns: tuple[str, ...] | None = None) -> None:
-    """Raise Error 23502 for a NULL in some rows; `columns` are those to look at, None all."""
-    required = [
-        column
-        for column in target.visible
-        if (column.not_null or column.name in target.primary_key) and (columns is None or column.name in columns)
-    ]
-    if not required:
-        return
-    tests = ", ".join(f"bool_or({quote(column.lake_name)} IS NULL)" for column in required)
-    [found] = cursor.execute(f"SELECT {tests} FROM {rows}").fetchall()
-    for column, has_null in zip(required, found, strict=True):
-        if has_null:
-            raise Error(null_message(column, target), errors.NOT_NULL_VIOLATION)
 
 
 def scalar(cursor: Cursor, sql: str, values: dict[str, object] | None = None) -> int:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog import errors
-from catalog.column_names import check_distinct
+from catalog.column_names import check_distinct, escaped
 from catalog.errors import Error
+from catalog.kinds import NO_CONSTRAINTS, Check, Constraints
+from catalog.lake import Cursor
 from catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, row_id_column
 from catalog.names import quote
 from catalog.source_store import add_source
+from catalog.types import duckdb_type
 from planner.batch.query import plan_query
-from planner.batch.values import default_batch, generated_value
+from planner.batch.values import condition_text, default_batch, generated_value
 from planner.statements import CreateSource, CreateTable, CreateTableAs
 from planner.table_definition import table_text
 from server.placing import existing_notice, made_schema, take_temporary
-from server.result import Result, ResultColumn
+from server.result import Notice, Result, ResultColumn
 from server.sequence_numbers import describe_with
 from server.sequences import add_sequence, counting_columns, settled_default
 from server.session import Session
@@ -44,7 +47,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     if statement.connector is not None:
         statement, source = with_source(session, statement, statement.connector)
     given = [replace(column, default=settled_default(session, column.default)) for column in statement.columns]
-    _try_expressions(session, tuple(column.column for column in given))
+    _try_expressions(session, tuple(column.column for column in given), statement.checks)
     key = statement.primary_key
     store = session.context.store
     with store.change() as cursor:
@@ -64,6 +67,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             append_only=statement.append_only,
             watermark=statement.watermark,
             conflict=statement.conflict,
+            details=_constraints(statement),
             upstreams=upstreams(session, statement),
         )
         store.create_relation(cursor, relation)
@@ -73,11 +77,22 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             add_source(cursor, replace(source, relation_id=relation.id))
     session.context.sources.changed()
     take_temporary(session, relation)
-    return Result(tag)
+    return Result(tag, notices=[unenforced_notice(kind) for kind in dict.fromkeys(statement.unenforced)])
 
 
-def _try_expressions(session: Session, columns: tuple[Column, ...]) -> None:
-    """Try whether defaults and generated columns are of their types. Raises Error, also of a wrong name or function."""
+def _constraints(statement: CreateTable) -> Constraints | None:
+    lengths = ((escaped(column.name), column.length) for column in statement.columns)
+    made = Constraints(statement.checks, tuple((name, length) for name, length in lengths if length is not None))
+    return None if made == NO_CONSTRAINTS else made
+
+
+def unenforced_notice(kind: str) -> Notice:
+    """What the user is told of a constraint that is accepted for the sake of other systems' DDL."""
+    return Notice(f"{kind} is not enforced here; PRIMARY KEY, NOT NULL and CHECK are")
+
+
+def _try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple[Check, ...]) -> None:
+    """Try whether defaults, generated columns and checks are of their types. Raises Error, also of a wrong name."""
     cursor = session.cursor()
     rows = ", ".join(f"CAST(NULL AS {column.type.duckdb()}) AS {quote(column.name)}" for column in columns)
     for column in columns:
@@ -87,6 +102,17 @@ def _try_expressions(session: Session, columns: tuple[Column, ...]) -> None:
             cursor.execute(f"SELECT {batch.sql}")
         if column.generated is not None:
             cursor.execute(f"SELECT {generated_value(column, session.environment)} FROM (SELECT {rows}) AS stored")
+    for check in checks:
+        try_check(session, cursor, check, f"(SELECT {rows}) AS stored")
+
+
+def try_check(session: Session, cursor: Cursor, check: Check, rows: str) -> None:
+    """Try whether a check is a condition over rows. Raises Error 42804, also of a wrong name or function."""
+    condition = condition_text(check.condition, {}, session.environment)
+    [(_, found, *_)] = cursor.execute(f"DESCRIBE SELECT {condition} FROM {rows}").fetchall()
+    if found != "BOOLEAN":
+        message = f"argument of CHECK must be type boolean, not type {duckdb_type(found)}"
+        raise Error(message, errors.DATATYPE_MISMATCH)
 
 
 def create_table_as(session: Session, statement: CreateTableAs) -> Result:

@@ -11,8 +11,9 @@ from planner.batch.write import CHANGED, INSERTED
 from planner.statements import Insert
 from server.batches import bindings
 from server.conflicts import drop_late, drop_stored, keep_new
+from server.row_checks import check_rows
 from server.session import Session
-from server.staging import check_not_null, compute_generated, scalar
+from server.staging import compute_generated, scalar
 from server.stores import Store, key_of, listed, names_of
 
 
@@ -26,11 +27,11 @@ def upsert(
 ) -> int:
     """Leave of the staged rows the new ones and, for DO UPDATE, the stored ones as they will be. Returns how many.
 
-    Raises Error 23502, 21000 when DO UPDATE would change a row twice, and what its expressions raise.
+    Raises Error as `check_rows`, 21000 when DO UPDATE would change a row twice, and what its expressions raise.
     """
     target, upsert_ = store.target, statement.upsert
     assert upsert_ is not None
-    check_not_null(cursor, target, INSERTED)
+    check_rows(session.environment, cursor, target, INSERTED)
     if target.watermark is not None:
         drop_late(cursor, store, target.watermark)
     if upsert_.tree is None:
@@ -47,7 +48,7 @@ def upsert(
     batch = plan_upsert(statement, target, session.environment, parameters)
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", bindings(cursor, batch.sql, values))
     compute_generated(session.environment, cursor, target, CHANGED)
-    check_not_null(cursor, target, CHANGED)
+    check_rows(session.environment, cursor, target, CHANGED)
     drop_stored(cursor, store)
     cursor.execute(f"INSERT INTO {INSERTED} SELECT {listed(names_of(target))} FROM {CHANGED}")
     return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")

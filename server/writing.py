@@ -19,6 +19,7 @@ from planner.batch.write import INSERTED
 from planner.sequences import drawn_by
 from server.context import Context
 from server.group_commit import Fill, Refused, refusing, together
+from server.row_checks import check_rows
 from server.sequence_numbers import describe_with
 from server.session import Session
 from server.staging import create_staging, fill_staging, late_defaults, scalar, take_in
@@ -66,9 +67,11 @@ def _check_shape(context: Context, target: Relation) -> None:
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-    if session.block is None and count <= INLINED_ROWS and _put_alone(session.context, cursor, target):
-        session.committed()
-        return count
+    if session.block is None and count <= INLINED_ROWS and may_fit(target):
+        check_rows(session.environment, cursor, target, INSERTED)
+        if _put_alone(session.context, cursor, target):
+            session.committed()
+            return count
     with writing(session, cursor, target) as (store,):
         take_in(session.environment, cursor, store)
     return count
@@ -77,10 +80,11 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
 def may_share(session: Session, target: Relation, given: Collection[Column]) -> bool:
     """Whether constants for some columns may be stored with the rows of other sessions.
 
-    What the session's settings may have a part in is computed in the session: generated columns and defaults, but for
-    numbers of sequences. And each row may raise a watermark for the next.
+    What the session's settings may have a part in is computed in the session: checks, generated columns and defaults,
+    but for numbers of sequences. And each row may raise a watermark for the next.
     """
     is_known = all(drawn_by(column.default) is not None for column in late_defaults(target, given))
+    is_known = is_known and not target.constraints.checks
     return is_known and not generated_columns(target) and session.block is None and target.watermark is None
 
 
@@ -107,6 +111,8 @@ def store_shared(
                 cursor.execute(fill_staging(columns, query), given)
                 if drawing:
                     _draw(context, cursor, drawing, fills)
+                if target.constraints.lengths:
+                    check_rows(environment, cursor, target, INSERTED)
             if not _put_into_catalog(context, cursor, target):
                 with _stored(context, cursor, target) as (store,), refusing():
                     take_in(environment, cursor, store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -163,6 +164,14 @@ def test_a_write_with_parameters(tables: Connection) -> None:
     assert raw.exec_params(b"update pt set name=$1 where id>$2 and id<$3", [b"new", b"6", b"8"]).command_tuples == 1
     assert tables.execute("SELECT name FROM pt WHERE id = 7").fetchone() == ("new",)
     assert raw.exec_params(b"DELETE FROM pt WHERE id = ANY($1)", [b"{7}"]).command_tuples == 1
+
+
+def test_arithmetic_of_numerics(tables: Connection) -> None:
+    one, expected = Decimal("1.25"), [(Decimal("2.25"), Decimal("3.125"), Decimal("1.3"), Decimal("-1.25"))]
+    assert tables.execute("SELECT %s + 1, %s * 2.5, round(%s, 1), -%s", (one,) * 4).fetchall() == expected
+    query = "SELECT %s::numeric + 1, %s::numeric * 2.5, round(%s::numeric, 1), -%s::numeric"
+    for value, answer in ((one, expected), (None, [(None,) * 4]), (one, expected)):
+        assert tables.execute(query, (value,) * 4).fetchall() == answer
 
 
 def test_bad_values(tables: Connection) -> None:

@@ -108,6 +108,14 @@ CREATE OR REPLACE TABLE pgf._struct AS
 SELECT row_number() OVER (ORDER BY type)::INTEGER AS __typmod, type AS __name
 FROM (SELECT DISTINCT type FROM lake.sparkwave.columns WHERE type LIKE 'struct<%');
 
+-- CHECK constraints.
+CREATE OR REPLACE TABLE pgc._checks AS
+SELECT (3500000000 + row_number() OVER (ORDER BY id, place))::UINTEGER AS id, id AS relation_id, database, schema, schema_id,
+       relation_name, listed->>'name' AS name, listed->>'condition' AS condition
+FROM (SELECT id, database, schema, schema_id, name AS relation_name, unnest((details->'checks')::JSON[]) AS listed,
+             generate_subscripts((details->'checks')::JSON[], 1) AS place
+      FROM pgc._created_relations WHERE kind IN ('table', 'source') AND details IS NOT NULL);
+
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name, c.type, c.is_hidden,
@@ -123,7 +131,7 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
        coalesce(if(c.type LIKE 'numeric(38,19)%', -1, NULL),
                 (try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
                 | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,
-                s.__typmod, -1)::INTEGER AS typmod,
+                s.__typmod, (r.details->'lengths'->>coalesce(c.lake_name, c.name))::INTEGER + 4, -1)::INTEGER AS typmod,
        -- As PostgreSQL shows a literal of text, with its type, and a sequence by its name; none of an identity column.
        CASE WHEN q.identity IS NOT NULL THEN NULL WHEN q.id IS NOT NULL THEN q.default_text
             WHEN regexp_full_match(c.column_default, '''([^'']|'''')*''')
@@ -249,3 +257,7 @@ SELECT id AS __oid, constraint_id AS __constraint_oid,
        -- Without the schema that is searched anyway, where PostgreSQL is asked for what people read.
        if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
 FROM pgc._indexes;
+
+CREATE OR REPLACE TABLE pgf._constraint AS
+SELECT __constraint_oid AS __oid, 'PRIMARY KEY (' || __list || ')' AS __text FROM pgf._index WHERE __constraint_oid IS NOT NULL
+UNION ALL SELECT id, 'CHECK ((' || condition || '))' FROM pgc._checks;

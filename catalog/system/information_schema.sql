@@ -27,8 +27,8 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        c.attnum::INTEGER AS ordinal_position, c.default_text AS column_default,
        if(c.not_null, 'NO', 'YES') AS is_nullable,
        CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type ELSE t.name END AS data_type,
-       NULL::INTEGER AS character_maximum_length,
-       if(t.category = 'S', 1073741824, NULL)::INTEGER AS character_octet_length,
+       if(t.typname = 'varchar' AND c.typmod > 0, c.typmod - 4, NULL)::INTEGER AS character_maximum_length,
+       if(t.category = 'S', if(c.typmod > 0, 4 * (c.typmod - 4), 1073741824), NULL)::INTEGER AS character_octet_length,
        CASE t.typname WHEN 'int2' THEN 16 WHEN 'int4' THEN 32 WHEN 'int8' THEN 64 WHEN 'float4' THEN 24 WHEN 'float8' THEN 53
             WHEN 'numeric' THEN if(c.typmod < 0, NULL, (c.typmod - 4) >> 16) END::INTEGER AS numeric_precision,
        CASE WHEN t.typname = 'numeric' THEN 10 WHEN t.category = 'N' THEN 2 END::INTEGER AS numeric_precision_radix,
@@ -72,7 +72,15 @@ CREATE OR REPLACE VIEW infs.table_constraints AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,
        schema AS table_schema, relation_name AS table_name, 'PRIMARY KEY' AS constraint_type, 'NO' AS is_deferrable,
        'NO' AS initially_deferred, 'YES' AS enforced, NULL::VARCHAR AS nulls_distinct
-FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
+FROM pgc._indexes WHERE is_primary AND database = pgf.session_database()
+UNION ALL
+SELECT database, schema, name, database, schema, relation_name, 'CHECK', 'NO', 'NO', 'YES', NULL
+FROM pgc._checks WHERE database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.check_constraints AS
+SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name,
+       '((' || condition || '))' AS check_clause
+FROM pgc._checks WHERE database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.key_column_usage AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,

@@ -20,9 +20,6 @@ CREATE OR REPLACE TABLE infs.check_constraint_routine_usage (
     constraint_catalog VARCHAR, constraint_schema VARCHAR, constraint_name VARCHAR, specific_catalog VARCHAR,
     specific_schema VARCHAR, specific_name VARCHAR
 );
-CREATE OR REPLACE TABLE infs.check_constraints (
-    constraint_catalog VARCHAR, constraint_schema VARCHAR, constraint_name VARCHAR, check_clause VARCHAR
-);
 CREATE OR REPLACE TABLE infs.collation_character_set_applicability (
     collation_catalog VARCHAR, collation_schema VARCHAR, collation_name VARCHAR, character_set_catalog VARCHAR,
     character_set_schema VARCHAR, character_set_name VARCHAR

@@ -37,7 +37,8 @@ SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace
        coalesce(ceil(pgf._sizes()[coalesce(table_id, id)].bytes / 8192), 0)::INTEGER AS relpages,
        if(kind = 'v', 0, coalesce(pgf._sizes()[coalesce(table_id, id)]."rows", -1))::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
        0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared, 'p' AS relpersistence,
-       kind AS relkind, columns::SMALLINT AS relnatts, 0::SMALLINT AS relchecks,
+       kind AS relkind, columns::SMALLINT AS relnatts,
+       (SELECT count(*) FROM pgc._checks c WHERE c.relation_id = class.id)::SMALLINT AS relchecks,
        kind IN ('v', 'm') AS relhasrules,
        false AS relhastriggers, false AS relhassubclass, false AS relrowsecurity, false AS relforcerowsecurity,
        true AS relispopulated, identity AS relreplident, false AS relispartition, 0::UINTEGER AS relrewrite,
@@ -114,7 +115,11 @@ SELECT constraint_id AS oid, name AS conname, schema_id AS connamespace, 'p' AS 
        NULL::SMALLINT[] AS confkey, NULL::UINTEGER[] AS conpfeqop, NULL::UINTEGER[] AS conppeqop,
        NULL::UINTEGER[] AS conffeqop, NULL::SMALLINT[] AS confdelsetcols, NULL::UINTEGER[] AS conexclop,
        NULL::VARCHAR AS conbin
-FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
+FROM pgc._indexes WHERE is_primary AND database = pgf.session_database()
+UNION ALL
+SELECT id, name, schema_id, 'c', false, false, true, relation_id, 0, 0, 0, 0, ' ', ' ', ' ', true, 0, false, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, condition
+FROM pgc._checks WHERE database = pgf.session_database();
 
 -- Comments: on what is in the session's database, and on databases.
 CREATE OR REPLACE VIEW pgc.pg_description AS

@@ -155,10 +155,20 @@ def read_by(column: Column) -> frozenset[str]:
 def generated_value(column: Column, environment: Environment, names: Mapping[str, str] = MappingProxyType({})) -> str:
     """DuckDB's text of a generated column's value, over the other columns of its row, which may have other names."""
     assert column.generated is not None
-    value = expression_of(column.generated).copy()
+    return finish(exp.cast(_over(column.generated, names), data_type(column.type)), environment, ())
+
+
+def condition_text(condition: str, names: Mapping[str, str], environment: Environment) -> str:
+    """DuckDB's text of a condition over columns, which may have other names."""
+    return finish(_over(condition, names), environment, ())
+
+
+def _over(text: str, names: Mapping[str, str]) -> exp.Expr:
+    """An expression over columns that may have other names."""
+    value = expression_of(text).copy()
     for read in value.find_all(exp.Column):
         read.set("this", identifier(names.get(folded(read.this), folded(read.this))))
-    return finish(exp.cast(value, data_type(column.type)), environment, ())
+    return value
 
 
 def target_column(target: Relation, place: exp.Expr) -> Column:

@@ -48,6 +48,7 @@ from planner.batch.values import (
     read_by,
 )
 from planner.bind import data_type, resolve
+from planner.parse.generated import columns_read
 from planner.parse.literals import engine_text
 from planner.parse.parameter_runs import parameter_numbers, rows_of
 from planner.parse.rows import is_row
@@ -148,6 +149,13 @@ def plan_insert(
     return written_batch(resolve_tables(source, environment), environment, parameters, constant_rows)
 
 
+def checked_with(target: Relation, assigned: Collection[str]) -> set[str]:
+    """The columns that are looked at when some are assigned, to see whether the row may be in the table."""
+    limited = {column.name for column in target.visible if target.length_of(column) is not None}
+    read = [columns_read(check.condition) for check in target.constraints.checks]
+    return (limited & set(assigned)).union(*(names for names in read if names & set(assigned)))
+
+
 def always_identity(target: Relation, environment: Environment) -> set[str]:
     """The columns that take numbers of their sequences only."""
     found = {s.sequence.column for s in environment.catalog.sequences_of(target) if s.sequence.identity == ALWAYS}
@@ -188,7 +196,11 @@ def plan_change(
         raise Error(f'column "{name}" can only be updated to DEFAULT', errors.GENERATED_ALWAYS, detail=detail)
     computed = generated_columns(target) if values else ()
     whens, assigned = (tree.key.upper(),), (*values, *(column.name for column in computed))
-    needs_steps = bool(computed) or target.is_renamed or (isinstance(statement, Update) and not values)
+    needs_steps = (
+        bool(computed or checked_with(target, values))
+        or target.is_renamed
+        or (isinstance(statement, Update) and not values)
+    )
     if statement.returning or other_tables(tree) or environment.overlays or needs_steps:
         query = _changed_rows(statement, tree, target, values)
         return Change(staged_batch(query, target, environment, parameters), False, whens, assigned)
@@ -207,6 +219,7 @@ def _changed_rows(
     """The rows to change: each as it will be, or as it was if it is deleted."""
     alias, others = alias_of(tree.this), other_tables(tree)
     needed = {name for column in generated_columns(target) for name in (column.name, *read_by(column))}
+    needed |= checked_with(target, values)
     kept = [column for column in target.visible if statement.returning or column.name in needed | values.keys()]
     items = [named(exp.Literal.number(1), WHEN), named(row_id(target, alias), ROW)]
     items += [named(values.get(column.name, column_of(column.name, alias)), column.lake_name) for column in kept]

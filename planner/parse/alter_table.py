@@ -6,15 +6,18 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from planner.parse.constraints import check_of, constraint_name, length_of, unenforced
 from planner.parse.naming import Naming, parse_naming
 from planner.parse.table import column_definition, default_text
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank, column_type, parse_tree
 from planner.statements import (
     AddColumn,
+    AddConstraint,
     AlterTable,
     ColumnAction,
     DropColumn,
+    DropConstraint,
     RenameColumn,
     SetDefault,
     SetNotNull,
@@ -22,8 +25,8 @@ from planner.statements import (
 )
 
 _HINTS = {
-    "table": "ADD, DROP, ALTER and RENAME COLUMN are, and RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH. ALTER COLUMN "
-    "knows TYPE, SET and DROP DEFAULT, SET and DROP NOT NULL.",
+    "table": "ADD, DROP, ALTER and RENAME COLUMN are, ADD CHECK, DROP CONSTRAINT, and RENAME TO, SET SCHEMA, OWNER TO "
+    "and SWAP WITH. ALTER COLUMN knows TYPE, SET and DROP DEFAULT, SET and DROP NOT NULL.",
     "source": "ADD COLUMN, SET SOURCE_RATE_LIMIT, RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.",
 }
 
@@ -70,6 +73,11 @@ def _action(reader: TokenReader, kind: str) -> ColumnAction:
     if reader.accept("ADD"):
         reader.accept("COLUMN")
         return _add(reader)
+    if reader.accept("DROP", "CONSTRAINT"):
+        if_exists = reader.accept("IF", "EXISTS")
+        dropped = DropConstraint(*reader.placed_identifier(), if_exists)
+        reader.cascade()
+        return dropped
     if reader.accept("DROP"):
         reader.accept("COLUMN")
         if_exists = reader.accept("IF", "EXISTS")
@@ -93,10 +101,10 @@ def unsupported_alter(position: int, kind: str = "table") -> Error:
 _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE")
 
 
-def _add(reader: TokenReader) -> AddColumn:
+def _add(reader: TokenReader) -> AddColumn | AddConstraint:
     position = reader.offset + 1
     if reader.peek() in _CONSTRAINTS:
-        raise unsupported_alter(position)
+        return _add_constraint(reader, position)
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     start = reader.offset
     position = start + 1
@@ -114,6 +122,19 @@ def _add(reader: TokenReader) -> AddColumn:
         message = "alter table add NOT NULL columns must have default value"
         raise Error(message, errors.NOT_NULL_VIOLATION, position=position)
     return AddColumn(column, position, if_not_exists)
+
+
+def _add_constraint(reader: TokenReader, position: int) -> AddConstraint:
+    """CHECK, or what nobody enforces. Raises Error 0A000 for any other constraint."""
+    start = reader.offset
+    whole = _column_node(reader.sql[: _end_of_action(reader)], start)
+    part = whole.expressions[0] if isinstance(whole, exp.Constraint) and len(whole.expressions) == 1 else whole
+    if isinstance(part, exp.CheckColumnConstraint):
+        return AddConstraint(position, check_of(part, constraint_name(whole) if whole is not part else ""))
+    kind = unenforced(part)
+    if kind is None:
+        raise unsupported_alter(position)
+    return AddConstraint(position, None, kind)
 
 
 def _column_node(sql: str, start: int) -> exp.Expr:
@@ -136,7 +157,7 @@ def _alter(reader: TokenReader) -> ColumnAction:
         start = reader.offset
         cast = _placed("SELECT CAST(NULL AS ", reader.sql[: _end_of_action(reader)], start, ")").find(exp.Cast)
         assert cast is not None
-        return SetType(name, position, column_type(cast.to))
+        return SetType(name, position, column_type(cast.to), length_of(cast.to))
     if reader.accept("SET", "DEFAULT"):
         start = reader.offset
         tree = _placed("SELECT ", reader.sql[: _end_of_action(reader)], start)

@@ -11,10 +11,11 @@ from sqlglot import exp
 from catalog import errors
 from catalog.column_names import check_distinct
 from catalog.errors import Error
-from catalog.kinds import ALWAYS, BY_DEFAULT
+from catalog.kinds import ALWAYS, BY_DEFAULT, Check
 from catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
 from catalog.names import quote_if_needed
 from catalog.types import parse_type
+from planner.parse.constraints import check_of, constraint_name, length_of, named_checks, unenforced
 from planner.parse.generated import check_generated, generated_text
 from planner.parse.sequence import parse_sequence_options
 from planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
@@ -67,7 +68,8 @@ def _without_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_so
 def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_source: bool = False) -> CreateTable:
     added = _read_additions(reader, is_source)
     included = [column for _, column, _ in added.connector.includes] if added.connector is not None else []
-    columns, key, listed = _columns(added, name, included)
+    table = _columns(added, name, included)
+    columns, key, listed = table.columns, table.primary_key, table.definition
     if added.watermark is not None:
         _check_watermark(added.watermark, columns, added)
     conflict = _conflict(added, columns, key)
@@ -75,9 +77,9 @@ def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_sourc
     definition = f"CREATE TABLE {name.sql} ({listed})"
     definition += clauses_text(added.append_only and not is_source, bool(key), conflict)
     definition += f" {connector_text(added.connector)}" if added.connector else ""
-    return CreateTable(
-        name, columns, key, if_not_exists, definition, added.append_only, added.watermark, conflict=conflict,
-        connector=added.connector,
+    return replace(
+        table, if_not_exists=if_not_exists, definition=definition, append_only=added.append_only,
+        watermark=added.watermark, conflict=conflict, connector=added.connector,
     )  # fmt: skip
 
 
@@ -135,10 +137,8 @@ def _read_conflict(reader: TokenReader) -> str:
     raise error
 
 
-def _columns(
-    added: _Additions, name: Name, included: Sequence[str] = ()
-) -> tuple[tuple[ColumnDefinition, ...], tuple[str, ...], str]:
-    """The columns and the primary key of a CREATE TABLE, and its list as normalised text.
+def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> CreateTable:
+    """A CREATE TABLE as its list of columns and constraints has it; its definition is that list as normalised text.
 
     `included` are the columns that INCLUDE adds, which may be named too.
     """
@@ -154,12 +154,22 @@ def _columns(
         raise Error("ON COMMIT DELETE ROWS is not supported", errors.FEATURE_NOT_SUPPORTED, position=name.position)
     columns: list[ColumnDefinition] = []
     key: list[str] = []
-    for part in map(_unnamed, schema.expressions):
-        if isinstance(part, exp.ColumnDef):
+    checks: list[Check] = []
+    left_out: list[str] = []
+    for whole in list(schema.expressions):
+        part = _unnamed(whole)
+        if (kind := unenforced(part)) is not None:
+            left_out.append(kind)
+            whole.pop()
+        elif isinstance(part, exp.CheckColumnConstraint):
+            checks.append(check_of(part, constraint_name(whole) if whole is not part else ""))
+        elif isinstance(part, exp.ColumnDef):
+            left_out += _without_unenforced(part)
             column, is_key = column_definition(part, identities, name.name)
             if key and is_key:
                 raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
             columns.append(column)
+            checks += column.checks
             key += [column.name] if is_key else []
         elif isinstance(part, exp.PrimaryKey):
             if key:
@@ -174,7 +184,16 @@ def _columns(
             raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
     check_generated(columns, included)
     listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
-    return tuple(columns), tuple(key), listed
+    named = named_checks(name.name, checks, (*names, *included))
+    return CreateTable(name, tuple(columns), tuple(key), False, listed, checks=named, unenforced=tuple(left_out))
+
+
+def _without_unenforced(column: exp.ColumnDef) -> list[str]:
+    """Take the constraints that nobody enforces out of a column. Returns their kinds."""
+    found = [(c, kind) for c in column.args.get("constraints") or [] if (kind := unenforced(c.kind)) is not None]
+    for constraint, _ in found:
+        constraint.pop()
+    return [kind for _, kind in found]
 
 
 def _unnamed(part: exp.Expr) -> exp.Expr:
@@ -202,6 +221,7 @@ def column_definition(
     default: str | None = None
     generated: str | None = None
     identity: str | None = None
+    checks: list[Check] = []
     kind = node.args["kind"]
     serial = _SERIALS.get(kind.this.name if isinstance(kind.this, exp.DType) else "")
     counts = SequenceOptions(type=serial) if serial else None
@@ -213,6 +233,8 @@ def column_definition(
                 not_null = not_null or not args.get("allow_null")
             case exp.DefaultColumnConstraint(this=value):
                 default = default_text(value)
+            case exp.CheckColumnConstraint() as check:
+                checks.append(check_of(check, constraint_name(constraint)))
             case exp.ComputedColumnConstraint(this=None):
                 raise Error(f'column "{name}" has no expression', errors.SYNTAX_ERROR, position=position_of(node))
             case exp.ComputedColumnConstraint(this=value):
@@ -243,7 +265,10 @@ def column_definition(
             raise Error(message, errors.INVALID_PARAMETER_VALUE, position=position_of(node))
         counts = replace(counts, type=counts.type or type_.name)
         not_null = True
-    return ColumnDefinition(name, type_, not_null, default, generated, counts, identity), is_key
+    column = ColumnDefinition(
+        name, type_, not_null, default, generated, counts, identity, length_of(kind), tuple(checks)
+    )
+    return column, is_key
 
 
 def _show(constraint: exp.Expr, counts: SequenceOptions) -> None:

@@ -2,6 +2,7 @@
 
 from planner.statements.alter import (
     AddColumn,
+    AddConstraint,
     AlterBackfillParallelism,
     AlterOwner,
     AlterParallelism,
@@ -14,6 +15,7 @@ from planner.statements.alter import (
     ColumnAction,
     Comment,
     DropColumn,
+    DropConstraint,
     MoveRelation,
     RenameColumn,
     RenameRelation,
@@ -171,6 +173,7 @@ Statement = (
 
 __all__ = [
     "AddColumn",
+    "AddConstraint",
     "AlterBackfillParallelism",
     "AlterDatabase",
     "AlterOwner",
@@ -215,6 +218,7 @@ __all__ = [
     "Discard",
     "Drop",
     "DropColumn",
+    "DropConstraint",
     "DropDatabase",
     "DropFunction",
     "DropSchema",

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+from catalog.kinds import Check
 from catalog.types import Type
 from planner.statements.create import ColumnDefinition, SequenceOptions
 from planner.statements.names import Name
@@ -149,6 +150,23 @@ class SetType:
     name: str
     position: int
     type: Type
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class AddConstraint:
+    """ADD CHECK, whose name may be "", or a kind of constraint that nobody enforces."""
+
+    position: int
+    check: Check | None
+    unenforced: str = ""
+
+
+@dataclass(frozen=True)
+class DropConstraint:
+    name: str
+    position: int
+    if_exists: bool
 
 
 @dataclass(frozen=True)
@@ -169,7 +187,9 @@ class SetNotNull:
     not_null: bool
 
 
-ColumnAction = AddColumn | DropColumn | RenameColumn | SetType | SetDefault | SetNotNull
+ColumnAction = (
+    AddColumn | DropColumn | RenameColumn | SetType | SetDefault | SetNotNull | AddConstraint | DropConstraint
+)
 
 
 @dataclass(frozen=True)

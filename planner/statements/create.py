@@ -7,6 +7,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from catalog.kinds import Check
 from catalog.model import REPLACE, Column, Conflict, Watermark
 from catalog.types import Type
 from planner.statements.names import Name
@@ -35,7 +36,8 @@ class SequenceOptions:
 class ColumnDefinition:
     """A column as `catalog.model.Column` has it; with `counts` its default is the next number of a sequence.
 
-    `identity` is of which kind an identity column is (`catalog.kinds.Sequence`), None for any other.
+    `identity` is of which kind an identity column is (`catalog.kinds.Sequence`), None for any other. `length` is that
+    of varchar(n), None for any. `checks` have a name or "".
     """
 
     name: str
@@ -45,6 +47,8 @@ class ColumnDefinition:
     generated: str | None = None
     counts: SequenceOptions | None = None
     identity: str | None = None
+    length: int | None = None
+    checks: tuple[Check, ...] = ()
 
     @property
     def column(self) -> Column:
@@ -71,7 +75,10 @@ class Connector:
 
 @dataclass(frozen=True)
 class CreateTable:
-    """`connector` is what delivers rows to it. Without `columns` it has those of what is delivered."""
+    """`connector` is what delivers rows to it. Without `columns` it has those of what is delivered.
+
+    `checks` are those of all columns too, and have names. `unenforced` are kinds of constraints that nobody enforces.
+    """
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
@@ -83,6 +90,8 @@ class CreateTable:
     is_temporary: bool = False
     conflict: Conflict = REPLACE
     connector: Connector | None = None
+    checks: tuple[Check, ...] = ()
+    unenforced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Author(Base):
 
 class Book(Base):
     __tablename__ = "orm_books"
-    id: orm.Mapped[int] = orm.mapped_column(primary_key=True, autoincrement=False)
+    id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
     title: orm.Mapped[str | None]
     author_id: orm.Mapped[int]
     author: orm.Mapped[Author] = orm.relationship(
@@ -192,7 +192,7 @@ def test_orm(engine: sa.Engine) -> None:
     Base.metadata.create_all(engine)
     with orm.Session(engine) as session:
         session.add_all([
-            Author(id=1, name="ann", books=[Book(id=1, title="one"), Book(id=2, title=None)]), Author(id=2, name="bob"),
+            Author(id=1, name="ann", books=[Book(title="one"), Book(title=None)]), Author(id=2, name="bob"),
         ])  # fmt: skip
         session.commit()
     with orm.Session(engine) as session:

@@ -1,0 +1,86 @@
+"""Parsing of CHECK and of varchar(n), and of the constraints that nobody enforces: UNIQUE and REFERENCES."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.kinds import Check
+from planner.object_names import object_name
+from planner.parse.generated import columns_read
+from planner.parse.trees import folded, position_of
+
+UNIQUE, REFERENCES = "UNIQUE", "REFERENCES"
+_UNENFORCED: dict[type[exp.Expr], str] = {
+    exp.UniqueColumnConstraint: UNIQUE,
+    exp.Reference: REFERENCES,
+    exp.ForeignKey: REFERENCES,
+}
+
+
+def unenforced(constraint: exp.Expr) -> str | None:
+    """The kind of a constraint that nobody enforces, None for any other."""
+    return _UNENFORCED.get(type(constraint))
+
+
+def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
+    """Raises Error 0A000 for a query in the condition, 42803 and 42P20 for what looks at several rows."""
+    condition = constraint.this
+    for part in condition.find_all(exp.Query, exp.Parameter):
+        message = "cannot use subquery in check constraint"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(part))
+    if condition.find(exp.AggFunc):
+        raise Error("aggregate functions are not allowed in check constraints", errors.GROUPING_ERROR)
+    if condition.find(exp.Window):
+        raise Error("window functions are not allowed in check constraints", errors.WINDOWING_ERROR)
+    return Check(name, condition.sql(dialect="postgres", comments=False))
+
+
+def named_checks(
+    table: str, checks: Iterable[Check], columns: Collection[str], taken: Iterable[str] = ()
+) -> tuple[Check, ...]:
+    """The checks of a table with these columns, each with a name, as PostgreSQL gives them.
+
+    Raises Error 42703 for one that reads another column, 42710 for a name that two have.
+    """
+    found: list[Check] = []
+    names = set(taken)
+    for check in checks:
+        read = sorted(columns_read(check.condition))
+        for column in read:
+            if column not in columns:
+                raise Error(f'column "{column}" does not exist', errors.UNDEFINED_COLUMN)
+        one = read[0] if len(read) == 1 else None
+        name = check.name or object_name(table, one, "check", lambda own: own not in names)
+        if name in names:
+            raise Error(f'check constraint "{name}" already exists', errors.DUPLICATE_OBJECT)
+        names.add(name)
+        found.append(Check(name, check.condition))
+    return tuple(found)
+
+
+_LONGEST = 10_485_760  # PostgreSQL: src/include/access/htup_details.h, MaxAttrSize
+_OF_CHARACTERS = (exp.DType.VARCHAR, exp.DType.CHAR, exp.DType.BPCHAR, exp.DType.NVARCHAR, exp.DType.NCHAR)
+
+
+def length_of(kind: exp.Expr) -> int | None:
+    """The n of varchar(n) and char(n), which is 1 where char has none; None for any other type. Raises Error 22023."""
+    if not isinstance(kind, exp.DataType) or kind.this not in _OF_CHARACTERS:
+        return None
+    if not kind.expressions:
+        return 1 if kind.this in (exp.DType.CHAR, exp.DType.NCHAR) else None
+    name = "varchar" if kind.this in (exp.DType.VARCHAR, exp.DType.NVARCHAR) else "char"
+    text = kind.expressions[0].this.name
+    if not text.isdigit() or int(text) < 1:
+        raise Error(f"length for type {name} must be at least 1", errors.INVALID_PARAMETER_VALUE)
+    if int(text) > _LONGEST:
+        raise Error(f"length for type {name} cannot exceed {_LONGEST}", errors.INVALID_PARAMETER_VALUE)
+    return int(text)
+
+
+def constraint_name(constraint: exp.Expr) -> str:
+    """The name that CONSTRAINT gives, "" for none."""
+    return folded(constraint.this) if isinstance(constraint.this, exp.Identifier) else ""

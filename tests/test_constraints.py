@@ -1,0 +1,105 @@
+"""CHECK and varchar(n) as PostgreSQL enforces them, however rows come; UNIQUE and REFERENCES, which nobody enforces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import beside
+from servers import Server, rows
+
+Connection = psycopg.Connection[Any]
+
+# Each is run here and in PostgreSQL, one after the other: rows, or the SQLSTATE, message and detail, are the same.
+STATEMENTS = (Path(__file__).parent / "data" / "constraints.sql").read_text().split(";\n")
+
+
+@pytest.fixture(scope="module")
+def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    with beside(module_server) as found:
+        yield found
+
+
+def _answer(connection: Connection, statement: str) -> object:
+    try:
+        cursor = connection.execute(statement.encode())
+        return sorted(cursor.fetchall(), key=repr) if cursor.description else None
+    except psycopg.Error as error:
+        return error.sqlstate, str(error.diag.message_primary)
+
+
+def test_as_postgresql(both: tuple[Connection, Connection]) -> None:
+    different = []
+    for statement in STATEMENTS:
+        here, there = (_answer(each, statement) for each in both)
+        if here != there:
+            different.append((statement, here, there))
+    assert not different, "\n".join(map(str, different))
+    details = []
+    for each in both:
+        with pytest.raises(psycopg.errors.CheckViolation) as refused:
+            each.execute("INSERT INTO days VALUES ('2019-05-05', 1.50, NULL)")
+        details.append(refused.value.diag.message_detail)
+    assert details[0] == details[1] == "Failing row contains (2019-05-05, 1.50, null)."
+
+
+def test_copy_and_prepared_and_atomic(connection: Connection) -> None:
+    connection.execute("CREATE TABLE checked (id int CHECK (id > 0), v varchar(3))")
+    for bad, error in (((0, "a"), "CheckViolation"), ((1, "long"), "StringDataRightTruncation")):
+        with pytest.raises(getattr(psycopg.errors, error)):
+            connection.execute("INSERT INTO checked VALUES (%s, %s)", bad)
+        with pytest.raises(getattr(psycopg.errors, error)), connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO checked VALUES (%s, %s)", [(2, "ok"), bad])
+        with (
+            pytest.raises(getattr(psycopg.errors, error)),
+            connection.cursor() as cursor,
+            cursor.copy("COPY checked FROM STDIN") as copy,
+        ):
+            copy.write_row((3, "ok"))
+            copy.write_row(bad)
+        connection.execute("SET atomic_transactions = on")
+        connection.execute("BEGIN")
+        with pytest.raises(getattr(psycopg.errors, error)):
+            connection.execute("INSERT INTO checked VALUES (%s, %s)", bad)
+        connection.execute("ROLLBACK")
+        connection.execute("SET atomic_transactions = off")
+    assert rows(connection, "SELECT DISTINCT id, v FROM checked") == [(2, "ok")]
+
+
+def test_what_is_not_enforced_is_told(connection: Connection) -> None:
+    notices: list[str] = []
+    connection.add_notice_handler(lambda diagnostic: notices.append(str(diagnostic.message_primary)))
+    connection.execute("CREATE TABLE told (id int PRIMARY KEY, a int UNIQUE, b int REFERENCES told, UNIQUE (a, b))")
+    [(_, text)] = rows(connection, "SHOW CREATE TABLE told")
+    assert text == "CREATE TABLE told (id INT PRIMARY KEY, a INT, b INT)"
+    connection.execute("ALTER TABLE told ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES told (id)")
+    words = "is not enforced here; PRIMARY KEY, NOT NULL and CHECK are"
+    assert notices == [f"UNIQUE {words}", f"REFERENCES {words}", f"REFERENCES {words}"]
+    connection.execute("INSERT INTO told VALUES (1, 2, 3), (2, 2, 3)")
+
+
+def test_definitions_keep_constraints(module_server: Server, connection: Connection) -> None:
+    connection.execute("CREATE TABLE kept (id int CHECK (id > 0), v varchar(3), w int)")
+    connection.execute("ALTER TABLE kept RENAME COLUMN id TO number")
+    [(_, text)] = rows(connection, "SHOW CREATE TABLE kept")
+    assert text == (
+        "CREATE TABLE kept (number integer, v character varying(3), w integer, "
+        "CONSTRAINT kept_id_check CHECK (number > 0))"
+    )
+    connection.execute("DROP TABLE kept")
+    connection.execute(text.encode())
+    with pytest.raises(psycopg.errors.CheckViolation, match="kept_id_check"):
+        connection.execute("INSERT INTO kept VALUES (0, 'a', 1)")
+
+
+def test_a_sink_meets_the_checks_of_its_target(connection: Connection) -> None:
+    """It waits with its reason, and the epochs of others go on."""
+    connection.execute("CREATE TABLE source_of (id int PRIMARY KEY, v int)")
+    connection.execute("CREATE TABLE target_of (id int PRIMARY KEY, v int CHECK (v < 10))")
+    connection.execute("CREATE SINK into_target INTO target_of AS SELECT id, v FROM source_of")
+    connection.execute("INSERT INTO source_of VALUES (1, 5)")
+    connection.execute("FLUSH")
+    assert rows(connection, "SELECT id, v FROM target_of") == [(1, 5)]
