@@ -83,7 +83,7 @@ def add_lake_column(cursor: Cursor, relation: Relation, column: Column, value: s
     """
     default = f" DEFAULT {literal(value)}" if value is not None else ""
     if value is not None and (column.type.dimensions or column.type.fields):
-        message = f"adding a column of type {column.type} with a value for the stored rows is not supported"
+        message = f"adding a column of type {column.type.shown} with a value for the stored rows is not supported"
         hint = "Add the column without DEFAULT, UPDATE the table, and then ALTER COLUMN … SET DEFAULT."
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint)
     cursor.execute(
@@ -127,7 +127,7 @@ def holds(wide: Type, narrow: Type) -> bool:
 
 def cannot_widen(column: Column, type_: Type) -> Error:
     return Error(
-        f'column "{column.name}" of type {column.type} cannot be made {type_}',
+        f'column "{column.name}" of type {column.type.shown} cannot be made {type_}',
         errors.FEATURE_NOT_SUPPORTED,
         hint="A column can get a type that has all values of its own: a wider integer, double precision for real, "
         "or a numeric with as many digits after the point and more before it.",

@@ -90,11 +90,10 @@ ALIASES: dict[str, str] = {
 # DuckDB's integers wider than 64 bits arrive as numeric with no fraction.
 _WIDE_INTEGERS = frozenset({"hugeint", "uhugeint", "int128", "ubigint"})
 
-# A numeric without precision has to fit a fixed-point column on both engines: 28 digits before the
-# point as RisingWave's decimal holds, 10 after.
+# A numeric without precision has a fixed point, in one of two places. What users write, what is divided and averages
+# have 19 digits before it, as a bigint has, and 19 after: QUOTIENT. Sums of integers have more before it: 28, as
+# RisingWave's decimal holds, and 10 after; so have elements of arrays, and columns of tables of earlier versions.
 DEFAULT_NUMERIC = (38, 10)
-# What is divided needs more digits after the point: 19 before it, as a bigint has, and 19 after. To clients this is
-# numeric without a precision too.
 QUOTIENT_NUMERIC = (38, 19)
 
 
@@ -117,6 +116,16 @@ class Type:
         if self.fields:
             args = f"<{', '.join(f'{quote_if_needed(name)} {type_}' for name, type_ in self.fields)}>"
         return self.name + args + "[]" * self.dimensions
+
+    @property
+    def shown(self) -> str:
+        """As users write it."""
+        return "numeric" if self == QUOTIENT else str(self)
+
+    @property
+    def as_written(self) -> Type:
+        """What a type is that a user has written."""
+        return QUOTIENT if self == NUMERIC else self
 
     @property
     def base(self) -> Base:

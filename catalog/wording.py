@@ -223,6 +223,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "LIKE pattern must not end with escape character", errors.INVALID_ESCAPE_SEQUENCE)),
     (r"input value \S+ is out of range for numeric function", _says(
         "input is out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
+    (r"Failed to cast decimal value \S+ to type (?P<type>INT\d+)", _says(
+        "{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"Could not cast value \S+ to DECIMAL", _says(
         "value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"Overflow in \w+ of INTERVAL", _says("interval out of range", errors.DATETIME_FIELD_OVERFLOW)),

@@ -22,7 +22,7 @@ from planner.build.time_windows import is_temporal, prepare_from
 from planner.functions.aggregates import OF_FLOATS
 from planner.functions.operators import METADATA, is_known
 from planner.functions.structs import check_structs
-from planner.functions.typed import data_type, sql_type
+from planner.functions.typed import data_type, sql_type, with_written_numerics
 from planner.merged_columns import compare_merged, mark_merges
 from planner.output_names import name_selects
 from planner.parse.constant_runs import expanded
@@ -137,6 +137,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     query = query.copy()
     name_selects(query)
     query = with_functions(query, catalog, scope)
+    with_written_numerics(query)
     check(query)
     tree = prepare_from(resolve_references(query, catalog, scope))
     tables: dict[str, Relation] = {}

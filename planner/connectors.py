@@ -337,7 +337,7 @@ def _check_nexmark(source: Source, columns: tuple[Column, ...], clause: Connecto
 def _check_files(source: Source, columns: tuple[Column, ...], clause: Connector) -> None:
     for column in columns:
         if source.encode == "CSV" and (column.type.dimensions or column.type.is_struct):
-            message = f'column "{column.name}" of type {column.type} cannot be read from CSV'
+            message = f'column "{column.name}" of type {column.type.shown} cannot be read from CSV'
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
 
 
@@ -372,7 +372,7 @@ def check_key(source: Source, primary_key: tuple[str, ...], clause: Connector) -
 def _check_postgres(source: Source, columns: tuple[Column, ...], clause: Connector) -> None:
     for column in columns:
         if column.type.dimensions or column.type.is_struct:
-            message = f'column "{column.name}" of type {column.type} cannot be read from PostgreSQL'
+            message = f'column "{column.name}" of type {column.type.shown} cannot be read from PostgreSQL'
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
 
 

@@ -15,7 +15,7 @@ from catalog.column_names import unescaped
 from catalog.errors import Error
 from catalog.kinds import APPEND_ONLY, BLACKHOLE, FILES, KAFKA, S3, TABLE, UPSERT, Sink
 from catalog.model import Catalog, Column, Relation
-from catalog.types import BIGINT, DATE, DOUBLE, INTEGER, NUMERIC, REAL, SMALLINT, TIMESTAMP, Type
+from catalog.types import BIGINT, DATE, DOUBLE, INTEGER, NUMERIC, QUOTIENT, REAL, SMALLINT, TIMESTAMP, Type
 from planner.bind import Scope, data_type, resolve
 from planner.connectors import KAFKA_OPTIONS, KAFKA_REQUIRED, KAFKA_SINK_OPTIONS, S3_OPTIONS, S3_REQUIRED
 from planner.growth import only_grows
@@ -242,9 +242,9 @@ def _target_columns(statement: CreateSink, target: Relation, width: int, made: R
 
 # Casts that lose nothing, so that no row of a sink can fail to fit: from the first to any of the others.
 _WIDER: dict[Type, tuple[Type, ...]] = {
-    SMALLINT: (INTEGER, BIGINT, NUMERIC, REAL, DOUBLE),
-    INTEGER: (BIGINT, NUMERIC, DOUBLE),
-    BIGINT: (NUMERIC,),
+    SMALLINT: (INTEGER, BIGINT, NUMERIC, QUOTIENT, REAL, DOUBLE),
+    INTEGER: (BIGINT, NUMERIC, QUOTIENT, DOUBLE),
+    BIGINT: (NUMERIC, QUOTIENT),
     REAL: (DOUBLE,),
     DATE: (TIMESTAMP,),
 }
@@ -254,9 +254,9 @@ def _assigned(item: Item, column: Column, statement: CreateSink) -> Item:
     if item.type == column.type or (item.type.is_text and column.type.is_text):
         return replace(item, name=column.name)
     is_wider = column.type in _WIDER.get(item.type, ())
-    if not is_wider and not (item.type.name == "numeric" and column.type in (NUMERIC, DOUBLE)):
+    if not is_wider and not (item.type.name == "numeric" and column.type in (NUMERIC, QUOTIENT, DOUBLE)):
         raise Error(
-            f'column "{column.name}" is of type {column.type} but the sink\'s is of type {item.type}',
+            f'column "{column.name}" is of type {column.type.shown} but the sink\'s is of type {item.type.shown}',
             errors.DATATYPE_MISMATCH,
             hint="You will need to cast it in the sink's query.",
             position=statement.name.position,

@@ -51,7 +51,7 @@ def connector_of(table: Relation) -> Connector | None:
 
 def _column_text(column: Column, table: Relation) -> str:
     length = table.length_of(column)
-    parts = [quote_if_needed(column.name), f"{column.type}{'' if length is None else f'({length})'}"]
+    parts = [quote_if_needed(column.name), f"{column.type.shown}{'' if length is None else f'({length})'}"]
     if column.generated is not None:
         parts.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
     if column.default is not None:

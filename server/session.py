@@ -22,7 +22,7 @@ from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
 from catalog.transactions import rollback
 from catalog.translation import DuckDBError
-from catalog.types import NUMERIC
+from catalog.types import NUMERIC, QUOTIENT
 from catalog.users import ROOT, User
 from executor.binding import check_binds
 from executor.shared_buffer import ANCHOR
@@ -571,7 +571,7 @@ class Session:
         cursor = self.context.lake.cursor()
         describe_with(cursor, batch.draws)
         # What is computed from a NULL of a numeric is an integer for DuckDB (1.5.5).
-        samples = tuple(Decimal(1) if type_ == NUMERIC else None for type_ in batch.parameters)
+        samples = tuple(Decimal(1) if type_ in (NUMERIC, QUOTIENT) else None for type_ in batch.parameters)
         rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, samples)).fetchall()
         return described_columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 

@@ -19,13 +19,13 @@ class Difference:
     why: str
 
 
-_NUMERIC = "README, limits: a numeric has 28 digits before the point, and is neither NaN nor infinite"
+_NUMERIC = "README, limits: a numeric has 19 digits before the point, and is neither NaN nor infinite"
 _JSONB = "README, limits: jsonb is compared and cast to text as its text without spaces"
 
 DIFFERENCES = (
     Difference(ANY, "^!22003 value out of range: (over|under)flow", "^-?(Infinity|0)$",
                "README, limits: floats overflow to infinity and underflow to zero"),
-    Difference(ANY, r"^-?(\d{28,}(\.\d+)?|Infinity)$|^NaN$", NULL, _NUMERIC),
+    Difference(ANY, r"^-?(\d{20,}(\.\d+)?|Infinity)$|^NaN$", NULL, _NUMERIC),
     Difference(r"^pow|\^", "^!2201F a negative number", "^[01]$",
                "README, limits: functions of numerics have a double's precision, where a large fraction is none"),
     Difference(r"^date_trunc\('\w+', a8\)$", ANY, ANY, "RisingWave's date_trunc of a date is a timestamp"),

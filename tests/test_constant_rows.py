@@ -18,7 +18,7 @@ COLUMNS = """a int, b bigint, c smallint, n numeric, m numeric(10, 2), r real, d
 ROWS = (
     "1, -2, 3, 1.5, 1.005, .5, 1e3, 'it''s (one), ; --', 'é', true, '2024-02-29', '2024-01-01 12:00:00.5', "
     "'2024-01-01T12:00:00+02', NULL, NULL, NULL, NULL",
-    "NULL, 9223372036854775807, null, 12345678901234567890.5, -7, 2, 0.1, '', NULL, FALSE, NULL, NULL, NULL, NULL, "
+    "NULL, 9223372036854775807, null, 1234567890123456789.5, -7, 2, 0.1, '', NULL, FALSE, NULL, NULL, NULL, NULL, "
     "NULL, NULL, NULL",
     "1.5, 2, 3, 4, 5, 6, 7, 'x', 'y', True, '2024-01-02'::date, '2024-01-02'::timestamp, '2024-01-02'::timestamptz, "
     "NULL, NULL, NULL, NULL",

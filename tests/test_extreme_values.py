@@ -63,7 +63,7 @@ def postgres() -> Iterator[Connection]:
 def binder() -> duckdb.DuckDBPyConnection:
     """A DuckDB with the table's columns and the functions that views use."""
     opened = view_database()
-    columns = extremes.TABLE.replace(" numeric", " DECIMAL(38, 10)").replace(" jsonb", " JSON")
+    columns = extremes.TABLE.replace(" numeric", " DECIMAL(38, 19)").replace(" jsonb", " JSON")
     opened.execute(f"CREATE TABLE i0_new {columns}")
     return opened
 
@@ -185,7 +185,7 @@ def _is_right(call: str, postgres: str | None, ours: str | None, type_: Type) ->
         return ours is None or explained(call, postgres, ours)
     if type_.name == "boolean" and not type_.dimensions:
         postgres = postgres and postgres[0]
-    return same_value(ours, postgres, str(type_)) or explained(call, postgres, ours)
+    return same_value(ours, postgres, type_.shown) or explained(call, postgres, ours)
 
 
 def _is_accepted(binder: duckdb.DuckDBPyConnection, kind: Kind, call: str) -> bool:

@@ -63,8 +63,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 def create_table_h(connection: duckdb.DuckDBPyConnection) -> None:
     """The table of hard values, in the columns that a lake table has."""
     create, insert = create_table("h", "?")
-    connection.execute(create.replace("jsonb", "json").replace(" numeric,", " DECIMAL(38,10),"))
-    connection.executemany(insert.replace("jsonb", "json").replace("AS numeric)", "AS DECIMAL(38,10))"), ROWS)
+    connection.execute(create.replace("jsonb", "json").replace(" numeric,", " DECIMAL(38,19),"))
+    connection.executemany(insert.replace("jsonb", "json").replace("AS numeric)", "AS DECIMAL(38,19))"), ROWS)
 
 
 def ask(connection: duckdb.DuckDBPyConnection, sql: str, type_: Type | None) -> tuple[Type, list[str | None]]:

@@ -66,7 +66,7 @@ def postgres() -> Iterator[psycopg.Connection[object]]:
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with the rows `chosen` of a table, and the functions that views use."""
     with view_database() as opened:
-        columns = extremes.TABLE.replace(" numeric", " DECIMAL(38, 10)").replace(" jsonb", " JSON")
+        columns = extremes.TABLE.replace(" numeric", " DECIMAL(38, 19)").replace(" jsonb", " JSON")
         opened.execute(f"CREATE TABLE every {columns}")
         values = [(row[0], *map(read_value, row[1:], (type_ for _, type_ in extremes.COLUMNS))) for row in ROWS]
         opened.executemany(f"INSERT INTO every VALUES ({', '.join('?' for _ in ROWS[0])})", values)

@@ -26,7 +26,7 @@ In a view there is NULL where PostgreSQL raises an error for a row (a division b
 number) or for a group's aggregate, and the view lives on; functions, operators, casts and aggregates are
 [tried with the limits of their types](../tests/test_extreme_values.py).
 [Such rows are counted](jobs.md#rows-whose-expressions-fail). The exception is `sum` and `avg` of numerics
-with a total beyond 1.7e28: that view is set apart, [with its reason](jobs.md#what-cannot-follow).
+with a total beyond 1e19: that view is set apart, [with its reason](jobs.md#what-cannot-follow).
 """
 
 _SIGNS = {WORKS: "works", DIFFERS: "**differs**", REFUSED: "refused"}

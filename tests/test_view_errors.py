@@ -44,7 +44,7 @@ def test_a_row_that_raises_is_null(in_process_server: Server) -> None:
         connection.execute(f"CREATE MATERIALIZED VIEW hv AS SELECT id, {listed} FROM h")
         connection.execute(
             "INSERT INTO h VALUES (1, 2147483647, 'infinity'::date, '9999-12-31', '(', '(', 1e300,"
-            " 9999999999999999999999999999, 32767, '{1}', '-1 day', '1', '9999-12-31', 'b\\'),"
+            " 9999999999999999999, 32767, '{1}', '-1 day', '1', '9999-12-31', 'b\\'),"
             " (2, 5, '2020-01-01', '2020-01-01', '1', 'b', 0, 2, 5, '{1}', '1 day', '{\"a\": 1}', '2020-01-01', '1')"
         )
         _flush(connection)
@@ -57,7 +57,7 @@ def test_a_row_that_raises_is_null(in_process_server: Server) -> None:
 # What DuckDB computes but cannot store, or PostgreSQL has not, for the first row; the second row's value as text.
 UNSTORABLE = {
     "s + s": "2.5", "s - e": "-2.25", "p + b": "5", "round(q, 1)": "-1", "round(q, 0)": "-1", "greatest(q, p)": "2",
-    "coalesce(q, p)": "-1", "CASE WHEN b > 0 THEN q ELSE p END": "-1", "array_sum(ARRAY[q, q])": "-2",
+    "coalesce(p, q)": "2", "CASE WHEN b > 0 THEN p ELSE q END": "2", "array_sum(ARRAY[q, q])": "-2",
     "q - 1": "-2", "p + p": "4", "q * 1.5": "-1.5", "-q - q - q": "3", "s * s": "1.5625", "(q - 1) * 0": "0",
     "d - n": "2019-12-29", "d + n": "2020-01-04", "d - 3000000": None, "ts - i": "2019-12-31 00:00:00",
     "ts + i": "2020-01-02 00:00:00", "tz - i": "2019-12-31 00:00:00+00", "d - i": "2019-12-31 00:00:00",
@@ -73,9 +73,9 @@ def test_what_cannot_be_stored_is_null(in_process_server: Server) -> None:
         )
         listed = ", ".join(f"{expression} AS x{number}" for number, expression in enumerate(UNSTORABLE))
         connection.execute(f"CREATE MATERIALIZED VIEW fv AS SELECT id, {listed} FROM far")
-        nines = "9999999999999999999999999999"
+        nines, most = "9" * 28, f"{'9' * 19}.{'9' * 19}"
         connection.execute(
-            f"INSERT INTO far VALUES (1, -{nines}.9999999999, {nines}9999999999, {nines}.99, -{nines}.99, 5,"
+            f"INSERT INTO far VALUES (1, -{most}, {nines}9999999999, {nines}.99, -{nines}.99, 5,"
             " 2147483647, '2020-01-01', '2020-01-01', '2020-01-01', '178000000 years'),"
             " (2, -1, 2, 1.25, 3.5, 3, 3, '2020-01-01', '2020-01-01', '2020-01-01', '1 day')"
         )
@@ -158,7 +158,7 @@ def test_a_numeric_total_that_is_too_large_sets_the_view_apart(in_process_server
         connection.execute("CREATE TABLE large (id int PRIMARY KEY, q numeric)")
         connection.execute("CREATE MATERIALIZED VIEW total AS SELECT sum(q) AS s FROM large")
         connection.execute("CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM large")
-        connection.execute("INSERT INTO large SELECT i, 9000000000000000000000000000 FROM generate_series(1, 2) i")
+        connection.execute("INSERT INTO large SELECT i, 9000000000000000000 FROM generate_series(1, 2) i")
         _flush(connection)
         reasons = connection.execute(
             "SELECT job_name, reason LIKE 'value overflows numeric format' FROM rw_catalog.rw_job_status"

@@ -118,7 +118,8 @@ FROM (SELECT id, database, schema, schema_id, name AS relation_name, unnest((det
 
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS
-SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name, c.type, c.is_hidden,
+SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name,
+       replace(c.type, 'numeric(38,19)', 'numeric') AS type, c.is_hidden,
        r.kind = 'table' AND (c.not_null OR list_contains(r.key, c.name)) AS not_null,
        list_contains(r.key, c.name) AS is_key,
        c.generated, c.lake_name,
@@ -127,7 +128,7 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
        if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,
        if(c.type LIKE '%[]', -1, t.length)::SMALLINT AS length,
        (length(regexp_extract(c.type, '(\[\])*$')) // 2)::SMALLINT AS dimensions,
-       -- Of that of averages a user knows nothing.
+       -- The digits of a numeric without precision nobody has written.
        coalesce(if(c.type LIKE 'numeric(38,19)%', -1, NULL),
                 (try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
                 | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,

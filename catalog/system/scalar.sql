@@ -89,9 +89,9 @@ CREATE OR REPLACE MACRO pg.factorial(n) AS
          WHEN n > 27 THEN pg.raise('22003', 'value overflows numeric format')::DECIMAL(38,10)
          ELSE factorial(n::INTEGER)::DECIMAL(38,10) END;
 -- Digits behind the point that are not zeros at the end.
-CREATE OR REPLACE MACRO pg.min_scale(x DECIMAL(38,10)) AS
-    length(rtrim(split_part(x::DECIMAL(38,10)::VARCHAR, '.', 2), '0'))::INTEGER;
-CREATE OR REPLACE MACRO pg.trim_scale(x DECIMAL(38,10)) AS x;
+CREATE OR REPLACE MACRO pg.min_scale(x DECIMAL(38,19)) AS
+    length(rtrim(split_part(x::DECIMAL(38,19)::VARCHAR, '.', 2), '0'))::INTEGER;
+CREATE OR REPLACE MACRO pg.trim_scale(x DECIMAL(38,19)) AS x;
 -- The number of the bucket that x is in, of n between two bounds; 0 and n + 1 are outside.
 CREATE OR REPLACE MACRO pg._buckets(n) AS
     if(n > 0, n, pg.raise('2201G', 'count must be greater than zero'));
@@ -221,6 +221,10 @@ CREATE OR REPLACE MACRO pg.float_digits
     (x DOUBLE) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
+-- Of integers, exact to 19 places.
+CREATE OR REPLACE MACRO pg.divide_integers(x, y) AS
+    ((x::HUGEINT * 10000000000000000000 + sign(x)::HUGEINT * (abs(y::HUGEINT) // 2)) // y::HUGEINT)::DECIMAL(38,0)
+    * '0.0000000000000000001'::DECIMAL(19,19);
 CREATE OR REPLACE MACRO pg.divide_quotients(x, y) AS format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19);
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
@@ -276,6 +280,8 @@ CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
         THEN '{' || array_to_string(list_transform(try_cast(x AS VARCHAR[][]), lambda e: pg._list_text(e)), ',') || '}'
         WHEN typeof(x) IN ('JSON[]', 'BOOLEAN[]') THEN pg._list_text(list_transform(
             try_cast(x AS VARCHAR[]), lambda e: if(typeof(x) = 'JSON[]', pg.jsonb_text(e), left(e, 1))))
+        WHEN typeof(x) IN ('DECIMAL(38,10)[]', 'DECIMAL(38,19)[]')
+        THEN pg._list_text(list_transform(try_cast(x AS VARCHAR[]), lambda e: pg.quotient_text(e)))
         WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
         ELSE x::VARCHAR END;
 CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t

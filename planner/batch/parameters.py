@@ -25,7 +25,6 @@ from catalog.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
-    QUOTIENT,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -68,6 +67,7 @@ def infer_parameters(
     if 0 in numbers:
         raise Error("there is no parameter $0", errors.UNDEFINED_PARAMETER)
     given = {n: type_ for n, oid in enumerate(oids, start=1) if (type_ := type_of_oid(oid)) is not None}
+    given = {number: type_.as_written for number, type_ in given.items()}
     found: dict[int, Type] = {}
     # PostgreSQL reads an UPDATE's condition before its assignments, and the rows of an INSERT for their columns.
     reads_first = isinstance(tree, exp.Update)
@@ -122,7 +122,7 @@ def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:
 
 def _unconstrained(type_: Type) -> Type:
     """A parameter has no precision, and of the two types of text it is of the preferred one unless it is written."""
-    return type_ if type_ == QUOTIENT else Type(type_.name, dimensions=type_.dimensions, fields=type_.fields)
+    return Type(type_.name, dimensions=type_.dimensions, fields=type_.fields).as_written
 
 
 def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:

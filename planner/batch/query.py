@@ -43,6 +43,7 @@ from planner.build.handled import check_windows
 from planner.build.time_windows import expand_windows
 from planner.functions.aggregates import canonical
 from planner.functions.duckdb_spelling import for_duckdb
+from planner.functions.typed import is_quotient, with_written_numerics
 from planner.merged_columns import expand_stars
 from planner.output_names import name_outputs
 from planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
@@ -211,7 +212,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
-    tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    tree = with_written_numerics(with_functions(tree, environment.catalog, environment.scope).copy())
     check_statement(tree)
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)
@@ -228,6 +229,7 @@ def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
+    reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy)
     return with_averages(tree, typed_copy, reads_quotients)
 

@@ -13,6 +13,7 @@ from catalog.model import Column, Relation
 from planner.batch.query import Batch, Environment, finish, written_batch
 from planner.batch.sequences import Draws, check_use, next_call
 from planner.bind import data_type
+from planner.functions.typed import with_written_numerics
 from planner.parse.generated import columns_read, expression_of
 from planner.parse.trees import folded, parse_tree, position_of, unsupported
 from planner.sequences import NEXT, drawn_by
@@ -103,7 +104,7 @@ def is_default(value: exp.Expr) -> bool:
 
 def default_of(column: Column) -> exp.Expr:
     """The value of a column that is given none."""
-    default = parse_tree(f"SELECT {column.default or 'NULL'}").expressions[0]
+    default = with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}")).expressions[0]
     return exp.cast(default, data_type(column.type))
 
 

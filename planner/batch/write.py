@@ -48,6 +48,7 @@ from planner.batch.values import (
     read_by,
 )
 from planner.bind import data_type, resolve
+from planner.functions.typed import has_exponent
 from planner.parse.generated import columns_read
 from planner.parse.literals import engine_text
 from planner.parse.parameter_runs import parameter_numbers, rows_of
@@ -140,6 +141,8 @@ def plan_insert(
             elif value.is_string and column.type != VARCHAR:
                 to, name = _cast_to(column.type)
                 value.replace(exp.Cast(this=exp.Literal.string(engine_text(value.name, name)), to=to.copy()))
+            elif has_exponent(value) and column.type.name == "numeric":
+                value.replace(exp.cast(exp.Literal.string(value.sql()), data_type(column.type)))
             elif is_row(value):
                 value.replace(exp.cast(value.copy(), data_type(column.type)))
     is_constant = isinstance(source, exp.Values) and all(isinstance(node, _CONSTANT) for node in source.walk())

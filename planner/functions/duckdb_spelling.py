@@ -233,7 +233,10 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         if type_ is not None and type_.name == "numeric":
             new = _product(node)
     elif isinstance(node, exp.Div) and type_ == QUOTIENT:
-        return ours("divide_quotients", *node.iter_expressions())
+        sides = list(node.iter_expressions())
+        integers = [inner for side in sides if (inner := _integer_in(side)) is not None]
+        is_exact = len(integers) == len(sides)
+        return ours("divide_integers", *integers) if is_exact else ours("divide_quotients", *sides)
     elif isinstance(node, exp.Div):
         is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
         # Without a type sqlglot writes the operator as it is; DuckDB's setting integer_division does the rest.
@@ -243,6 +246,19 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             else ours("divide", *node.iter_expressions())
         )
     return new if new is not node else None
+
+
+def _integer_in(value: exp.Expr) -> exp.Expr | None:
+    """What a numeric is computed from, if that is an integer; None for any other."""
+    inner = value.unnest()
+    if isinstance(inner, exp.Neg) and not inner.is_int:
+        negated = _integer_in(inner.this)
+        return None if negated is None else exp.Neg(this=exp.paren(negated.copy()))
+    if isinstance(inner, exp.Cast) and inner.to.this == exp.DType.DECIMAL:
+        inner = inner.this.unnest()
+    type_ = type_of_part(inner)
+    is_integer = inner.is_int if isinstance(inner, exp.Literal | exp.Neg) else type_ is not None and type_.is_integer
+    return inner if is_integer else None
 
 
 def _of_literal(node: exp.Add | exp.Sub) -> exp.Expr | None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from catalog.errors import Error
-from catalog.types import DEFAULT_NUMERIC, DOUBLE, NUMERIC, REAL, VARCHAR, Type, parse_type, struct_type
+from catalog.types import DEFAULT_NUMERIC, DOUBLE, NUMERIC, QUOTIENT, REAL, VARCHAR, Type, parse_type, struct_type
 from planner.parse.trees import folded
 
 _UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
@@ -80,3 +80,25 @@ def _with_struct(kind: exp.DataType) -> Type | None:
         name = part.this if isinstance(part, exp.ColumnDef) else None
         fields.append((folded(name) if name is not None else None, type_))
     return struct_type(fields)
+
+
+def with_written_numerics(tree: exp.Expr) -> exp.Expr:
+    """The tree, which is changed, with the digits that `numeric` has where a user writes it in a cast."""
+    for cast in tree.find_all(exp.Cast):
+        to, value = cast.args["to"], cast.this
+        if to.this == exp.DType.DECIMAL and has_exponent(value):
+            value.replace(exp.Literal.string(value.sql()))
+        if to.this == exp.DType.DECIMAL and not to.expressions:
+            cast.set("to", data_type(QUOTIENT))
+    return tree
+
+
+def is_quotient(kind: exp.DataType) -> bool:
+    """Whether a DataType is `numeric` as a user writes it."""
+    return kind.this == exp.DType.DECIMAL and sql_type(kind) == QUOTIENT
+
+
+def has_exponent(value: exp.Expr) -> bool:
+    """Whether a constant is a number with an exponent, as in 1e18: a numeric, which DuckDB takes for a double."""
+    literal = value.this if isinstance(value, exp.Neg) else value
+    return isinstance(literal, exp.Literal) and not literal.is_string and "e" in literal.name.lower()

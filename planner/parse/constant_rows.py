@@ -109,4 +109,5 @@ def _fits(type_: Type, constants: Sequence[str]) -> bool:
         return is_day and all(_DAY.fullmatch(constant) for constant in constants if constant[0] == "'")
     if kinds <= set("tTfF"):
         return type_ == Type("boolean") or not kinds
-    return type_.is_numeric and kinds <= set("+-.0123456789")
+    has_exponent = type_.name == "numeric" and any("e" in constant.lower() for constant in constants)
+    return type_.is_numeric and kinds <= set("+-.0123456789") and not has_exponent

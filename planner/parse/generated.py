@@ -11,6 +11,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column
 from catalog.names import quote_if_needed
+from planner.functions.typed import with_written_numerics
 from planner.functions.unstable import mutable_call
 from planner.parse.trees import folded, parse_tree, position_of, unsupported
 from planner.statements import ColumnDefinition
@@ -62,7 +63,7 @@ def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence
 @lru_cache(maxsize=1000)
 def expression_of(text: str) -> exp.Expr:
     """The tree of an expression. Nobody may change it."""
-    return parse_tree(f"SELECT {text}").expressions[0].unalias()
+    return with_written_numerics(parse_tree(f"SELECT {text}")).expressions[0].unalias()
 
 
 def columns_read(text: str) -> frozenset[str]:

@@ -433,7 +433,7 @@ def _check_watermark(watermark: Watermark, columns: tuple[ColumnDefinition, ...]
         )
     if column.type.dimensions or not column.type.name.startswith(_ORDERED):
         raise Error(
-            f"a watermark on a column of type {column.type} is not supported",
+            f"a watermark on a column of type {column.type.shown} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
             hint="Columns of timestamps, dates and integers can have one.",
             position=added.watermark_position,
@@ -442,7 +442,7 @@ def _check_watermark(watermark: Watermark, columns: tuple[ColumnDefinition, ...]
         raise Error(
             "The return value type of the watermark expression must be identical to the watermark column data type.",
             errors.DATATYPE_MISMATCH,
-            detail=f"The column is of type {column.type}.",
+            detail=f"The column is of type {column.type.shown}.",
             position=added.watermark_position,
         )
     if not added.append_only:

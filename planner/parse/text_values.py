@@ -75,7 +75,15 @@ def _float(text: str) -> float:
 def _numeric(text: str) -> Decimal:
     if "_" in text or ("nan" in text.lower() and text.strip().lower() != "nan"):
         raise ValueError(text)
-    return Decimal(text.strip())
+    value = Decimal(text.strip())
+    if not value.is_finite() or int(value.as_tuple().exponent) <= 0:
+        return value
+    if value and value.adjusted() > _MOST_DIGITS:
+        raise Error("value overflows numeric format", NUMERIC_VALUE_OUT_OF_RANGE)
+    return Decimal(f"{value:f}")  # of one with an exponent DuckDB (1.5.5) takes the digits alone
+
+
+_MOST_DIGITS = 40
 
 
 def _bytea(text: str) -> bytes:

@@ -253,7 +253,8 @@ def column_type(kind: exp.Expr) -> Type:
         return parse_type(text)  # the names of its fields may be quoted
     # As asyncpg writes them: "pg_catalog"."_int4".
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
-    return parse_type("character varying" if text.startswith(("varchar", "char")) and "[" not in text else text)
+    is_text = text.startswith(("varchar", "char")) and "[" not in text
+    return parse_type("character varying" if is_text else text).as_written
 
 
 def folded(identifier: exp.Expr) -> str:

@@ -170,7 +170,7 @@ def _plan(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
         "name": relation.qualified_name,
         "kind": relation.kind,
         "owner": relation.owner,
-        "columns": [{"name": column.name, "type": str(column.type)} for column in relation.visible],
+        "columns": [{"name": column.name, "type": column.type.shown} for column in relation.visible],
         "definition": relation.shown or relation.definition,
     }
     reader = Reader(client.user.name, relation.database)

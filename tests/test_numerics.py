@@ -1,0 +1,116 @@
+"""`numeric` without a precision: no digit is lost that PostgreSQL keeps, up to 19 before the point and 19 after it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import beside
+from servers import Server
+
+Connection = psycopg.Connection[Any]
+
+VALUES = (
+    "1.123456789012345678", "0.00000000012345", "-0.0000000000000000001", "9999999999999999999.9999999999999999999",
+    "-9999999999999999999.9999999999999999999", "0", "-7.5", "1e18", "123456789.000000001",
+)  # fmt: skip
+COLUMNS = "id int PRIMARY KEY, s smallint, i int, g bigint, d numeric(8,3), n numeric, m numeric"
+EXACT = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "-{a}", "abs({a})", "greatest({a}, {b})", "coalesce({a}, {b})",
+         "CASE WHEN {a} > {b} THEN {a} ELSE {b} END", "round({a}, 4)", "trunc({a}, 3)", "ceil({a})", "floor({a})",
+         "sign({a})", "{a} % 7", "({a})::numeric", "({a})::text::numeric")  # fmt: skip
+AGGREGATES = ("sum({a})", "min({a})", "max({a})", "count(DISTINCT {a})", "sum({a} * {b})", "max({a}) - min({b})")
+PLACES = Decimal(1).scaleb(-19)
+
+
+@pytest.fixture(scope="module")
+def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    with beside(in_process_server) as clients:
+        yield clients
+
+
+def test_values_come_back_as_they_were(both: tuple[Connection, Connection]) -> None:
+    """Written as constants, as parameters, by COPY; read in queries and in a view, as text and in binary."""
+    here, _ = both
+    here.execute("CREATE TABLE kept (id int, n numeric)")
+    here.execute("CREATE MATERIALIZED VIEW kept_view AS SELECT id, n, n::text AS t FROM kept")
+    for number, value in enumerate(VALUES):
+        here.execute(f"INSERT INTO kept VALUES ({number}, {value})".encode())
+        here.execute("INSERT INTO kept VALUES (%s, %s)", (number, Decimal(value)))
+        here.execute("INSERT INTO kept VALUES (%s, %s)", (number, value))
+        with here.cursor() as cursor, cursor.copy("COPY kept FROM STDIN") as copy:
+            copy.write_row((number, value))
+    here.execute("FLUSH")
+    expected = [(number, Decimal(value), 4) for number, value in enumerate(VALUES)]
+    for relation in ("kept", "kept_view"):
+        for binary in (False, True):
+            query = f"SELECT id, n, count(*) FROM {relation} GROUP BY id, n ORDER BY id"
+            assert here.execute(query.encode(), binary=binary).fetchall() == expected
+    texts = here.execute("SELECT DISTINCT id, t FROM kept_view ORDER BY id").fetchall()
+    assert [Decimal(text) for _, text in texts] == [Decimal(value) for value in VALUES]
+
+
+@pytest.mark.parametrize("value", ["10000000000000000000", "-1e19", "12345678901234567890123456789"])
+def test_what_does_not_fit_is_an_error(both: tuple[Connection, Connection], value: str) -> None:
+    here, _ = both
+    here.execute("CREATE TABLE IF NOT EXISTS full_up (n numeric)")
+    for statement, given in (
+        (f"INSERT INTO full_up VALUES ({value})", None), ("INSERT INTO full_up VALUES (%s)", (Decimal(value),)),
+        (f"SELECT '{value}'::numeric", None),
+    ):  # fmt: skip
+        with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+            here.execute(statement.encode(), given)
+
+
+def test_arithmetic_is_postgresqls(both: tuple[Connection, Connection]) -> None:
+    """Of random values of all exact types, in queries and in views over changes."""
+    dice = random.Random(7)
+    for client in both:
+        client.execute(f"CREATE TABLE r ({COLUMNS})".encode())
+    for id_ in range(40):
+        row = (
+            id_, dice.randint(-300, 300), dice.randint(-(10**6), 10**6), dice.randint(-(10**9), 10**9),
+            Decimal(dice.randint(-(10**7), 10**7)).scaleb(-3), Decimal(dice.randint(-(10**12), 10**12)).scaleb(-9),
+            Decimal(dice.randint(-(10**9), 10**9)).scaleb(-dice.randint(0, 10)),
+        )  # fmt: skip
+        for client in both:
+            client.execute("INSERT INTO r VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
+    pairs = [("n", other) for other in ("s", "i", "g", "d", "n", "m")] + [("m", "d"), ("i::numeric", "n")]
+    for number, (a, b) in enumerate(pairs):
+        listed = ", ".join(f"{form.format(a=a, b=b)} AS x{place}" for place, form in enumerate(EXACT))
+        totals = ", ".join(f"{form.format(a=a, b=b)} AS x{place}" for place, form in enumerate(AGGREGATES))
+        for shape, query in (("rows", f"SELECT id, {listed} FROM r"), ("totals", f"SELECT {totals} FROM r")):
+            both[0].execute(f"CREATE MATERIALIZED VIEW {shape}{number} AS {query}".encode())
+    for client in both:
+        client.execute("UPDATE r SET n = n + 0.000000000000001, m = NULL WHERE id % 7 = 0")
+        client.execute("DELETE FROM r WHERE id % 5 = 3")
+    both[0].execute("FLUSH")
+    for number, (a, b) in enumerate(pairs):
+        listed = ", ".join(f"{form.format(a=a, b=b)} AS x{place}" for place, form in enumerate(EXACT))
+        totals = ", ".join(f"{form.format(a=a, b=b)} AS x{place}" for place, form in enumerate(AGGREGATES))
+        for shape, query in (("rows", f"SELECT id, {listed} FROM r"), ("totals", f"SELECT {totals} FROM r")):
+            expected = _rounded(both[1], query)
+            assert _rounded(both[0], query) == expected, (a, b)
+            assert _rounded(both[0], f"SELECT * FROM {shape}{number}") == expected, (a, b)
+
+
+def test_quotients_have_sixteen_digits(both: tuple[Connection, Connection]) -> None:
+    query = "SELECT i::numeric / 7, -i::numeric / 3, n / 3, n / (d + 0.5), 1 / (abs(n) + 1) FROM r ORDER BY id"
+    found, expected = (client.execute(query.encode()).fetchall() for client in both)
+    for own, theirs in zip(found, expected, strict=True):
+        for one, other in zip(own, theirs, strict=True):
+            assert one == other or abs(one - other) <= abs(other) * Decimal("1e-15"), (one, other)
+    assert both[0].execute("SELECT 1::numeric / 3, -2::numeric / 3").fetchall() == [
+        (Decimal("0.3333333333333333333"), Decimal("-0.6666666666666666667"))
+    ]
+
+
+def _rounded(client: Connection, query: str) -> list[tuple[Decimal | None, ...]]:
+    """The rows, in the order of the first column, with 19 places."""
+    with localcontext() as context:
+        context.prec = 60
+        rows = client.execute(query.encode()).fetchall()
+        return sorted(tuple(None if v is None else Decimal(v).quantize(PLACES) for v in row) for row in rows)
