@@ -99,22 +99,28 @@ def alter_sequence(session: Session, statement: AlterSequence) -> Result:
         message = f'relation "{statement.name}" does not exist, skipping'
         return Result("ALTER_SEQUENCE", notices=[Notice(message)])
     check_owner(session.user, relation.securable, statement.name.position)
-    with numbers.altering(relation.id) as take, store.change() as cursor:
-        before = store.catalog.by_id[relation.id].sequence
-        made = _owned(session, made_sequence(statement.options, before), statement.options, relation.schema)
-        if before.identity is not None and statement.options.owned_by is not None:
-            message = "cannot change ownership of identity sequence"
-            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
-        position = numbers.given(relation.id)
-        if statement.options.restart is not False:
-            restart = made.start if statement.options.restart is True else statement.options.restart
-            check_within("RESTART", restart, made.minimum, made.maximum)
-            position = Position(restart, False)
-        check_within("RESTART", position.last, made.minimum, made.maximum)
-        store.put_details(cursor, replace(relation, details=made))
-        put_position(cursor, relation.id, position)
+    with numbers.altering(relation.id) as take:
+        with store.change() as cursor:
+            before = store.catalog.by_id[relation.id].sequence
+            if before.identity is not None and statement.options.owned_by is not None:
+                message = "cannot change ownership of identity sequence"
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
+            made = _owned(session, made_sequence(statement.options, before), statement.options, relation.schema)
+            position = _restarted(made, statement.options, numbers.given(relation.id))
+            store.put_details(cursor, replace(relation, details=made))
+            put_position(cursor, relation.id, position)
         take(position)
     return Result("ALTER_SEQUENCE")
+
+
+def _restarted(made: Sequence, options: SequenceOptions, given: Position) -> Position:
+    """Where a sequence goes on from. Raises Error 22023 for a number beyond its bounds."""
+    if options.restart is False:
+        position = given
+    else:
+        position = Position(made.start if options.restart is True else options.restart, False)
+    check_within("RESTART", position.last, made.minimum, made.maximum)
+    return position
 
 
 # The sequences of columns.
@@ -127,6 +133,11 @@ def counting_columns(
     store, catalog = session.context.store, session.context.store.catalog
     columns: list[Column] = []
     sequences: list[tuple[int, str, Sequence]] = []
+    taken: set[str] = set()
+
+    def is_free(own: str) -> bool:
+        return own not in taken and catalog.find(session.database, schema, own) is None
+
     for definition in definitions:
         column = definition.column
         if definition.counts is not None:
@@ -134,9 +145,9 @@ def counting_columns(
             made = replace(
                 made_sequence(definition.counts), table=table, column=escaped(column.name), identity=definition.identity
             )
-            taken = {own for _, own, _ in sequences}
-            is_free = lambda own: own not in taken and catalog.find(session.database, schema, own) is None  # noqa: B023, E731
-            sequences.append((id_, object_name(name, column.name, "seq", is_free), made))
+            own_name = object_name(name, column.name, "seq", is_free)
+            taken.add(own_name)
+            sequences.append((id_, own_name, made))
             column = replace(column, default=next_of(id_))
         columns.append(column)
     return tuple(columns), sequences
