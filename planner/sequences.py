@@ -119,9 +119,10 @@ def find_sequence(catalog: Catalog, scope: Scope, named: exp.Expr) -> Relation |
     return relation
 
 
-def draws(expression: exp.Expr) -> bool:
+def draws(text: str | None) -> bool:
     """Whether an expression takes numbers of a sequence."""
-    return any(call.name.lower() == NEXT for call in expression.find_all(exp.Anonymous))
+    calls = expression_of(text).find_all(exp.Anonymous) if text is not None else ()
+    return any(call.name.lower() == NEXT for call in calls)
 
 
 def settled(default: str, catalog: Catalog, scope: Scope) -> str:

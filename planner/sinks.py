@@ -21,7 +21,7 @@ from planner.connectors import KAFKA_OPTIONS, KAFKA_REQUIRED, KAFKA_SINK_OPTIONS
 from planner.growth import only_grows
 from planner.nodes import Item, Project
 from planner.options import KNOWN
-from planner.sequences import NEXT
+from planner.sequences import draws
 from planner.statements import CreateSink, Option
 
 # The option with the directory, by connector.
@@ -215,7 +215,7 @@ def into_target(root: Project, statement: CreateSink, target: Relation, made: Re
             "expressions than target columns" if len(root.items) > len(columns) else "target columns than expressions"
         )
         raise Error(f"the sink has more {more}", errors.SYNTAX_ERROR, position=statement.name.position)
-    counting = next((c for c in target.visible if c not in columns and NEXT in (c.default or "").lower()), None)
+    counting = next((c for c in target.visible if c not in columns and draws(c.default)), None)
     if counting is not None:  # a barrier writes the rows, and reserves no numbers
         message = f'a sink cannot leave out column "{counting.name}", whose default is the next number of a sequence'
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)

@@ -206,8 +206,7 @@ def _stored_value(change: _Change, column: Column) -> str | None:
     """The default as text. Raises Error 0A000 for one that would be another for each row, 23502 for no value."""
     if column.default is None:
         return None
-    default = expression_of(column.default)
-    if random_call(default) is not None or draws(default):
+    if random_call(expression_of(column.default)) is not None or draws(column.default):
         raise Error(
             f"adding a column with the default {column.default} is not supported",
             errors.FEATURE_NOT_SUPPORTED,

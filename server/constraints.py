@@ -14,6 +14,7 @@ from planner.batch.values import condition_text
 from planner.parse.constraints import named_checks
 from planner.parse.generated import columns_read
 from planner.table_definition import with_constraints
+from server.row_checks import too_long
 from server.session import Session
 from server.tables import try_check
 
@@ -72,5 +73,4 @@ def check_lengths(cursor: Cursor, table: Relation, column: Column) -> None:
         return
     longer = f"SELECT 1 FROM {table.lake_name} WHERE length({name}) > {length} LIMIT 1"
     if cursor.execute(longer).fetchone() is not None:
-        message = f"value too long for type {column.type}({length})"
-        raise Error(message, errors.STRING_DATA_RIGHT_TRUNCATION)
+        raise too_long(column, length)

@@ -254,8 +254,9 @@ def _keep_returned(
         return ()
     returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
     given = bindings(cursor, returned.sql, values)
-    described = cursor.execute(f"DESCRIBE {returned.sql}", given and dict.fromkeys(given)).fetchall()
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_RETURNED} AS {returned.sql}", given)
+    with session.drawing(cursor, returned.draws):
+        described = cursor.execute(f"DESCRIBE {returned.sql}", given and dict.fromkeys(given)).fetchall()
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_RETURNED} AS {returned.sql}", given)
     return tuple(name for name, *_ in described)
 
 

@@ -47,8 +47,7 @@ def check_rows(
     is_wrong = iter(found)
     for column, length in limited:
         if next(is_wrong):
-            message = f"value too long for type {column.type}({length})"
-            raise Error(message, errors.STRING_DATA_RIGHT_TRUNCATION)
+            raise too_long(column, length)
     for column, length in limited:
         if next(is_wrong):
             name = quote(column.lake_name)
@@ -62,6 +61,11 @@ def check_rows(
             message = f'new row for relation "{target.name}" violates check constraint "{check.name}"'
             detail = _failing_row(cursor, target.visible, rows, condition) if columns is None else None
             raise Error(message, errors.CHECK_VIOLATION, detail=detail)
+
+
+def too_long(column: Column, length: int) -> Error:
+    """The error of a value that has more characters than a column may have."""
+    return Error(f"value too long for type {column.type}({length})", errors.STRING_DATA_RIGHT_TRUNCATION)
 
 
 def _failing_row(cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> str:

@@ -7,7 +7,7 @@ transaction is rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 
@@ -21,14 +21,15 @@ from catalog.names import quote
 from catalog.sequence_store import Position, load_position, put_position
 from catalog.store import Store
 from catalog.translation import DuckDBError, translate
-from planner.batch.sequences import Draws, drawing_name
+from planner.batch.sequences import Draws, call_of, drawing_name
+from planner.sequences import LAST, NEXT
 
 # How many numbers are reserved at once: twice as many each time, up to the last.
 _FIRST_BLOCK, _LAST_BLOCK = 32, 8192
 
 
 @dataclass
-class _Counter:
+class Counter:
     """A sequence as this server counts; `reserved` is what is stored. Its lock is held while a statement draws."""
 
     lock: RankedLock
@@ -42,7 +43,7 @@ class SequenceNumbers:
     """The numbers of all sequences, which are given out here."""
 
     store: Store
-    _counters: dict[int, _Counter] = field(default_factory=dict)
+    _counters: dict[int, Counter] = field(default_factory=dict)
 
     @contextmanager
     def drawing(self, cursor: Cursor, ids: tuple[int, ...]) -> Iterator[dict[int, int]]:
@@ -53,7 +54,7 @@ class SequenceNumbers:
         """
         found: dict[int, int] = {}
         with ExitStack() as held:
-            counters = {id_: self._locked(held, id_) for id_ in sorted(ids)}
+            counters = {id_: held.enter_context(self.holding(id_)) for id_ in sorted(ids)}
             try:
                 for id_, counter in counters.items():
                     _begin(cursor, id_, self._sequence(id_), counter.given)
@@ -73,25 +74,21 @@ class SequenceNumbers:
         if not low <= position.last <= high:
             message = f'setval: value {position.last} is out of bounds for sequence "{relation.name}" ({low}..{high})'
             raise Error(message, errors.NUMERIC_VALUE_OUT_OF_RANGE)
-        with ExitStack() as held:
-            counter = self._locked(held, id_)
+        with self.holding(id_) as counter:
             self._reserve(id_, counter, position)
             counter.given = position
 
     @contextmanager
-    def altering(self, id_: int) -> Iterator[Callable[[Position], None]]:
-        """While entered nobody draws from a sequence. Yields what takes the position that has been stored meanwhile."""
-        with ExitStack() as held:
-            counter = self._locked(held, id_)
-
-            def take(position: Position) -> None:
-                counter.given = counter.reserved = position
-
-            yield take
-
-    def given(self, id_: int) -> Position:
-        """The last number that was given, while nobody draws."""
-        return self._counters[id_].given
+    def holding(self, id_: int) -> Iterator[Counter]:
+        """While entered nobody else draws from a sequence."""
+        counter = self._counters.get(id_)
+        if counter is None:
+            with closing(self.store.lake.cursor()) as cursor:
+                position = load_position(cursor, id_)
+            made = Counter(RankedLock(Rank.SEQUENCE, f"{id_:020}"), position, position)
+            counter = self._counters.setdefault(id_, made)
+        with counter.lock:
+            yield counter
 
     def close(self) -> None:
         """Give back what is reserved and was not given."""
@@ -108,18 +105,7 @@ class SequenceNumbers:
     def _sequence(self, id_: int) -> Sequence:
         return self._relation(id_).sequence
 
-    def _locked(self, held: ExitStack, id_: int) -> _Counter:
-        """The counter, whose lock is held from now on."""
-        counter = self._counters.get(id_)
-        if counter is None:
-            with closing(self.store.lake.cursor()) as cursor:
-                position = load_position(cursor, id_)
-            made = _Counter(RankedLock(Rank.SEQUENCE, f"{id_:020}"), position, position)
-            counter = self._counters.setdefault(id_, made)
-        held.enter_context(counter.lock)
-        return counter
-
-    def _give(self, id_: int, counter: _Counter, given: Position) -> None:
+    def _give(self, id_: int, counter: Counter, given: Position) -> None:
         """Have it that these have been given, and reserve more if they were not reserved yet."""
         sequence = self._sequence(id_)
         step = sequence.increment
@@ -132,7 +118,7 @@ class SequenceNumbers:
             counter.block = min(2 * counter.block, _LAST_BLOCK)
         counter.given = given
 
-    def _reserve(self, id_: int, counter: _Counter, position: Position) -> None:
+    def _reserve(self, id_: int, counter: Counter, position: Position) -> None:
         lake = self.store.lake
         with closing(lake.cursor()) as cursor, lake.transaction(cursor):
             put_position(cursor, id_, position)
@@ -164,13 +150,13 @@ def _begin(cursor: Cursor, id_: int, sequence: Sequence, given: Position) -> Non
         f"START {given.last if is_over and not sequence.cycles else begin} {'CYCLE' if sequence.cycles else 'NO CYCLE'}"
     )
     if is_over and not sequence.cycles:  # so that the next number is an error
-        cursor.execute(f"SELECT nextval('temp.main.{quote(own)}')").fetchall()
+        cursor.execute(f"SELECT {call_of(NEXT, id_)}").fetchall()
 
 
 def _last(cursor: Cursor, id_: int) -> int | None:
     """The last number that the cursor has drawn, None if none."""
     try:
-        [(last,)] = cursor.execute(f"SELECT currval('temp.main.{quote(drawing_name(id_))}')").fetchall()
+        [(last,)] = cursor.execute(f"SELECT {call_of(LAST, id_)}").fetchall()
     except DuckDBError:  # "is not yet defined in this session"
         return None
     return int(last)

@@ -16,7 +16,7 @@ from catalog.sequence_store import Position, add_position, put_position
 from planner.bind import resolve
 from planner.object_names import object_name
 from planner.privileges import check_owner
-from planner.sequences import NEXT, check_within, drawn_by, made_sequence, next_of, settled
+from planner.sequences import check_within, drawn_by, draws, made_sequence, next_of, settled
 from planner.statements import AlterSequence, ColumnDefinition, CreateSequence, SequenceOptions
 from server.kinds import find_of_kind
 from server.placing import existing_notice, made_schema, take_temporary
@@ -99,17 +99,17 @@ def alter_sequence(session: Session, statement: AlterSequence) -> Result:
         message = f'relation "{statement.name}" does not exist, skipping'
         return Result("ALTER_SEQUENCE", notices=[Notice(message)])
     check_owner(session.user, relation.securable, statement.name.position)
-    with numbers.altering(relation.id) as take:
+    with numbers.holding(relation.id) as counter:
         with store.change() as cursor:
             before = store.catalog.by_id[relation.id].sequence
             if before.identity is not None and statement.options.owned_by is not None:
                 message = "cannot change ownership of identity sequence"
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
             made = _owned(session, made_sequence(statement.options, before), statement.options, relation.schema)
-            position = _restarted(made, statement.options, numbers.given(relation.id))
+            position = _restarted(made, statement.options, counter.given)
             store.put_details(cursor, replace(relation, details=made))
             put_position(cursor, relation.id, position)
-        take(position)
+        counter.given = counter.reserved = position
     return Result("ALTER_SEQUENCE")
 
 
@@ -188,5 +188,6 @@ def left_without_default(session: Session, dropped: list[Relation], cascade: boo
 
 def settled_default(session: Session, default: str | None) -> str | None:
     """A default that names sequences by their ids, whatever they are called later."""
-    catalog = session.context.store.catalog
-    return settled(default, catalog, session.scope) if default is not None and NEXT in default.lower() else default
+    if default is None or not draws(default):
+        return default
+    return settled(default, session.context.store.catalog, session.scope)

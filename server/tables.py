@@ -15,6 +15,7 @@ from catalog.source_store import add_source
 from catalog.types import duckdb_type
 from planner.batch.query import plan_query
 from planner.batch.values import condition_text, default_batch, generated_value
+from planner.sequences import draws
 from planner.statements import CreateSource, CreateTable, CreateTableAs
 from planner.table_definition import table_text
 from server.placing import existing_notice, made_schema, take_temporary
@@ -107,7 +108,9 @@ def _try_expressions(session: Session, columns: tuple[Column, ...], checks: tupl
 
 
 def try_check(session: Session, cursor: Cursor, check: Check, rows: str) -> None:
-    """Try whether a check is a condition over rows. Raises Error 42804, also of a wrong name or function."""
+    """Try whether a check is a condition over rows. Raises Error 42804, 0A000, also of a wrong name or function."""
+    if draws(check.condition):
+        raise Error("nextval in a check constraint is not supported", errors.FEATURE_NOT_SUPPORTED)
     condition = condition_text(check.condition, {}, session.environment)
     [(_, found, *_)] = cursor.execute(f"DESCRIBE SELECT {condition} FROM {rows}").fetchall()
     if found != "BOOLEAN":

@@ -46,7 +46,9 @@ def upsert(
             "values.",
         )
     batch = plan_upsert(statement, target, session.environment, parameters)
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", bindings(cursor, batch.sql, values))
+    given = bindings(cursor, batch.sql, values)
+    with session.drawing(cursor, batch.draws):
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
     compute_generated(session.environment, cursor, target, CHANGED)
     check_rows(session.environment, cursor, target, CHANGED)
     drop_stored(cursor, store)

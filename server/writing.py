@@ -9,11 +9,12 @@ from itertools import accumulate
 from catalog import errors
 from catalog.errors import Error
 from catalog.inlined_insert import Unfit, may_fit
+from catalog.kinds import NO_CONSTRAINTS
 from catalog.lake import INLINED_ROWS, Cursor
 from catalog.model import Column, Relation
 from catalog.names import quote
-from planner.batch.query import Batch
-from planner.batch.sequences import next_call
+from planner.batch.query import Batch, Environment
+from planner.batch.sequences import Draws
 from planner.batch.values import default_batch, generated_columns
 from planner.batch.write import INSERTED
 from planner.sequences import drawn_by
@@ -22,7 +23,7 @@ from server.group_commit import Fill, Refused, refusing, together
 from server.row_checks import check_rows
 from server.sequence_numbers import describe_with
 from server.session import Session
-from server.staging import create_staging, fill_staging, late_defaults, scalar, take_in
+from server.staging import compute_defaults, create_staging, fill_staging, late_defaults, scalar, take_in
 from server.stores import Store, Stored
 
 
@@ -67,11 +68,9 @@ def _check_shape(context: Context, target: Relation) -> None:
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-    if session.block is None and count <= INLINED_ROWS and may_fit(target):
-        check_rows(session.environment, cursor, target, INSERTED)
-        if _put_alone(session.context, cursor, target):
-            session.committed()
-            return count
+    if session.block is None and count <= INLINED_ROWS and _put_alone(session, cursor, target):
+        session.committed()
+        return count
     with writing(session, cursor, target) as (store,):
         take_in(session.environment, cursor, store)
     return count
@@ -101,7 +100,11 @@ def store_shared(
     See `server.group_commit`. Raises Error 23502 for a NULL, and 42501.
     """
     context, environment = session.context, session.environment
-    drawing = {c: default_batch(c, environment).draws.nexts[0] for c in late_defaults(target, columns)}
+    # Each session sees to it that it may draw, whoever does it.
+    drawn = {column: default_batch(column, environment).draws.nexts[0] for column in late_defaults(target, columns)}
+
+    def draw(cursor: Cursor, draws: Draws) -> contextlib.AbstractContextManager[object]:
+        return context.sequence_numbers.drawing(cursor, draws.nexts)
 
     def store_all(fills: Sequence[Fill]) -> None:
         with contextlib.closing(session.cursor()) as cursor:  # which no cancel of one of them reaches
@@ -109,11 +112,10 @@ def store_shared(
                 create_staging(cursor, target)
                 query, given = together(fills)
                 cursor.execute(fill_staging(columns, query), given)
-                if drawing:
-                    _draw(context, cursor, drawing, fills)
-                if target.constraints.lengths:
-                    check_rows(environment, cursor, target, INSERTED)
-            if not _put_into_catalog(context, cursor, target):
+                compute_defaults(environment, cursor, target, columns, draw)
+                if drawn:
+                    _tell_numbers(cursor, drawn, fills)
+            if not _put_into_catalog(context, environment, cursor, target):
                 with _stored(context, cursor, target) as (store,), refusing():
                     take_in(environment, cursor, store)
 
@@ -123,30 +125,30 @@ def store_shared(
     session.committed()
 
 
-def _draw(context: Context, cursor: Cursor, drawing: dict[Column, int], fills: Sequence[Fill]) -> None:
-    """Give the staged rows of statements, one after the other, numbers of sequences, by id."""
-    with context.sequence_numbers.drawing(cursor, tuple(drawing.values())):
-        values = (f"{quote(column.lake_name)} = {next_call(id_)}" for column, id_ in drawing.items())
-        cursor.execute(f"UPDATE {INSERTED} SET {', '.join(values)}")
-    names = ", ".join(quote(column.lake_name) for column in drawing)
+def _tell_numbers(cursor: Cursor, drawn: dict[Column, int], fills: Sequence[Fill]) -> None:
+    """Tell statements, whose rows are staged one after the other, their last numbers of sequences, by id."""
+    names = ", ".join(quote(column.lake_name) for column in drawn)
     ends = [end - 1 for end in accumulate(fill.count for fill in fills)]
     last = f"SELECT {names} FROM {INSERTED} WHERE rowid IN ({', '.join(map(str, ends))}) ORDER BY rowid"
     for fill, numbers in zip(fills, cursor.execute(last).fetchall(), strict=True):
-        fill.drawn.update(zip(drawing.values(), numbers, strict=True))
+        fill.drawn.update(zip(drawn.values(), numbers, strict=True))
 
 
-def _put_alone(context: Context, cursor: Cursor, target: Relation) -> bool:
+def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
     """As `_put_into_catalog`, for rows of one statement. Raises what is wrong with them."""
     try:
-        return _put_into_catalog(context, cursor, target)
+        return _put_into_catalog(session.context, session.environment, cursor, target)
     except Refused as refused:
         raise refused.error from refused
 
 
-def _put_into_catalog(context: Context, cursor: Cursor, target: Relation) -> bool:
+def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor, target: Relation) -> bool:
     """Write the staged rows by `catalog.inlined_insert`, if they fit. Raises as `_stored`."""
     if context.lake.storage.catalog is not None or not may_fit(target):
         return False
+    if target.constraints != NO_CONSTRAINTS:  # of which it knows nothing
+        with refusing():
+            check_rows(environment, cursor, target, INSERTED)
     try:
         with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot, refusing():
             _check_shape(context, target)

@@ -7,7 +7,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from servers import Server, free_port, wait_until
 
 _USER = "postgres"
+_DATA = Path(__file__).parent / "data"
 
 
 class Postgres:
@@ -116,3 +117,24 @@ def beside(server: Server) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Co
             yield own, postgres
     finally:
         started.stop()
+
+
+def differences(
+    clients: tuple[psycopg.Connection[Any], psycopg.Connection[Any]], file: str, other_words: Collection[str] = ()
+) -> list[tuple[str, object, object]]:
+    """The statements of a file of tests/data, run one after the other by both, that do not have the same rows, in any
+    order, or the same SQLSTATE and message; of those with `other_words` the SQLSTATE alone counts."""
+    found = []
+    for statement in (_DATA / file).read_text().removesuffix(";\n").split(";\n"):
+        here, there = (_answer(client, statement, statement not in other_words) for client in clients)
+        if here != there:
+            found.append((statement, here, there))
+    return found
+
+
+def _answer(client: psycopg.Connection[Any], statement: str, with_message: bool) -> object:
+    try:
+        cursor = client.execute(statement.encode())
+        return sorted(cursor.fetchall(), key=repr) if cursor.description else None
+    except psycopg.Error as error:
+        return error.sqlstate, str(error.diag.message_primary) if with_message else ""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from postgres import beside
+from postgres import beside, differences
 from servers import Server, rows
 
 Connection = psycopg.Connection[Any]
-
-# Each is run here and in PostgreSQL, one after the other: rows, or the SQLSTATE, message and detail, are the same.
-STATEMENTS = (Path(__file__).parent / "data" / "constraints.sql").read_text().split(";\n")
 
 
 @pytest.fixture(scope="module")
@@ -23,20 +19,8 @@ def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
         yield found
 
 
-def _answer(connection: Connection, statement: str) -> object:
-    try:
-        cursor = connection.execute(statement.encode())
-        return sorted(cursor.fetchall(), key=repr) if cursor.description else None
-    except psycopg.Error as error:
-        return error.sqlstate, str(error.diag.message_primary)
-
-
 def test_as_postgresql(both: tuple[Connection, Connection]) -> None:
-    different = []
-    for statement in STATEMENTS:
-        here, there = (_answer(each, statement) for each in both)
-        if here != there:
-            different.append((statement, here, there))
+    different = differences(both, "constraints.sql")
     assert not different, "\n".join(map(str, different))
     details = []
     for each in both:

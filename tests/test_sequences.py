@@ -9,13 +9,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import beside
+from postgres import beside, differences
 from servers import Server, rows
 
 Connection = psycopg.Connection[Any]
 
-# Each statement is run here and in PostgreSQL, one after the other: rows, or the SQLSTATE and message, are the same.
-STATEMENTS = (Path(__file__).parent / "data" / "sequences.sql").read_text().removesuffix(";\n").split(";\n")
 # Statements whose errors are worded as RisingWave's, or that PostgreSQL words otherwise for another reason.
 OTHER_WORDS = {"SELECT nextval('nowhere')", "SELECT nextval('tiny')", "SELECT nextval('t_id_seq')"}
 
@@ -26,21 +24,17 @@ def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
         yield found
 
 
-def _answer(connection: Connection, statement: str) -> object:
-    try:
-        cursor = connection.execute(statement.encode())
-        return sorted(cursor.fetchall(), key=repr) if cursor.description else None
-    except psycopg.Error as error:
-        return error.sqlstate, None if statement in OTHER_WORDS else str(error.diag.message_primary)
-
-
 def test_as_postgresql(both: tuple[Connection, Connection]) -> None:
-    different = []
-    for statement in STATEMENTS:
-        here, there = (_answer(each, statement) for each in both)
-        if here != there:
-            different.append((statement, here, there))
-    assert not different, different
+    different = differences(both, "sequences.sql", OTHER_WORDS)
+    assert not different, "\n".join(map(str, different))
+
+
+@pytest.mark.parametrize("last", ["currval('by_row')", "lastval()"])
+def test_the_last_number_beside_the_next_by_row_is_refused(connection: Connection, last: str) -> None:
+    connection.execute("CREATE SEQUENCE IF NOT EXISTS by_row")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="beside nextval"):
+        connection.execute(f"SELECT nextval('by_row'), {last} FROM generate_series(1, 3)".encode())
+    assert rows(connection, f"SELECT nextval('by_row') = {last}") == [(True,)]
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])

@@ -33,7 +33,7 @@ from planner.batch.pg_names import system_schema
 from planner.batch.removals import with_removals
 from planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
 from planner.batch.row_in_query import expand_row_in_query
-from planner.batch.sequences import NO_DRAWS, Draws, draws_of, with_sequences
+from planner.batch.sequences import NO_DRAWS, Draws, with_sequences
 from planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from planner.batch.structs import with_row_types
 from planner.batch.ties import expand_ties
@@ -160,10 +160,11 @@ def plan_query(
     tree = pg_compat.with_settings(with_constants(tree, values) if constants else tree)
     sets = pg_compat.set_config_calls(tree)
     indexed = _indexed(tree, environment, parameters)
-    finished = finished_tree(resolve_tables(tree, environment), environment, parameters)
+    resolved, draws = _with_sequences(resolve_tables(tree, environment), environment)
+    finished = finished_tree(resolved, environment, parameters)
     mixes = {VIEWS_SCHEMA, ""} <= {_place(table) for table in finished.find_all(exp.Table)}
     sql = finished.sql(dialect="duckdb")
-    draws = draws_of(finished)
+    indexed = None if draws else indexed
     batch = Batch(sql, parameters, found, is_constant, sets, constants, indexed, mixes=mixes, draws=draws)
     copies = None if batch.reads_system or constants or draws else over_copies(finished)
     if copies is None:
@@ -297,15 +298,17 @@ def written_batch(
     tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...], constant_rows: int = 0
 ) -> Batch:
     """The batch of a tree whose tables are resolved, which is no client's query."""
-    finished = finished_tree(tree, environment, parameters)
-    draws = draws_of(finished)
-    return Batch(finished.sql(dialect="duckdb", copy=False), parameters, constant_rows=constant_rows, draws=draws)
+    tree, draws = _with_sequences(tree, environment)
+    return Batch(finish(tree, environment, parameters), parameters, constant_rows=constant_rows, draws=draws)
+
+
+def _with_sequences(tree: exp.Expr, environment: Environment) -> tuple[exp.Expr, Draws]:
+    return with_sequences(tree, environment.catalog, environment.scope, environment.user)
 
 
 def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
     """What DuckDB's text is made from, of a tree whose tables are resolved."""
     path = environment.scope.path
-    tree = with_sequences(tree, environment.catalog, environment.scope, environment.user)
     tree = _with_runs(tree, parameters)
     tree = expand_around_rows(expand_unnests(expand_ties(expand_named_windows(tree))))
     tree = expand_row_in_query(expand_grouping(tree))

@@ -2,7 +2,7 @@
 
 DuckDB has sequences too, but one that several transactions use would be written by each, beside the lake, and a
 transaction writes one database. So a statement draws from a temporary sequence of its cursor, which begins where the
-last statement stopped: see `server.sequences`.
+last statement stopped: see `server.sequence_numbers`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from planner.functions.functions import duckdb_call
 from planner.parse.trees import position_of
 from planner.privileges import holds, permission_denied
 from planner.sequences import LAST, LAST_OF_ALL, NEXT, SET, find_sequence
-
-_SEQUENCE, _LAST_OF_ALL = "sequence", "last of all"  # notes on calls: the id, and that it is `lastval`
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ def drawing_name(sequence: int) -> str:
     return f"sequence {sequence}"
 
 
-def next_call(sequence: int) -> str:
-    """DuckDB's text of the next number."""
-    return f"""nextval('temp.main."{drawing_name(sequence)}"')"""
+def call_of(name: str, sequence: int) -> str:
+    """DuckDB's text of a call of `nextval` or `currval` of that."""
+    return f"""{name}('temp.main."{drawing_name(sequence)}"')"""
 
 
 def last_name(sequence: int | None) -> str:
@@ -65,46 +63,70 @@ def last_name(sequence: int | None) -> str:
     return f"last_of_{sequence}" if sequence is not None else "last_of_all"
 
 
-def with_sequences(tree: exp.Expr, catalog: Catalog, scope: Scope, user: User) -> exp.Expr:
-    """The tree, which is changed, with calls of these functions as DuckDB runs them; `draws_of` tells which.
+def with_sequences(tree: exp.Expr, catalog: Catalog, scope: Scope, user: User) -> tuple[exp.Expr, Draws]:
+    """The tree, which is changed, with calls of these functions as DuckDB runs them, and what they have to do with
+    sequences.
 
     Raises Error 42P01 for a sequence that there is not, 42809, 42501, and 0A000 for a name that is no constant and a
     `setval` that is no output of the query.
     """
-    calls = [
-        call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _ARITY and _SEQUENCE not in call.meta
-    ]
-    drawn = {id_ for call in calls if call.name.lower() == NEXT for id_ in [_find(call, catalog, scope).id]}
-    for call in calls:
-        made = _spelled(call, catalog, scope, user, drawn)
-        if call is tree:
-            return made
+    calls = [call for call in tree.find_all(exp.Anonymous, bfs=False) if call.name.lower() in _ARITY]
+    if not calls:
+        return tree, NO_DRAWS
+    found = [(call, call.name.lower(), _find(call, catalog, scope)) for call in calls]
+    nexts: dict[int, None] = {}
+    lasts: dict[int | None, None] = {}
+    settings: list[Setting] = []
+    spelled: list[exp.Expr] = []
+    for call, name, sequence in found:
+        id_ = None if sequence is None else sequence.id
+        if sequence is not None:
+            check_use(catalog, user, sequence, name)
+        if name == SET and sequence is not None:
+            settings.append(_setting(call, sequence))
+            spelled.append(call)
+        elif name == NEXT and id_ is not None:
+            nexts[id_] = nexts.pop(id_, None)  # the latest is the last one
+            spelled.append(_of_cursor(NEXT, id_))
+        elif id_ in nexts or (id_ is None and nexts):
+            spelled.append(_of_cursor(LAST, [*nexts][-1] if id_ is None else id_))
+        else:
+            lasts[id_] = None
+            spelled.append(_variable(id_))
+    _refuse_by_row(tree, found)
+    for (call, name, _), made in zip(reversed(found), reversed(spelled), strict=True):  # first what is in an argument
+        if name == SET:
+            made = exp.cast(call.expressions[1].copy(), exp.DataType.Type.BIGINT)
+        tree = made if call is tree else tree
         call.replace(made)
-    return tree
+    return tree, Draws(tuple(nexts), tuple(id_ for id_ in lasts if id_ is not None), None in lasts, tuple(settings))
+
+
+def _of_cursor(name: str, sequence: int) -> exp.Expr:
+    return duckdb_call(name, exp.Literal.string(f'temp.main."{drawing_name(sequence)}"'))
+
+
+def _refuse_by_row(tree: exp.Expr, found: list[tuple[exp.Anonymous, str, Relation | None]]) -> None:
+    """Raise Error 0A000 for the last number beside the next one where there are rows: DuckDB computes an expression for
+    many rows before it comes to the next expression."""
+    drawn = {sequence for _, name, sequence in found if name == NEXT}
+    for call, name, sequence in found if drawn and tree.find(exp.From) is not None else ():
+        if name == LAST_OF_ALL or (name == LAST and sequence in drawn):
+            message = f"{name} beside nextval is not supported in a query that has FROM"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
 
 
 _ARITY = {NEXT: (1,), LAST: (1,), LAST_OF_ALL: (0,), SET: (2, 3)}
 
 
-def _spelled(call: exp.Anonymous, catalog: Catalog, scope: Scope, user: User, drawn: set[int]) -> exp.Expr:
-    name = call.name.lower()
-    if name == LAST_OF_ALL:
-        return _noted(_variable(None), _LAST_OF_ALL, True)
-    sequence = _find(call, catalog, scope)
-    check_use(catalog, user, sequence, name)
-    if name == NEXT or (name == LAST and sequence.id in drawn):
-        named = exp.Literal.string(f'temp.main."{drawing_name(sequence.id)}"')
-        return _noted(duckdb_call(name, named), _SEQUENCE, sequence.id)
-    if name == LAST:
-        return _noted(_variable(sequence.id), _SEQUENCE, sequence.id)
-    return _setting(call, sequence)
-
-
-def _find(call: exp.Anonymous, catalog: Catalog, scope: Scope) -> Relation:
+def _find(call: exp.Anonymous, catalog: Catalog, scope: Scope) -> Relation | None:
+    """The sequence that a call names; None for `lastval`, which names none."""
     name = call.name.lower()
     if len(call.expressions) not in _ARITY[name]:
         message = f"function {name} with {len(call.expressions)} arguments does not exist"
         raise Error(message, errors.UNDEFINED_FUNCTION, position=position_of(call))
+    if name == LAST_OF_ALL:
+        return None
     sequence = find_sequence(catalog, scope, call.expressions[0])
     if sequence is None:
         message = f"{name} of a sequence whose name is no constant is not supported"
@@ -112,8 +134,8 @@ def _find(call: exp.Anonymous, catalog: Catalog, scope: Scope) -> Relation:
     return sequence
 
 
-def _setting(call: exp.Anonymous, sequence: Relation) -> exp.Expr:
-    _, value, *called = call.expressions
+def _setting(call: exp.Anonymous, sequence: Relation) -> Setting:
+    called = call.expressions[2:]
     if called and not isinstance(called[0], exp.Boolean):
         message = "setval whose third argument is no constant is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
@@ -121,9 +143,7 @@ def _setting(call: exp.Anonymous, sequence: Relation) -> exp.Expr:
     if not isinstance(output.parent, exp.Select) or output.arg_key != "expressions" or output.parent.parent is not None:
         message = "setval is supported as an output of a query only"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
-    is_called = not called or called[0].this
-    made = exp.cast(value.copy(), exp.DataType.Type.BIGINT)
-    return _noted(made, SET, Setting(output.index or 0, sequence.id, is_called))
+    return Setting(output.index or 0, sequence.id, not called or called[0].this)
 
 
 def check_use(catalog: Catalog, user: User, sequence: Relation, name: str) -> None:
@@ -141,25 +161,3 @@ _PRIVILEGES = {NEXT: ("USAGE", "UPDATE"), LAST: ("USAGE", "SELECT"), SET: ("UPDA
 def _variable(sequence: int | None) -> exp.Expr:
     value = duckdb_call("getvariable", exp.Literal.string(last_name(sequence)))
     return exp.cast(value, exp.DataType.Type.BIGINT)
-
-
-def _noted(node: exp.Expr, note: str, value: object) -> exp.Expr:
-    node.meta[note] = value
-    return node
-
-
-def draws_of(tree: exp.Expr) -> Draws:
-    """What a tree of `with_sequences` has to do with sequences."""
-    nexts: dict[int, None] = {}
-    lasts: dict[int, None] = {}
-    settings: list[Setting] = []
-    reads_last_of_all = False
-    for node in tree.find_all(exp.Anonymous, exp.Cast):
-        meta = node.meta
-        if _SEQUENCE in meta:
-            is_drawn = isinstance(node, exp.Anonymous)
-            (nexts if is_drawn else lasts)[meta[_SEQUENCE]] = None
-        elif SET in meta:
-            settings.append(meta[SET])
-        reads_last_of_all = reads_last_of_all or _LAST_OF_ALL in meta
-    return Draws(tuple(nexts), tuple(lasts), reads_last_of_all, tuple(settings))

@@ -11,7 +11,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.model import Column, Relation
 from planner.batch.query import Batch, Environment, finish, written_batch
-from planner.batch.sequences import Draws, check_use, next_call
+from planner.batch.sequences import Draws, call_of, check_use
 from planner.bind import data_type
 from planner.functions.typed import with_written_numerics
 from planner.parse.generated import columns_read, expression_of
@@ -114,7 +114,7 @@ def default_batch(column: Column, environment: Environment) -> Batch:
     if sequence is None:
         return written_batch(default_of(column), environment, ())
     check_use(environment.catalog, environment.user, environment.catalog.by_id[sequence], NEXT)
-    return Batch(f"CAST({next_call(sequence)} AS {column.type.duckdb()})", (), draws=Draws((sequence,)))
+    return Batch(f"CAST({call_of(NEXT, sequence)} AS {column.type.duckdb()})", (), draws=Draws((sequence,)))
 
 
 def generated_columns(target: Relation) -> tuple[Column, ...]:

@@ -16,11 +16,9 @@ def parse_create_sequence(reader: TokenReader, is_temporary: bool = False) -> Cr
     """From the word after SEQUENCE on."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
-    before = reader.offset
     options = parse_sequence_options(reader)
     reader.finish()
-    definition = f"CREATE SEQUENCE {name.sql} {reader.sql[before:].strip()}".rstrip()
-    return CreateSequence(name, options, if_not_exists, definition, is_temporary)
+    return CreateSequence(name, options, if_not_exists, is_temporary)
 
 
 def parse_alter_sequence(reader: TokenReader) -> Statement:

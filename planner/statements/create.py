@@ -242,7 +242,6 @@ class CreateSequence:
     name: Name
     options: SequenceOptions
     if_not_exists: bool
-    definition: str
     is_temporary: bool = False
 
 
