@@ -36,7 +36,6 @@ from server.plan_cache import Plan, parse_all
 from server.result import Result, ResultColumn
 from server.row_checks import check_rows
 from server.sequence_numbers import describe_with
-from server.sequences import restart_sequences
 from server.session import Session
 from server.staging import (
     compute_defaults,
@@ -280,5 +279,5 @@ def truncate(session: Session, statement: Truncate) -> Result:
         for store in stores:
             store.clear(cursor)
     if statement.restarts_identity:
-        restart_sequences(session, targets)
+        session.context.sequence_numbers.restart(targets)
     return Result("TRUNCATE TABLE")

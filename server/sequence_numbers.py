@@ -7,7 +7,7 @@ transaction is rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 
@@ -77,6 +77,12 @@ class SequenceNumbers:
         with self.holding(id_) as counter:
             self._reserve(id_, counter, position)
             counter.given = position
+
+    def restart(self, tables: Iterable[Relation]) -> None:
+        """Let the sequences that go with tables begin anew."""
+        for table in tables:
+            for relation in self.store.catalog.sequences_of(table):
+                self.set(relation.id, Position(relation.sequence.start, False))
 
     @contextmanager
     def holding(self, id_: int) -> Iterator[Counter]:

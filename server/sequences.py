@@ -153,13 +153,6 @@ def counting_columns(
     return tuple(columns), sequences
 
 
-def restart_sequences(session: Session, tables: Iterable[Relation]) -> None:
-    """Let the sequences that go with tables begin anew."""
-    for table in tables:
-        for relation in session.context.store.catalog.sequences_of(table):
-            session.context.sequence_numbers.set(relation.id, Position(relation.sequence.start, False))
-
-
 def left_without_default(session: Session, dropped: list[Relation], cascade: bool) -> list[Relation]:
     """The tables that stay when sequences are dropped, without the defaults that draw from these.
 
