@@ -2,15 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
 from typing import TYPE_CHECKING, Protocol
 
 from catalog.errors import QUERY_CANCELED, Error
+from catalog.locks import RankedLock
 from server.alarm import ALARMS
 from server.variable_kinds import milliseconds
 
 if TYPE_CHECKING:
     from server.session import Session
+
+_AGAIN_S = 0.02
+
+
+class Interruptible(Protocol):
+    """What runs and can be stopped from another thread."""
+
+    def interrupt(self) -> None: ...
+
+
+class Running:
+    """The cursors of a session's statement, and whether the statement was cancelled.
+
+    DuckDB forgets an interrupt that comes before its query has begun, so a cancel interrupts again and again until no
+    cursor is left.
+    """
+
+    def __init__(self) -> None:
+        self._cursors: set[Interruptible] = set()
+        self._cancelled = threading.Event()
+        self._reason = ""
+        self._lock = RankedLock()  # held to interrupt, and to forget the cancel: none reaches the next statement
+
+    def add(self, cursor: Interruptible) -> None:
+        """Raises Error 57014 if the statement has been cancelled."""
+        self._cursors.add(cursor)
+        try:
+            self.check()
+        except Error:
+            self._cursors.discard(cursor)
+            raise
+
+    def remove(self, cursor: Interruptible) -> None:
+        self._cursors.discard(cursor)
+
+    def cancel(self, reason: str) -> None:
+        """Stop the statement, from another thread."""
+        self._reason = reason
+        self._cancelled.set()
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            cursors = list(self._cursors) if self._cancelled.is_set() else []
+            for cursor in cursors:
+                cursor.interrupt()
+        if cursors:
+            ALARMS.set(_AGAIN_S, self._interrupt)
+
+    def forget_cancel(self) -> None:
+        """A statement starts: what was to stop the one before it does not stop this one."""
+        if self._cancelled.is_set():
+            with self._lock:
+                self._cancelled.clear()
+
+    def check(self) -> None:
+        """Raise Error 57014 if the statement has been cancelled."""
+        if self._cancelled.is_set():
+            raise Error(f"canceling statement due to {self._reason}", QUERY_CANCELED)
+
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
 
 
 class RunningStatement:
@@ -34,21 +97,14 @@ class RunningStatement:
             self._session.check_cancelled()  # which knows the reason
 
 
-class Interruptible(Protocol):
-    """What runs and can be stopped from another thread."""
-
-    def interrupt(self) -> None: ...
-
-
 class RunningCursor:
-    """While entered, the cursor is one of the `running` things, which a cancel interrupts."""
+    """While entered, a cancel interrupts the cursor."""
 
-    def __init__(self, running: set[Interruptible], cursor: Interruptible, check: Callable[[], None]) -> None:
-        self._running, self._cursor, self._check = running, cursor, check
+    def __init__(self, running: Running, cursor: Interruptible) -> None:
+        self._running, self._cursor = running, cursor
 
     def __enter__(self) -> None:
-        self._check()
         self._running.add(self._cursor)
 
     def __exit__(self, *_: object) -> None:
-        self._running.discard(self._cursor)
+        self._running.remove(self._cursor)

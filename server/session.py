@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -43,7 +42,7 @@ from server.identity import AUTHORIZATION, ROLE, Identity
 from server.plan_cache import LONGEST_TEXT, MOST_CHARACTERS, MOST_PLANS, Plan, Settings
 from server.portal import Names
 from server.result import Notice, Result, ResultColumn
-from server.running import Interruptible, RunningCursor, RunningStatement
+from server.running import Interruptible, Running, RunningCursor, RunningStatement
 from server.sequence_numbers import describe_with
 from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
@@ -87,15 +86,14 @@ class Session:
         # What `get` has found with these defaults, as long as no variable is set. Other threads look too: whoever sets
         # one makes a new pair afterwards, so that what was found before is not kept.
         self._shown: tuple[dict[str, str], dict[str, str]] = ({}, {})
-        self._cancelled = threading.Event()
-        self._cancel_reason = ""
         # Sends a notice at once, while a statement runs; set by the wire.
         self.notify: Callable[[Notice], None] = lambda notice: None
-        self._running: set[Interruptible] = set()
+        self._running = Running()
         self.names = Names()
         self.pinned: Pinned | None = None
         self.block: Block | None = None  # the atomic transaction, which has something pinned
         self.may_write: bool | None = None  # what the block has said
+        self.has_committed = False  # a statement of the block that goes on, where each commits by itself
         self._before_block: dict[str, str | None] = {}
         self.temporary_schema: str | None = None
         self._last_numbers: dict[int | None, int] = {}  # of sequences, by id; None is the last of any
@@ -160,6 +158,7 @@ class Session:
             self.set(name, value)
         self._before_block.clear()
         self.may_write = None
+        self.has_committed = False
 
     @property
     def is_read_only(self) -> bool:
@@ -174,7 +173,7 @@ class Session:
         if variable.name == "atomic_transactions" and (self.names.in_block or self.block is not None):
             message = f"{variable.name} cannot be set in a transaction block"
             raise Error(message, errors.ACTIVE_TRANSACTION, hint="Set it by itself, before BEGIN.")
-        normal = None if value is None else normalise(variable, value)
+        normal = None if value is None else normalise(variable, value, self.get(name))
         if variable.name in (AUTHORIZATION, ROLE):
             normal = self._identity.check(variable.name, normal, self._variables)
         if variable.name == AUTHORIZATION:
@@ -328,8 +327,7 @@ class Session:
 
     def forget_cancel(self) -> None:
         """A statement starts: what was to stop the one before it does not stop this one."""
-        if self._cancelled.is_set():
-            self._cancelled.clear()
+        self._running.forget_cancel()
 
     def idle_limit(self, in_transaction: bool) -> tuple[float, Error] | None:
         """For how many seconds the client may be waited for, and what it is told then."""
@@ -351,30 +349,26 @@ class Session:
     def _report(self) -> dict[str, str]:
         return {
             "server_version": self.get("server_version"),
-            "client_encoding": "UTF8",
+            "client_encoding": self.get("client_encoding"),
             "standard_conforming_strings": "on",
             "TimeZone": self.get("timezone"),
             "application_name": self.get("application_name"),
             "DateStyle": self.get("datestyle"),
-            "IntervalStyle": "postgres",
+            "IntervalStyle": self.get("intervalstyle"),
             "integer_datetimes": "on",
             "server_encoding": "UTF8",
         }
 
     def cancel(self, reason: str = "user request") -> None:
         """Stop what is running, from another thread."""
-        self._cancel_reason = reason
-        self._cancelled.set()
-        for cursor in list(self._running):
-            cursor.interrupt()
+        self._running.cancel(reason)
 
     def check_cancelled(self) -> None:
         """Raise Error 57014 if the client has asked to stop."""
-        if self._cancelled.is_set():
-            raise Error(f"canceling statement due to {self._cancel_reason}", errors.QUERY_CANCELED)
+        self._running.check()
 
     def is_cancelled(self) -> bool:
-        return self._cancelled.is_set()
+        return self._running.is_cancelled()
 
     def committed(self) -> None:
         """Rows have been committed: views follow, and with `implicit_flush` they are waited for."""
@@ -410,7 +404,7 @@ class Session:
 
     def running(self, cursor: Interruptible) -> RunningCursor:
         """While entered, a cancel interrupts the cursor, or whatever else can be."""
-        return RunningCursor(self._running, cursor, self.check_cancelled)
+        return RunningCursor(self._running, cursor)
 
     def check_plan(self, plan: StreamPlan) -> None:
         """Raise the Error with which a view's job would fail because DuckDB cannot run what its plan asks for."""

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from postgres import Postgres
+from psycopg.pq import ExecStatus
 from servers import Server, free_port, refused, rows, wait_until
 from test_retention import opened, run
 
@@ -104,6 +105,28 @@ def test_rows_and_then_changes(session: Connection, upstream: Connection, postgr
     assert rows(session, "SHOW CREATE TABLE followed")[0][1].endswith("FROM pg2 TABLE 'public.followed'")
     session.execute("DROP SOURCE pg2 CASCADE")
     slots = "SELECT slot_name FROM pg_replication_slots"
+    assert wait_until(lambda: not rows(upstream, slots), SECONDS)
+
+
+def test_a_slot_in_use_is_dropped_later(session: Connection, upstream: Connection, postgres: Postgres) -> None:
+    """As that of a connection which has been lost, and whose server process goes on: else it keeps the log for ever."""
+    upstream.execute(f"CREATE TABLE used {UPSTREAM}")
+    insert(upstream, "used", 1, 10)
+    create_source(session, postgres, "using")
+    session.execute(f"CREATE TABLE used ({COLUMNS}, PRIMARY KEY (id, part)) FROM using TABLE 'public.used'")
+    assert follows(session, upstream, "used")
+    slots = "SELECT slot_name, active FROM pg_replication_slots"
+    [(slot, _)] = rows(upstream, slots)
+    options = "(proto_version '1', publication_names 'any')"
+    with psycopg.connect(f"{postgres.conninfo()} replication=database", autocommit=True) as other:
+        begun = False
+        while not begun:  # the source holds it too while it reads
+            answer = other.pgconn.exec_(f'START_REPLICATION SLOT "{slot}" LOGICAL 0/0 {options}'.encode())
+            begun = answer.status == ExecStatus.COPY_BOTH
+        session.execute("DROP SOURCE using CASCADE")
+        time.sleep(2)
+        assert rows(upstream, slots) == [(slot, True)]
+        other.pgconn.finish()
     assert wait_until(lambda: not rows(upstream, slots), SECONDS)
 
 

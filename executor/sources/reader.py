@@ -93,6 +93,7 @@ class Sources:
         self._writer = writer
         self._notify = notify
         self._readers: dict[int, _Reader] = {}
+        self._leaving: list[_Reader] = []  # of dropped sources, which their servers have not forgotten yet
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sources", daemon=True)
@@ -114,7 +115,7 @@ class Sources:
     def _run(self) -> None:
         is_busy = False
         while not self._stopping.is_set():
-            wait = TICK_S if self._store.catalog.sources else None
+            wait = TICK_S if self._store.catalog.sources or self._leaving else None
             self._wake.wait(0 if is_busy else wait)
             self._wake.clear()
             is_busy = self._round()
@@ -123,7 +124,10 @@ class Sources:
         """Let every source deliver a batch. Returns whether any has more."""
         catalog = self._store.catalog
         for id_ in self._readers.keys() - catalog.sources.keys():
-            self._readers.pop(id_).forget()
+            gone = self._readers.pop(id_)
+            gone.retries.clear()
+            self._leaving.append(gone)
+        self._leaving = [gone for gone in self._leaving if not gone.forget()]
         is_busy = False
         for id_, source in catalog.sources.items():
             if self._stopping.is_set():
@@ -248,12 +252,18 @@ class _Reader:
         self._begin_again()
         self.retries[_WHOLE] = _Retry(time.monotonic() + 1, 1.0, "")
 
-    def forget(self) -> None:
-        """The source has been dropped."""
+    def forget(self) -> bool:
+        """The source has been dropped. Returns whether nothing is left of it; else it is to be called again."""
+        if _WHOLE in self._held_back():
+            return False
         try:
             (self.connector or self._connector()).forget()
         except Error as error:
-            logger.warning("source %s, which is dropped: %s", self.relation.qualified_name, error.message)
+            self.connector = None
+            if self._hold_back(_WHOLE, error):
+                logger.warning("source %s, which is dropped: %s", self.relation.qualified_name, error.message)
+            return False
+        return True
 
     def _open(self) -> Connector:
         with closing(self.store.lake.cursor()) as cursor:
@@ -316,10 +326,7 @@ class _Reader:
         """Hold a split back for a while, and say why, once for each reason."""
         if split == _WHOLE:
             self._begin_again()
-        before = self.retries.get(split)
-        delay = min(before.delay * 2, LONGEST_RETRY_S) if before else 1.0
-        self.retries[split] = _Retry(time.monotonic() + delay, delay, error.message)
-        if before is not None and before.reason == error.message:
+        if not self._hold_back(split, error):
             return
         with self.store.lake.exclusive():  # so that it is not dropped in between
             if self.source.relation_id not in self.store.catalog.sources:
@@ -329,6 +336,13 @@ class _Reader:
                 put_failure(cursor, self.source.relation_id, split, error.message)
                 info = {"name": self.relation.name, "split": split, "error": error.message}
                 self.store.add_event(cursor, "SOURCE_FAIL", self.source.relation_id, info)
+
+    def _hold_back(self, split: str, error: Error) -> bool:
+        """Try again later, each time after twice the time. Returns whether the reason is a new one."""
+        before = self.retries.get(split)
+        delay = min(before.delay * 2, LONGEST_RETRY_S) if before else 1.0
+        self.retries[split] = _Retry(time.monotonic() + delay, delay, error.message)
+        return before is None or before.reason != error.message
 
     def _recovered(self, names: Iterable[str]) -> None:
         gone = self.retries.keys() & set(names)
