@@ -20,6 +20,7 @@ UNDEFINED_CURSOR = "34000"
 DUPLICATE_PREPARED_STATEMENT = "42P05"
 DUPLICATE_CURSOR = "42P03"
 DUPLICATE_OBJECT = "42710"
+DUPLICATE_TABLE = "42P07"
 DUPLICATE_COLUMN = "42701"
 DUPLICATE_DATABASE = "42P04"
 DUPLICATE_SCHEMA = "42P06"
@@ -44,6 +45,8 @@ DATA_EXCEPTION = "22000"
 DATATYPE_MISMATCH = "42804"
 CANNOT_COERCE = "42846"
 INVALID_TEXT_REPRESENTATION = "22P02"
+UNTRANSLATABLE_CHARACTER = "22P05"
+CHARACTER_NOT_IN_REPERTOIRE = "22021"
 INVALID_BINARY_REPRESENTATION = "22P03"
 BAD_COPY_FILE_FORMAT = "22P04"
 NUMERIC_VALUE_OUT_OF_RANGE = "22003"
@@ -59,6 +62,7 @@ NOT_NULL_VIOLATION = "23502"
 CHECK_VIOLATION = "23514"
 STRING_DATA_RIGHT_TRUNCATION = "22001"
 DEPENDENT_OBJECTS_STILL_EXIST = "2BP01"
+WARNING = "01000"
 FEATURE_NOT_SUPPORTED = "0A000"
 READ_ONLY_TRANSACTION = "25006"
 QUERY_CANCELED = "57014"
@@ -142,10 +146,15 @@ def used(kind: str, users: Sequence[str], hint: str, position: int | None = None
 
 
 def not_found(
-    kind: str, name: str, *, sqlstate: str = UNDEFINED_OBJECT, position: int | None = None, hint: str | None = None
+    kind: str, name: str, *, sqlstate: str | None = None, position: int | None = None, hint: str | None = None
 ) -> Error:
-    """RisingWave's wording of a missing object (its `CatalogError::NotFound`)."""
-    return Error(f"{kind} not found: {name}", sqlstate, position=position, hint=hint)
+    """PostgreSQL's words for a missing object. The SQLSTATE is 42P01 for its relations, else 42704, unless given."""
+    code = sqlstate or (UNDEFINED_TABLE if kind in _RELATIONS else UNDEFINED_OBJECT)
+    return Error(f'{kind} "{name}" does not exist', code, position=position, hint=hint)
+
+
+_RELATIONS = frozenset({"relation", "table", "view", "materialized view", "sequence"})
+MISSING = frozenset({UNDEFINED_TABLE, UNDEFINED_OBJECT})  # what IF EXISTS passes over
 
 
 def cannot_write(what: object, error: OSError, sqlstate: str = IO_ERROR) -> Error:

@@ -44,9 +44,9 @@ from catalog.users import PUBLIC, ROOT, Grant, Securable
 
 
 def already_exists(relation: Relation) -> Error:
-    """RisingWave's words for a name that is taken."""
+    """PostgreSQL's words for a name that is taken."""
     suffix = "" if relation.created else " and is still being created"
-    return Error(f"{relation.kind} named {relation.name} already exists{suffix}", errors.DUPLICATE_OBJECT)
+    return Error(f'relation "{relation.name}" already exists{suffix}', errors.DUPLICATE_TABLE)
 
 
 def _made(column: Column) -> Column:

@@ -53,7 +53,7 @@ def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
     """As `resolve`, and the relation can be read: no sink, no subscription, and nothing that is being created."""
     relation = resolve(catalog, scope, name)
     if relation.is_sink or relation.is_subscription:
-        raise not_found("table or source", str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
+        raise not_found("relation", str(name), position=name.position)
     if not relation.created:
         raise Error(
             f'{relation.kind} "{name}" is still being created',

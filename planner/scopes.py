@@ -56,9 +56,9 @@ def check_database(name: Name, database: str) -> None:
         )
 
 
-def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "table or source") -> Relation:
-    """The relation a name means. Raises Error 0A000 for another database's, 42P01 if there is none."""
+def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation") -> Relation:
+    """The relation a name means. Raises Error 0A000 for another database's, 42P01 or 42704 if there is none."""
     relation = find(catalog, scope, name)
     if relation is None:
-        raise not_found(kind, str(name), sqlstate=errors.UNDEFINED_TABLE, position=name.position)
+        raise not_found(kind, str(name), position=name.position)
     return relation

@@ -65,13 +65,13 @@ from server.tables import unenforced_notice
 def alter_table(session: Session, statement: AlterTable) -> Result:
     """Do what the statement says, or nothing of it.
 
-    Raises Error 42704, 42809, 42501; 55006 while a view over the table is being created; what each action raises.
+    Raises Error 42P01, 42809, 42501; 55006 while a view over the table is being created; what each action raises.
     """
     tag = f"ALTER_{statement.kind.upper()}"
     try:
         table = _find(session, statement)
     except Error as error:
-        if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+        if not statement.if_exists or error.sqlstate not in errors.MISSING:
             raise
         return Result(tag, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
     in_lake = any(map(_is_in_lake, statement.actions))

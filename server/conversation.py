@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from catalog.errors import (
@@ -23,6 +23,7 @@ from catalog.errors import (
 from catalog.metrics import count_error, statement_seconds
 from catalog.translation import DuckDBError, translate
 from server import messages as m
+from server.client_encoding import Encoding
 from server.copy import CopyParser, copy_rows
 from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
@@ -30,6 +31,7 @@ from server.memory import MEMORY
 from server.portal import Portal, Rows, Statement
 from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
 from server.stream import Disconnected
+from server.text_style import TextStyle, style_of
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +91,7 @@ class Conversation:
         self.is_ready = False  # the client has been told so and has sent nothing since: time limits of waiting count
         self._names = session.names
         self._reported: dict[str, str] = {}
-        self._described: dict[tuple[int, tuple[int, ...]], tuple[tuple[ResultColumn, ...], bytes]] = {}
+        self._described: dict[tuple[int, tuple[int, ...], str], tuple[tuple[ResultColumn, ...], bytes]] = {}
 
     def handle(self, code: bytes, body: bytes) -> None:
         """Act on one message. Raises Fatal for one that ends the connection, Disconnected when the client left."""
@@ -128,7 +130,7 @@ class Conversation:
             return
         for name, value in current.items():
             if self._reported.get(name) != value:
-                self._send(m.PARAMETER_STATUS, m.cstring(name) + m.cstring(value))
+                self._send(m.PARAMETER_STATUS, m.cstring(name) + m.cstring(value, self._encoding))
         self._reported = current
 
     def _report(self, error: Exception) -> None:
@@ -137,14 +139,18 @@ class Conversation:
         if error.sqlstate == ADMIN_SHUTDOWN:
             raise Fatal(error)
         count_error(error)
-        self._send(m.ERROR_RESPONSE, m.error_fields(error, "ERROR"))
+        self._send(m.ERROR_RESPONSE, m.error_fields(error, "ERROR", self._encoding))
         self._channel.flush()
 
     def _send(self, code: bytes, body: bytes = b"") -> None:
         self._channel.write(m.frame(code, body))
 
-    def _zone(self) -> str:
-        return self._session.parameters().get("TimeZone", "UTC")
+    def _style(self) -> TextStyle:
+        return style_of(self._session.parameters())
+
+    @property
+    def _encoding(self) -> Encoding:
+        return self._style().encoding
 
     # Simple query
 
@@ -152,7 +158,7 @@ class Conversation:
         self._names.statements.pop("", None)
         self._names.close_portal("")
         try:
-            self._run_script(m.read_query(body))
+            self._run_script(m.read_query(body, self._encoding))
         except (Disconnected, Fatal):
             raise
         except Exception as error:
@@ -186,24 +192,24 @@ class Conversation:
     # Extended query
 
     def _on_parse(self, body: bytes) -> None:
-        parse = m.read_parse(body)
+        parse = m.read_parse(body, self._encoding)
         self._names.add_statement(
             parse.name, lambda: Statement(self._session.prepare(parse.sql, parse.oids), parse.oids)
         )
         self._send(m.PARSE_COMPLETE)
 
     def _on_bind(self, body: bytes) -> None:
-        bind = m.read_bind(body)
+        bind = m.read_bind(body, self._encoding)
         statement = self._names.statement(bind.statement)
         self._names.free_portal(bind.portal)
-        portal = Portal(statement, statement.decode(bind), bind.result_formats)
+        portal = Portal(statement, statement.decode(bind, self._encoding), bind.result_formats)
         if len(bind.result_formats) > 1:  # else any number of columns will do, and they need not be worked out yet
             portal.formats(statement.prepared.columns or ())
         self._names.portals[bind.portal] = portal
         self._channel.write(_BOUND)
 
     def _on_describe(self, body: bytes) -> None:
-        kind, name = m.read_target(body)
+        kind, name = m.read_target(body, self._encoding)
         if kind == "S":
             statement = self._names.statement(name)
             self._send(m.PARAMETER_DESCRIPTION, m.parameter_description(statement.parameter_oids))
@@ -216,17 +222,17 @@ class Conversation:
         if columns is None:
             self._send(m.NO_DATA)
             return
-        key = id(columns), portal.format_codes  # those of a plan are the same each time
+        key = id(columns), portal.format_codes, self._encoding.name  # those of a plan are the same each time
         found = self._described.get(key)
         if found is None or found[0] is not columns:
-            message = m.frame(m.ROW_DESCRIPTION, m.row_description(columns, portal.formats(columns)))
+            message = m.frame(m.ROW_DESCRIPTION, m.row_description(columns, portal.formats(columns), self._encoding))
             if len(self._described) >= MOST_DESCRIBED:
                 self._described.clear()
             found = self._described[key] = columns, message
         self._channel.write(found[1])
 
     def _on_execute(self, body: bytes) -> None:
-        name, limit = m.read_execute(body)
+        name, limit = m.read_execute(body, self._encoding)
         portal = self._names.portal(name)
         if portal.finished and portal.rows is None:
             raise Error(f'portal "{name}" cannot be run', NOT_IN_PREREQUISITE_STATE)
@@ -239,7 +245,7 @@ class Conversation:
             raise
 
     def _on_close(self, body: bytes) -> None:
-        kind, name = m.read_target(body)
+        kind, name = m.read_target(body, self._encoding)
         if kind == "S":
             self._names.statements.pop(name, None)
         else:
@@ -303,10 +309,10 @@ class Conversation:
 
     def _send_rows(self, portal: Portal, columns: tuple[ResultColumn, ...], limit: int) -> int:
         assert portal.rows is not None
-        types, formats, zone = [column.type for column in columns], portal.formats(columns), self._zone()
+        types, formats, style = [column.type for column in columns], portal.formats(columns), self._style()
         sent = 0
         for batch in portal.rows.take(limit):
-            self._channel.write(data_rows(batch, types, formats, zone))
+            self._channel.write(data_rows(batch, types, formats, style))
             sent += batch.num_rows
         return sent
 
@@ -318,7 +324,9 @@ class Conversation:
         self.report_parameters()
 
     def _send_notice(self, notice: Notice) -> None:
-        self._send(m.NOTICE_RESPONSE, m.error_fields(Error(notice.message, notice.sqlstate), notice.severity))
+        self._send(
+            m.NOTICE_RESPONSE, m.error_fields(Error(notice.message, notice.sqlstate), notice.severity, self._encoding)
+        )
 
     def _notify(self, notice: Notice) -> None:
         self._send_notice(notice)
@@ -332,11 +340,11 @@ class Conversation:
         self._channel.flush()
         parser: BinaryCopyParser | CopyParser
         if sink.options.is_binary:
-            parser = BinaryCopyParser(sink.columns)
+            parser = BinaryCopyParser(sink.columns, self._encoding)
         else:
             parser = CopyParser([column.name for column in sink.columns], sink.options)
         try:
-            while (data := self._next_copy_data()) is not None:
+            for data in self._copied(sink.options.is_binary):
                 for batch in parser.feed(data):
                     sink.write(batch)
             for batch in parser.finish():
@@ -345,6 +353,15 @@ class Conversation:
         except BaseException:
             sink.abort()
             raise
+
+    def _copied(self, is_binary: bool) -> Iterator[bytes]:
+        """What the client sends, text in UTF-8."""
+        encoding = self._encoding
+        decoder = None if is_binary or encoding.is_utf8 else encoding.stream()
+        while (data := self._next_copy_data()) is not None:
+            yield data if decoder is None else encoding.decode_piece(decoder, data)
+        if decoder is not None:
+            yield encoding.decode_piece(decoder, b"", last=True)
 
     def _next_copy_data(self) -> bytes | None:
         """The next CopyData, None at CopyDone. Flush and Sync are allowed in between and mean nothing."""
@@ -367,9 +384,9 @@ class Conversation:
         sent = 0
         rows = Rows(result.batches).take()
         if result.copy_out.is_binary:
-            pieces = binary_rows(rows, result.columns)
+            pieces = binary_rows(rows, result.columns, self._style())
         else:
-            pieces = copy_rows(rows, result.columns, result.copy_out, self._zone())
+            pieces = copy_rows(rows, result.columns, result.copy_out, self._style())
         for count, data in pieces:
             self._channel.write(data)
             sent += count

@@ -16,11 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from catalog.errors import PROGRAM_LIMIT_EXCEEDED, Error
+from server.client_encoding import UTF8
 from server.copy_split import split, splitter, unescape
 from server.encoding import messages, slices
-from server.messages import COPY_DATA, frame, utf8
+from server.messages import COPY_DATA, frame
 from server.result import CopyOptions, ResultColumn
 from server.text_format import text_array
+from server.text_style import DEFAULT_STYLE, TextStyle
 
 PARSE_AT = 1 << 20  # bytes gathered before they are parsed
 MAX_ROW_BYTES = 1 << 30
@@ -198,7 +200,7 @@ def _unescaped(array: pa.Array) -> pa.Array:
     odd = pc.match_substring(array, "\\").fill_null(False)
     if not pc.any(odd).as_py():
         return array
-    values = [utf8(unescape(value)) for value in array.filter(odd).cast(pa.binary()).to_pylist()]
+    values = [UTF8.decode(unescape(value)) for value in array.filter(odd).cast(pa.binary()).to_pylist()]
     return pc.replace_with_mask(array, odd, pa.array(values, pa.string()))
 
 
@@ -206,14 +208,17 @@ def _unescaped(array: pa.Array) -> pa.Array:
 
 
 def copy_rows(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn], options: CopyOptions, zone: str = "UTC"
+    batches: Iterable[pa.RecordBatch],
+    columns: Sequence[ResultColumn],
+    options: CopyOptions,
+    style: TextStyle = DEFAULT_STYLE,
 ) -> Iterator[tuple[int, bytes | memoryview]]:
     """CopyData messages, one for each row, with the number of rows in them; the header line counts none."""
     if options.header:
-        yield 0, frame(COPY_DATA, _header(columns, options))
+        yield 0, frame(COPY_DATA, style.encoding.from_utf8(_header(columns, options)))
     for batch in batches:
         for piece in slices(batch):
-            yield piece.num_rows, messages(COPY_DATA, [_lines(piece, columns, options, zone)])
+            yield piece.num_rows, messages(COPY_DATA, [_lines(piece, columns, options, style)])
 
 
 def _header(columns: Sequence[ResultColumn], options: CopyOptions) -> bytes:
@@ -221,11 +226,11 @@ def _header(columns: Sequence[ResultColumn], options: CopyOptions) -> bytes:
     return (options.delimiter.join(array[0].as_py() for array in arrays) + "\n").encode()
 
 
-def _lines(batch: pa.RecordBatch, columns: Sequence[ResultColumn], options: CopyOptions, zone: str) -> pa.Array:
-    texts = (text_array(array, column.type, zone) for array, column in zip(batch.columns, columns, strict=True))
+def _lines(batch: pa.RecordBatch, columns: Sequence[ResultColumn], options: CopyOptions, style: TextStyle) -> pa.Array:
+    texts = (text_array(array, column.type, style) for array, column in zip(batch.columns, columns, strict=True))
     cells = [_escape(text, options, len(columns)).fill_null(options.null) for text in texts]
     rows = pc.binary_join_element_wise(*cells, options.delimiter)
-    return pc.binary_join_element_wise(rows, "\n", "").cast(pa.binary())
+    return style.encoding.encode_array(pc.binary_join_element_wise(rows, "\n", "").cast(pa.binary()))
 
 
 def _escape(text: pa.Array, options: CopyOptions, columns: int) -> pa.Array:

@@ -25,11 +25,13 @@ from catalog.errors import (
 )
 from catalog.types import Type, type_of_oid
 from server.binary_format import DAYS_TO_2000, MICROS_TO_2000, NEGATIVE
+from server.client_encoding import UTF8, Encoding
 from server.encoding import BINARY, constant, messages, row_parts
-from server.messages import COPY_DATA, Reader, frame, utf8
+from server.messages import COPY_DATA, Reader, frame
 from server.parameters import decode_parameter
 from server.result import ResultColumn
 from server.text_format import INFINITE_DAYS, INFINITE_MICROS
+from server.text_style import DEFAULT_STYLE, TextStyle
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER = SIGNATURE + struct.pack("!ii", 0, 0)  # no flags, nothing more in the header
@@ -46,7 +48,7 @@ Cells = list[bytes | None]
 
 
 def binary_rows(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn]
+    batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn], style: TextStyle = DEFAULT_STYLE
 ) -> Iterator[tuple[int, bytes | memoryview]]:
     """CopyData messages, one for each row, with the number of rows in them; the trailer's counts none.
 
@@ -56,11 +58,11 @@ def binary_rows(
     header = HEADER
     for batch in batches:
         if header and batch.num_rows:
-            first = [constant(header, 1), *row_parts(batch.slice(0, 1), types, formats)]
+            first = [constant(header, 1), *row_parts(batch.slice(0, 1), types, formats, style)]
             yield 1, messages(COPY_DATA, first)
             header, batch = b"", batch.slice(1)
         if batch.num_rows:
-            yield batch.num_rows, messages(COPY_DATA, row_parts(batch, types, formats))
+            yield batch.num_rows, messages(COPY_DATA, row_parts(batch, types, formats, style))
     yield 0, frame(COPY_DATA, header + TRAILER)
 
 
@@ -73,8 +75,9 @@ class BinaryCopyParser:
     Raises Error 22P04 for what is no such file, 22P03 for a value that its type does not have.
     """
 
-    def __init__(self, columns: Sequence[ResultColumn]) -> None:
+    def __init__(self, columns: Sequence[ResultColumn], encoding: Encoding = UTF8) -> None:
         self.columns = list(columns)
+        self._encoding = encoding
         self._parts: list[bytes] = []
         self._size = 0
         self._parse_at = PARSE_AT
@@ -148,6 +151,8 @@ class BinaryCopyParser:
 
     def _column(self, cells: Cells, column: ResultColumn) -> pa.Array:
         try:
+            if self._encoding.concerns(column.type):
+                cells = [None if cell is None else self._encoding.to_utf8(cell) for cell in cells]
             return decode_column(cells, column.type)
         except Error as error:
             error.detail = error.detail or f"COPY, column {column.name}"
@@ -243,7 +248,7 @@ def _strings(cells: Cells, _type: Type) -> pa.Array:
     try:
         return pa.array(cells, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([None if cell is None else utf8(cell) for cell in cells], pa.string())
+        return pa.array([None if cell is None else UTF8.decode(cell) for cell in cells], pa.string())
 
 
 def _bytes(cells: Cells, _type: Type) -> pa.Array:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from catalog.errors import BAD_COPY_FILE_FORMAT, Error
-from server.messages import utf8
+from server.client_encoding import UTF8
 from server.result import CopyOptions
 
 Fields = list[bytes | None]
@@ -136,7 +136,7 @@ def _checked(splitter: Splitter, row: bytes, columns: Sequence[str], line: int) 
             raise Error(f'missing data for column "{columns[len(fields)]}"', BAD_COPY_FILE_FORMAT)
         if len(fields) > len(columns):
             raise Error("extra data after last expected column", BAD_COPY_FILE_FORMAT)
-        return [None if field is None else utf8(field) for field in fields]
+        return [None if field is None else UTF8.decode(field) for field in fields]
     except Error as error:
         shown = row.decode("utf-8", "replace")
         error.detail = f'COPY, line {line}: "{shown[:100]}{"..." if len(shown) > 100 else ""}"'

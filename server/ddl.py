@@ -69,7 +69,7 @@ def drop(session: Session, statement: Drop) -> Result:
             check_owner(session.user, found.securable, name.position)
             targets.append(found)
         except Error as error:
-            if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+            if not statement.if_exists or error.sqlstate not in errors.MISSING:
                 raise
             notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
     dropped = with_dependents(session, targets, statement.cascade)

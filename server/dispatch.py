@@ -45,6 +45,7 @@ from server import (
     users,
 )
 from server.activity import Backend
+from server.command_tags import postgres_tag
 from server.context import Context
 from server.literals import by_literal, prepare_lookup
 from server.plan_cache import parse, split
@@ -166,7 +167,9 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
             return handle(attempts + 1)
 
     with Places(statement):
-        return handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)
+        done = handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)
+    transactions.note_committed(session, statement)
+    return done
 
 
 class Client:
@@ -212,10 +215,13 @@ class Client:
     def execute(self, prepared: result.Prepared, values: tuple[object, ...]) -> Result:
         assert isinstance(prepared, Prepared)
         self._session.context.follow()
-        if self._session.backend is not None:
-            self._session.backend.begin(prepared.text)
         with self._session.statement():
-            return run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
+            if self._session.backend is not None:  # it may be cancelled from here on
+                self._session.backend.begin(prepared.text)
+            done = run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
+        if not self._session.flag("risingwave_command_tags"):
+            done.tag = postgres_tag(done.tag)
+        return done
 
     def begin_implicit(self) -> None:
         if self._session.block is None and atomic.applies(self._session):

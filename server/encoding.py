@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from catalog.types import Type
 from server.binary_format import binary_array
+from server.client_encoding import Encoding
 from server.text_format import fixed, text_array
+from server.text_style import DEFAULT_STYLE, TextStyle
 
 DATA_ROW = b"D"
 TEXT, BINARY = 0, 1
@@ -44,15 +46,17 @@ def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def data_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str = "UTC") -> memoryview:
-    """DataRow messages for all rows. `formats` has 0 (text) or 1 (binary) for each column; `zone` is TimeZone."""
+def data_rows(
+    batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle = DEFAULT_STYLE
+) -> memoryview:
+    """DataRow messages for all rows. `formats` has 0 (text) or 1 (binary) for each column."""
     if batch.num_rows <= FEW_ROWS:
-        return memoryview(_few_rows(batch, types, formats, zone))
-    return messages(DATA_ROW, row_parts(batch, types, formats, zone))
+        return memoryview(_few_rows(batch, types, formats, style))
+    return messages(DATA_ROW, row_parts(batch, types, formats, style))
 
 
-def _few_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str) -> bytes:
-    columns = [_values(*column, zone) for column in zip(batch.columns, types, formats, strict=True)]
+def _few_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle) -> bytes:
+    columns = [_values(*column, style) for column in zip(batch.columns, types, formats, strict=True)]
     out = bytearray()
     for number in range(batch.num_rows):
         body = bytearray(_COUNT.pack(len(columns)))
@@ -67,24 +71,26 @@ def _few_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[in
 _COUNT, _LENGTH = struct.Struct("!h"), struct.Struct("!i")
 
 
-def _values(array: pa.Array, type: Type, format: int, zone: str) -> list[bytes | None]:
+def _values(array: pa.Array, type: Type, format: int, style: TextStyle) -> list[bytes | None]:
     """A column's values one by one; of the plainest types without a detour."""
     if format == TEXT and not type.dimensions:
-        if array.type == pa.string() and type.name != "jsonb":
+        if array.type == pa.string() and type.name != "jsonb" and style.encoding.is_utf8:
             return [None if value is None else value.encode() for value in array.to_pylist()]
         if _PLAIN.get(type.name) == array.type:
             return [None if value is None else b"%d" % value for value in array.to_pylist()]
-    return _encode(array, type, format, zone).to_pylist()
+    return _encode(array, type, format, style).to_pylist()
 
 
 _PLAIN = {"smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
 
 
-def row_parts(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str = "UTC") -> list[Part]:
+def row_parts(
+    batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle = DEFAULT_STYLE
+) -> list[Part]:
     """Rows as DataRow and binary COPY have them: the number of fields, then each one's length and value."""
     parts: list[Part] = [constant(_COUNT.pack(batch.num_columns), batch.num_rows)]
     for array, type, format in zip(batch.columns, types, formats, strict=True):
-        parts += _field(_encode(array, type, format, zone))
+        parts += _field(_encode(array, type, format, style))
     return parts
 
 
@@ -104,10 +110,16 @@ def _field(values: pa.Array) -> tuple[Part, Part]:
     return constant(_LENGTH.pack(width), len(values)), block
 
 
-def _encode(array: pa.Array, type: Type, format: int, zone: str) -> pa.Array:
-    if format == BINARY:
-        return binary_array(array, type)
-    return text_array(array, type, zone).cast(pa.binary())
+def _encode(array: pa.Array, type: Type, format: int, style: TextStyle) -> pa.Array:
+    if format == TEXT:
+        return style.encoding.encode_array(text_array(array, type, style).cast(pa.binary()))
+    values = binary_array(array, type)
+    return values if style.encoding.is_utf8 else _recoded(values, type, style.encoding)
+
+
+def _recoded(values: pa.Array, type: Type, encoding: Encoding) -> pa.Array:
+    """Values in binary, whose texts are to be in another encoding."""
+    return encoding.encode_array(values) if encoding.concerns(type) else values
 
 
 def messages(code: bytes, parts: Sequence[Part]) -> memoryview:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog import errors
-from catalog.errors import Error, not_found
+from catalog.errors import Error
 from catalog.kinds import with_article
 from catalog.model import Relation
 from catalog.system_views import is_system
@@ -14,7 +14,7 @@ from server.session import Session
 
 
 def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
-    """The relation. Raises, in RisingWave's words (reference §8.3), Error 42704 if there is none, 42809 for another."""
+    """The relation. Raises Error 42P01 or 42704 if there is none, 42809 for another kind."""
     relation = find_named(session, name, kind)
     if relation.kind != kind:
         right = relation.kind
@@ -25,20 +25,19 @@ def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
 
 def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
     """As `find_of_kind`, for ALTER and COMMENT, whose TABLE is any relation as in Postgres."""
-    relation = find_named(session, name, kind)
+    relation = find_named(session, name, "relation" if kind in _POSTGRES else kind)
     if kind not in ("table", relation.kind):
         raise Error(f'"{name}" is not {with_article(kind)}', errors.WRONG_OBJECT_TYPE, position=name.position)
     return relation
 
 
 def find_named(session: Session, name: Name, kind: str) -> Relation:
-    """The relation of this name, of whatever kind. Raises Error 42704 in the words of the one that is looked for."""
-    try:
-        return resolve(session.context.store.catalog, session.scope, name, kind)
-    except Error as error:
-        if error.sqlstate != errors.UNDEFINED_TABLE:
-            raise
-        raise not_found(kind, str(name), position=name.position) from error
+    """The relation of this name, of whatever kind. Raises Error 42P01 or 42704 in the words of `kind`."""
+    return resolve(session.context.store.catalog, session.scope, name, kind)
+
+
+# What ALTER and COMMENT of PostgreSQL call a relation if there is none of the name.
+_POSTGRES = frozenset({"table", "view", "materialized view", "index", "sequence"})
 
 
 def check_name(name: str, position: int) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from catalog.errors import INVALID_PARAMETER_VALUE, PROTOCOL_VIOLATION, SYNTAX_ERROR, Error
+from server.client_encoding import UTF8, Encoding
 from server.result import ResultColumn
 
 PROTOCOL_3 = 3 << 16
@@ -40,8 +41,9 @@ def frame(code: bytes, body: bytes = b"") -> bytes:
     return code + _INT32.pack(len(body) + 4) + body
 
 
-def cstring(text: str) -> bytes:
-    return text.encode("utf-8", "replace").replace(b"\0", b"") + b"\0"
+def cstring(text: str, encoding: Encoding = UTF8) -> bytes:
+    """A character that the encoding does not have is a question mark."""
+    return text.encode(encoding.codec, "replace").replace(b"\0", b"") + b"\0"
 
 
 class Parse(NamedTuple):
@@ -63,8 +65,9 @@ class Bind(NamedTuple):
 class Reader:
     """Takes fields off the front of a message body."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, encoding: Encoding = UTF8) -> None:
         self.body = body
+        self._encoding = encoding
         self.at = 0
 
     def take(self, count: int) -> bytes:
@@ -96,7 +99,7 @@ class Reader:
         if end < 0:
             raise Error("invalid string in message", PROTOCOL_VIOLATION)
         start, self.at = self.at, end + 1
-        return utf8(self.body[start:end])
+        return self._encoding.decode(self.body[start:end])
 
     def formats(self) -> tuple[int, ...]:
         count = self.count()
@@ -115,31 +118,22 @@ class Reader:
             raise Error("invalid message format", PROTOCOL_VIOLATION)
 
 
-def utf8(data: bytes) -> str:
-    """Raises Error 22021 as Postgres does for bytes that are not UTF-8."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        bad = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + 4])
-        raise Error(f'invalid byte sequence for encoding "UTF8": {bad}', "22021") from None
-
-
-def read_query(body: bytes) -> str:
-    reader = Reader(body)
+def read_query(body: bytes, encoding: Encoding = UTF8) -> str:
+    reader = Reader(body, encoding)
     sql = reader.string()
     reader.done()
     return sql
 
 
-def read_parse(body: bytes) -> Parse:
-    reader = Reader(body)
+def read_parse(body: bytes, encoding: Encoding = UTF8) -> Parse:
+    reader = Reader(body, encoding)
     message = Parse(reader.string(), reader.string(), tuple(reader.oid() for _ in range(reader.count())))
     reader.done()
     return message
 
 
-def read_bind(body: bytes) -> Bind:
-    reader = Reader(body)
+def read_bind(body: bytes, encoding: Encoding = UTF8) -> Bind:
+    reader = Reader(body, encoding)
     message = Bind(
         reader.string(),
         reader.string(),
@@ -155,11 +149,11 @@ def read_bind(body: bytes) -> Bind:
 _UNNAMED_PORTAL, _ALL_OF_UNNAMED_PORTAL = b"P\0", b"\0\0\0\0\0"
 
 
-def read_target(body: bytes) -> tuple[str, str]:
+def read_target(body: bytes, encoding: Encoding = UTF8) -> tuple[str, str]:
     """The kind (S statement, P portal) and name in Describe and Close."""
     if body == _UNNAMED_PORTAL:
         return "P", ""
-    reader = Reader(body)
+    reader = Reader(body, encoding)
     kind, name = reader.take(1).decode("latin-1"), reader.string()
     reader.done()
     if kind not in "SP":
@@ -167,11 +161,11 @@ def read_target(body: bytes) -> tuple[str, str]:
     return kind, name
 
 
-def read_execute(body: bytes) -> tuple[str, int]:
+def read_execute(body: bytes, encoding: Encoding = UTF8) -> tuple[str, int]:
     """Portal and row limit; 0 is no limit."""
     if body == _ALL_OF_UNNAMED_PORTAL:
         return "", 0
-    reader = Reader(body)
+    reader = Reader(body, encoding)
     portal, limit = reader.string(), reader.int32()
     reader.done()
     return portal, max(limit, 0)
@@ -221,9 +215,9 @@ def merge_options(parameters: dict[str, str]) -> dict[str, str]:
     return settings | explicit
 
 
-def row_description(columns: Sequence[ResultColumn], formats: Sequence[int]) -> bytes:
+def row_description(columns: Sequence[ResultColumn], formats: Sequence[int], encoding: Encoding = UTF8) -> bytes:
     fields = [
-        cstring(column.name)
+        cstring(column.name, encoding)
         + struct.pack(
             "!IhIhih", column.table_oid, column.attnum, column.type.oid, column.type.length, column.typmod, format
         )
@@ -246,10 +240,10 @@ def negotiate_version(unknown: Sequence[str]) -> bytes:
     return struct.pack("!ii", PROTOCOL_3, len(unknown)) + b"".join(map(cstring, unknown))
 
 
-def error_fields(error: Error, severity: str) -> bytes:
+def error_fields(error: Error, severity: str, encoding: Encoding = UTF8) -> bytes:
     """ErrorResponse or NoticeResponse."""
     optional = {"D": error.detail, "H": error.hint, "P": error.position}
     fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message} | {
         code: str(value) for code, value in optional.items() if value is not None
     }
-    return b"".join(code.encode() + cstring(value) for code, value in fields.items()) + b"\0"
+    return b"".join(code.encode() + cstring(value, encoding) for code, value in fields.items()) + b"\0"

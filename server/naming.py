@@ -26,7 +26,7 @@ from server.session import Session
 
 
 def rename_relation(session: Session, statement: RenameRelation) -> Result:
-    """Raises Error 42704, 42809, 42501, 42939, or 42710 for a name that is taken."""
+    """Raises Error 42P01, 42704, 42809, 42501, 42939, or 42P07 for a name that is taken."""
     store = session.context.store
     with store.change() as cursor:
         relation = find_altered(session, statement)
@@ -42,7 +42,10 @@ def rename_relation(session: Session, statement: RenameRelation) -> Result:
 
 
 def move_relation(session: Session, statement: MoveRelation) -> Result:
-    """The indexes of a relation go with it. Raises Error 42704, 42809, 42501, 3F000, or 42710 for a taken name."""
+    """The indexes of a relation go with it.
+
+    Raises Error 42P01, 42704, 42809, 42501, 3F000, or 42P07 for a taken name.
+    """
     store = session.context.store
     with store.change() as cursor:
         relation = find_altered(session, statement)
@@ -64,8 +67,8 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
 def swap_relations(session: Session, statement: SwapRelations) -> Result:
     """Two relations of a kind get each other's names; who reads one goes on reading that one.
 
-    Raises Error 42704, 42809 also for two kinds, 42501, 55000 for a view that is still being created, or 55006 for one
-    whose query is being altered.
+    Raises Error 42P01, 42704, 42809 also for two kinds, 42501, 55000 for a view that is still being created, or
+    55006 for one whose query is being altered.
     """
     store = session.context.store
     with store.change() as cursor:
@@ -148,7 +151,7 @@ def find_altered(
     try:
         return _owned(session, statement.name, statement.kind)
     except Error as error:
-        if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+        if not statement.if_exists or error.sqlstate not in errors.MISSING:
             raise
         return Notice(f'relation "{statement.name}" does not exist, skipping')
 

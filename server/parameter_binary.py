@@ -22,8 +22,10 @@ from catalog.errors import (
 )
 from catalog.types import Type, type_of_oid
 from server.binary_format import DAYS_TO_2000, MICROS_TO_2000, NAN, NEGATIVE
-from server.messages import Reader, utf8
-from server.text_format import DAY, clock_text, date_text, timestamp_text
+from server.client_encoding import UTF8
+from server.messages import Reader
+from server.moment_styles import clock_text
+from server.text_format import DAY, date_text, timestamp_text
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.toordinal()
@@ -116,7 +118,7 @@ def _uuid(data: bytes) -> uuid.UUID:
 def _jsonb(data: bytes) -> str:
     if data[:1] != b"\x01":
         raise Error(f"unsupported jsonb version number {data[0] if data else 0}", INVALID_BINARY_REPRESENTATION)
-    return utf8(data[1:])
+    return UTF8.decode(data[1:])
 
 
 _FROM_BINARY: dict[str, Callable[[bytes], object]] = {
@@ -128,8 +130,8 @@ _FROM_BINARY: dict[str, Callable[[bytes], object]] = {
     "real": _struct("!f"),
     "double precision": _struct("!d"),
     "numeric": _numeric_binary,
-    "character varying": utf8,
-    "text": utf8,
+    "character varying": UTF8.decode,
+    "text": UTF8.decode,
     "bytea": bytes,
     "date": _date_binary,
     "time without time zone": _time_binary,

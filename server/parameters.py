@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from catalog.types import Type
 from planner.parse.text_values import decode_text
-from server.messages import utf8
+from server.client_encoding import UTF8, Encoding
 from server.parameter_binary import decode_binary
 
 
-def decode_parameter(data: bytes | None, format: int, type: Type) -> object:
+def decode_parameter(data: bytes | None, format: int, type: Type, encoding: Encoding = UTF8) -> object:
     """The Python value of a parameter, None for NULL; `format` is 0 (text) or 1 (binary).
 
     int, float, Decimal, str, bytes, bool, date, time, datetime (aware for a timestamptz with an offset), uuid.UUID,
@@ -16,4 +16,6 @@ def decode_parameter(data: bytes | None, format: int, type: Type) -> object:
     """
     if data is None:
         return None
-    return decode_binary(data, type) if format else decode_text(utf8(data), type)
+    if not format:
+        return decode_text(encoding.decode(data), type)
+    return decode_binary(encoding.to_utf8(data) if encoding.concerns(type) else data, type)

@@ -72,7 +72,7 @@ def target_schema(session: Session, statement: Creation) -> str:
         message = "cannot create relations in temporary schemas of other sessions"
         raise Error(message, errors.INVALID_TABLE_DEFINITION, position=position)
     if (session.database, schema) not in catalog.schemas:
-        raise Error(f"schema not found: {schema}", errors.INVALID_SCHEMA_NAME, position=position)
+        raise errors.not_found("schema", schema, sqlstate=errors.INVALID_SCHEMA_NAME, position=position)
     check_name(name.name, position)
     check(catalog, session.user, catalog.securables[session.database, schema], "CREATE", position)
     return schema
@@ -101,7 +101,7 @@ def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
 
 
 def existing_notice(session: Session, statement: Creation) -> Notice | None:
-    """A notice when the name is taken and that is allowed. Raises Error 42710 when it is not."""
+    """A notice when the name is taken and that is allowed. Raises Error 42P07 when it is not."""
     name = statement.name
     found = session.context.store.catalog.find(session.database, target_schema(session, statement), name.name)
     if found is None:

@@ -19,6 +19,7 @@ from catalog.errors import (
 )
 from catalog.lazy import lazy
 from catalog.types import TEXT, Type, type_of_oid
+from server.client_encoding import UTF8, Encoding
 from server.encoding import slices
 from server.messages import Bind, spread_formats
 from server.parameters import decode_parameter
@@ -55,7 +56,7 @@ class Statement:
             for oid, inferred in zip(self.parameter_oids, self.prepared.parameters, strict=True)
         )
 
-    def decode(self, bind: Bind) -> tuple[object, ...]:
+    def decode(self, bind: Bind, encoding: Encoding = UTF8) -> tuple[object, ...]:
         """The values of a Bind. Raises Error 08P01 for a wrong number, 22P02 or 22P03 for a bad value."""
         types, count = self.wire_types, len(bind.values)
         if count != len(types):
@@ -65,7 +66,8 @@ class Statement:
                 PROTOCOL_VIOLATION,
             )
         formats = spread_formats(bind.formats, count, "parameter formats but {} parameters")
-        return tuple(map(decode_parameter, bind.values, formats, types))
+        values = zip(bind.values, formats, types, strict=True)
+        return tuple(decode_parameter(*value, encoding) for value in values)
 
 
 class Rows:

@@ -89,12 +89,12 @@ def _owned(session: Session, made: Sequence, options: SequenceOptions, schema: s
 
 
 def alter_sequence(session: Session, statement: AlterSequence) -> Result:
-    """Raises Error 42704, 42809, 42501, 22023, 0A000 for the owner of an identity column's."""
+    """Raises Error 42P01, 42809, 42501, 22023, 0A000 for the owner of an identity column's."""
     store, numbers = session.context.store, session.context.sequence_numbers
     try:
         relation = find_of_kind(session, statement.name, SEQUENCE)
     except Error as error:
-        if not statement.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+        if not statement.if_exists or error.sqlstate not in errors.MISSING:
             raise
         message = f'relation "{statement.name}" does not exist, skipping'
         return Result("ALTER_SEQUENCE", notices=[Notice(message)])

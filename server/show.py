@@ -114,7 +114,7 @@ def _placed(session: Session, name: Name) -> tuple[str, str]:
     system = next((schema for schema in schemas if is_system(schema, name.name)), None)
     if system is not None:
         return system, name.name
-    relation = resolve(catalog, scope, name, "table, source, sink or view")
+    relation = resolve(catalog, scope, name)
     return relation.schema, relation.name
 
 
@@ -297,7 +297,7 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
         return Result("SET_VARIABLE")
     if not statement.system:
         session.set(statement.name, statement.value)
-        return Result("SET_VARIABLE")
+        return Result("RESET" if statement.is_reset else "SET_VARIABLE")
     if not session.user.is_super:
         raise permission_denied("must be superuser to execute ALTER SYSTEM")
     variable = find(statement.name, system=True)

@@ -39,11 +39,6 @@ from server.secrets import named_secrets
 from server.session import Session
 from server.slow import watch
 
-DISABLED = (
-    "Serverless Backfill is disabled. "
-    "Use RisingWave cloud at https://cloud.risingwave.com/auth/signup to try this feature"
-)
-
 
 def create_streaming(session: Session, statement: CreateStreaming) -> Result:
     """Plan it, start its job, and wait for it unless `background_ddl` is on.
@@ -255,7 +250,7 @@ def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | N
     wanted = session.flag("enable_serverless_backfill") if options.is_serverless is None else options.is_serverless
     if wanted and session.get("serverless_backfill_enabled") != "true":
         raise Error(
-            DISABLED,
+            "Serverless Backfill is disabled",
             errors.INVALID_PARAMETER_VALUE,
             hint="An administrator can enable it here: ALTER SYSTEM SET serverless_backfill_enabled = true",
         )

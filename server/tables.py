@@ -122,7 +122,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
     """A table with the rows of a query. The query runs first; then one transaction has the table and its rows."""
     existing = existing_notice(session, statement)
     if existing is not None:
-        return Result("CREATE_TABLE", notices=[existing])
+        return Result("CREATE TABLE AS", notices=[existing])
     batch = plan_query(statement.query, session.environment)
     if batch.parameters:
         raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
@@ -150,7 +150,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
             relation = store.create_relation(cursor, relation)
             count = store_new(cursor, relation)
         take_temporary(session, relation)
-    return Result(f"INSERT 0 {count}")
+    return Result(f"SELECT {count}" if statement.with_data else "CREATE TABLE AS")
 
 
 def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:

@@ -1,7 +1,7 @@
 """Arrow arrays to Postgres' text output, a column at a time.
 
-What each type prints is that of PostgreSQL's `*_out` functions under DateStyle ISO, IntervalStyle postgres,
-bytea_output hex and extra_float_digits 1; see its docs "Data Types".
+What each type prints is that of PostgreSQL's `*_out` functions under a `TextStyle`, bytea_output hex and
+extra_float_digits 1; see its docs "Data Types".
 The way of printing follows the Arrow type, after `conform` has made it the one that carries the SQL type.
 """
 
@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 from catalog.errors import INVALID_PARAMETER_VALUE, NUMERIC_VALUE_OUT_OF_RANGE, Error
 from catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC, Type
 from server.json_text import json_texts
+from server.moment_styles import INTERVAL_STYLES, clock_text, styled_date, styled_moment
+from server.text_style import DEFAULT_STYLE, TextStyle
 
 DAY = 86_400_000_000  # microseconds
 _YEAR_1, _YEAR_10000 = -719_162, 2_932_897  # first days of these years, counted from 1970-01-01
@@ -76,14 +78,14 @@ def _plain(arrow: pa.DataType) -> pa.DataType:
     return arrow
 
 
-def text_array(array: pa.Array, type: Type, zone: str = "UTC") -> pa.Array:
-    """The values as `string` in Postgres' text format; NULLs stay null. `zone` is the session's TimeZone."""
+def text_array(array: pa.Array, type: Type, style: TextStyle = DEFAULT_STYLE) -> pa.Array:
+    """The values as `string` in Postgres' text format; NULLs stay null. `style` is the session's."""
     array = conform(array, type)
     if pa.types.is_string(array.type):
         return json_texts(array) if type.name == "jsonb" else array
     for matches, printer in _PRINTERS:
         if matches(array.type):
-            return printer(array, type, zone)
+            return printer(array, type, style)
     return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.string())
 
 
@@ -95,15 +97,15 @@ def patch(text: pa.Array, mask: pa.Array, values: Iterable[str]) -> pa.Array:
 # Booleans and numbers
 
 
-def _boolean(array: pa.Array, _type: Type, _zone: str) -> pa.Array:
+def _boolean(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
     return pc.if_else(array, "t", "f")
 
 
-def _integer(array: pa.Array, _type: Type, _zone: str) -> pa.Array:
+def _integer(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
     return array.cast(pa.string())
 
 
-def _float(array: pa.Array, type: Type, _zone: str) -> pa.Array:
+def _float(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
     """Shortest digits that read back. Arrow prints them too, but moves to an exponent elsewhere than Postgres."""
     if type.name == "numeric":
         values = array.to_pylist()
@@ -131,7 +133,7 @@ def float_text(value: float | np.float32) -> str:
     return np.format_float_positional(value, unique=True, trim="-")
 
 
-def _decimal(array: pa.Array, type: Type, _zone: str) -> pa.Array:
+def _decimal(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
     """Digits with the scale of the Arrow type, except that zeros nobody wrote are dropped: see `trims_zeros`."""
     text = array.cast(pa.string())
     if array.type.scale > 6:  # below 1e-6 Arrow writes an exponent
@@ -152,7 +154,14 @@ def trims_zeros(arrow: pa.DataType, type: Type) -> bool:
 # Dates and times
 
 
-def _date(array: pa.Array, _type: Type, _zone: str) -> pa.Array:
+def _date(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
+    text = _iso_date(array)
+    if style.dates == "ISO":
+        return text
+    return pa.array([value and styled_date(value, style.dates, style.order) for value in text.to_pylist()], pa.string())
+
+
+def _iso_date(array: pa.Array) -> pa.Array:
     days = array.cast(pa.int32())
     odd = pc.or_(pc.less(days, _YEAR_1), pc.greater_equal(days, _YEAR_10000))
     if not pc.any(odd).as_py():
@@ -180,7 +189,7 @@ def _civil(days: int) -> tuple[str, str]:
     return f"{year if year > 0 else 1 - year:04}-{twin:%m-%d}", "" if year > 0 else " BC"
 
 
-def _time(array: pa.Array, _type: Type, _zone: str) -> pa.Array:
+def _time(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
     midnight = pc.equal(array.cast(pa.int64()), DAY)  # 24:00:00 is a time of its own; Arrow has none
     if not pc.any(midnight).as_py():
         return _trim_fraction(array.cast(pa.string()))
@@ -192,11 +201,28 @@ def _trim_fraction(text: pa.Array) -> pa.Array:
     return pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
 
 
-def _timestamp(array: pa.Array, _type: Type, zone: str) -> pa.Array:
+def _timestamp(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
+    text = _iso_timestamp(array, style.zone)
+    if style.dates == "ISO":
+        return text
+    zones = _abbreviations(array, style.zone) if array.type.tz is not None else [None] * len(array)
+    values = zip(text.to_pylist(), zones, strict=True)
+    return pa.array([v and styled_moment(v, style.dates, style.order, zone) for v, zone in values], pa.string())
+
+
+def _abbreviations(array: pa.Array, zone: str) -> list[str | None]:
+    """The time zone's short name at each moment; those of years that Arrow cannot print have their nearest year's."""
+    bounds = [pa.scalar(day * DAY, pa.int64()) for day in (_YEAR_1 + 1, _YEAR_10000 - 2)]
+    micros = pc.min_element_wise(pc.max_element_wise(array.cast(pa.int64()), bounds[0]), bounds[1])
+    micros = pc.if_else(array.is_valid(), micros, None)
+    return pc.strftime(micros.cast(pa.timestamp("us", zone)), format="%Z").to_pylist()
+
+
+def _iso_timestamp(array: pa.Array, zone: str) -> pa.Array:
     micros = array.cast(pa.int64())
     infinite = pc.or_(pc.equal(micros, INFINITE_MICROS), pc.equal(micros, -INFINITE_MICROS))
     if pc.any(infinite).as_py():
-        finite = _timestamp(pc.if_else(infinite, None, array), _type, zone)
+        finite = _iso_timestamp(pc.if_else(infinite, None, array), zone)
         return patch(
             finite,
             infinite,
@@ -270,13 +296,6 @@ def timestamp_text(micros: int, suffix: str = "") -> str:
     return f"{date} {clock_text(rest)}{suffix}{era}"
 
 
-def clock_text(micros: int) -> str:
-    """`HH:MM:SS[.ffffff]` without trailing zeros; hours may pass 24."""
-    seconds, fraction = divmod(micros, 1_000_000)
-    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{text}.{fraction:06}".rstrip("0") if fraction else text
-
-
 def _with_offset(text: pa.Array, offsets: pa.Array | None) -> pa.Array:
     if offsets is None:
         return text
@@ -295,26 +314,10 @@ def offset_text(seconds: int) -> str:
     return ("-" if seconds < 0 else "+") + ":".join(parts)
 
 
-def interval_text(months: int, days: int, micros: int) -> str:
-    """IntervalStyle postgres, e.g. `1 year 2 mons -3 days +04:05:06.7` (source: `EncodeInterval`)."""
-    years, months = int(months / 12), int(np.fmod(months, 12))
-    parts: list[str] = []
-    negative = False
-    for value, unit in ((years, "year"), (months, "mon"), (days, "day")):
-        if value:
-            parts.append(f"{'+' if negative and value > 0 else ''}{value} {unit}{'' if value == 1 else 's'}")
-            negative = value < 0
-    if micros or not parts:
-        sign = "-" if micros < 0 else "+" if negative else ""
-        parts.append(sign + clock_text(abs(micros)))
-    return " ".join(parts)
-
-
-def _interval(array: pa.Array, _type: Type, _zone: str) -> pa.Array:
-    return pa.array(
-        [None if v is None else interval_text(v.months, v.days, v.nanoseconds // 1000) for v in array.to_pylist()],
-        pa.string(),
-    )
+def _interval(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
+    text = INTERVAL_STYLES[style.intervals]
+    values = array.to_pylist()
+    return pa.array([v and text(v.months, v.days, v.nanoseconds // 1000) for v in values], pa.string())
 
 
 # Bytes
@@ -328,7 +331,7 @@ def fixed(data: bytes | memoryview, count: int, width: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def _bytea(array: pa.Array, _type: Type, _zone: str) -> pa.Array:
+def _bytea(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
     array = pa.concat_arrays([array.cast(pa.binary())])  # drops an offset into shared buffers
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
@@ -341,7 +344,7 @@ def _bytea(array: pa.Array, _type: Type, _zone: str) -> pa.Array:
 
 
 def _uuid_text(array: pa.Array) -> pa.Array:
-    digits = pc.utf8_slice_codeunits(_bytea(array.cast(pa.binary()), Type("bytea"), ""), 2)
+    digits = pc.utf8_slice_codeunits(_bytea(array.cast(pa.binary()), Type("bytea"), DEFAULT_STYLE), 2)
     cuts = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
     return pc.binary_join_element_wise(*(pc.utf8_slice_codeunits(digits, *cut) for cut in cuts), "-")
 
@@ -360,11 +363,11 @@ def relist(array: pa.Array, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
-def _list(array: pa.Array, type: Type, zone: str) -> pa.Array:
+def _list(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
     """`{a,NULL,"b c"}`; the elements are printed as one column and joined again."""
     element = type.element if type.dimensions else type
     values = array.flatten()
-    text = text_array(values, element, zone)
+    text = text_array(values, element, style)
     nested = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)
     if not nested:
         text = _quote(text, _ARRAY_NEEDS_QUOTES, '\\"')
@@ -372,18 +375,18 @@ def _list(array: pa.Array, type: Type, zone: str) -> pa.Array:
     return pc.binary_join_element_wise("{", joined, "}", "")
 
 
-def _struct(array: pa.Array, type: Type, zone: str) -> pa.Array:
+def _struct(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
     """`(1,"a b",)`, as a composite value prints."""
     types = [field for _, field in type.fields] or [_ANY] * array.type.num_fields
-    fields = (text_array(field, field_type, zone) for field, field_type in zip(array.flatten(), types, strict=True))
+    fields = (text_array(field, field_type, style) for field, field_type in zip(array.flatten(), types, strict=True))
     cells = [_quote(text, _ROW_NEEDS_QUOTES, '""').fill_null("") for text in fields]
     text = pc.binary_join_element_wise("(", pc.binary_join_element_wise(*cells, ","), ")", "")
     return pc.if_else(array.is_valid(), text, None)
 
 
-def _map(array: pa.Array, _type: Type, zone: str) -> pa.Array:
+def _map(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
     entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-    return _list(relist(array, entries), _ANY, zone)
+    return _list(relist(array, entries), _ANY, style)
 
 
 def _quote(text: pa.Array, needs: str, quote: str) -> pa.Array:
@@ -396,7 +399,7 @@ def _quote(text: pa.Array, needs: str, quote: str) -> pa.Array:
 
 _ANY = Type("text")
 
-_Printer = Callable[[pa.Array, Type, str], pa.Array]
+_Printer = Callable[[pa.Array, Type, TextStyle], pa.Array]
 _PRINTERS: tuple[tuple[Callable[[pa.DataType], bool], _Printer], ...] = (
     (pa.types.is_integer, _integer),
     (pa.types.is_floating, _float),

@@ -12,7 +12,7 @@ from planner import statements
 from planner.statements import Statement, Transaction
 from server import atomic
 from server.commands import writing_command
-from server.result import Result
+from server.result import Notice, Result
 from server.session import Session
 
 
@@ -52,10 +52,26 @@ def _transaction(session: Session, statement: Transaction) -> Result:
                 session.unpin()
                 session.end_block()
         case "rollback":
+            notices = [_STAYS] if session.has_committed else []
             session.names.rollback()
             session.unpin()
             session.end_block()
+            return Result(statement.tag, notices=notices)
     return Result(statement.tag)
+
+
+_STAYS = Notice(
+    "ROLLBACK undoes nothing: each statement before it has been committed; SET atomic_transactions = on for blocks "
+    "that are stored at COMMIT",
+    "WARNING",
+    errors.WARNING,
+)
+
+
+def note_committed(session: Session, statement: Statement) -> None:
+    """Remember, for ROLLBACK, that a statement in a block has written something that is stored."""
+    if session.names.in_block and session.block is None and writing_command(statement) is not None:
+        session.has_committed = True
 
 
 def _set_mode(session: Session, read_only: bool | None) -> None:

@@ -138,23 +138,29 @@ def switch(text: str) -> str:
     return "on" if boolean(text) == "true" else "off"
 
 
-def encoding(text: str) -> str:
-    """RisingWave's only one, by any of its names; SQL_ASCII asks for no conversion, which is the same."""
-    if re.sub(r"[^a-z0-9]", "", text.lower()) not in ("utf8", "unicode", "sqlascii"):
-        raise ValueError("the server speaks UTF8 only")
-    return "UTF8"
+_STYLES = {"ISO": "ISO", "SQL": "SQL", "GERMAN": "German"}
+_ORDERS = {"MDY": "MDY", "US": "MDY", "NONEURO": "MDY", "NONEUROPEAN": "MDY", "DMY": "DMY", "EURO": "DMY"}
+_ORDERS |= {"EUROPEAN": "DMY", "YMD": "YMD"}
 
 
-_ORDERS = {"MDY": "MDY", "US": "MDY", "NONEURO": "MDY", "NONEUROPEAN": "MDY", "DEFAULT": "MDY", "DMY": "DMY"}
-_ORDERS |= {"EURO": "DMY", "EUROPEAN": "DMY", "YMD": "YMD"}
-
-
-def date_style(text: str) -> str:
-    """ISO, with any order of day and month: dates are neither written nor read in a style where it matters."""
+def date_style(text: str, current: str) -> str:
+    """A style, an order of day and month, or both (`check_datestyle` of PostgreSQL); what is not said stays."""
     words = [word.strip().upper() for word in text.split(",")]
-    if not {"ISO", *_ORDERS}.issuperset(words):
-        raise ValueError("only the style ISO is supported")
-    return "ISO, " + next((_ORDERS[word] for word in reversed(words) if word in _ORDERS), "MDY")
+    if words == ["DEFAULT"]:
+        return "ISO, MDY"
+    styles: set[str] = set()
+    orders: set[str] = set()
+    for word in words:
+        style = "Postgres" if word.startswith("POSTGRES") else _STYLES.get(word)
+        if style is None and word not in _ORDERS:
+            raise ValueError("ISO, SQL, Postgres or German, and MDY, DMY or YMD expected")
+        (orders if style is None else styles).add(style or _ORDERS[word])
+    if len(styles) > 1 or len(orders) > 1:
+        raise ValueError("conflicting specifications")
+    style, _, order = current.partition(", ")
+    if "German" in styles and not orders:
+        order = "DMY"
+    return f"{next(iter(styles), style)}, {next(iter(orders), order)}"
 
 
 def isolation(text: str) -> str:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from catalog import errors
 from catalog.errors import Error
 from planner.parallelism import DEFAULT, normalise_backfill_parallelism, normalise_parallelism
+from server.client_encoding import encoding_name
 from server.identity import AUTHORIZATION, NONE, ROLE
+from server.moment_styles import INTERVAL_STYLES
 from server.variable_kinds import (
     INT32,
     U32,
@@ -22,7 +24,6 @@ from server.variable_kinds import (
     decimal,
     decoupling,
     duration,
-    encoding,
     integer,
     isolation,
     one_of,
@@ -41,9 +42,10 @@ class Variable:
 
     name: str
     default: str
-    normalise: Callable[[str], str]
+    normalise: Callable[..., str]
     description: str
     is_fixed: bool = False  # nobody can set it
+    is_partial: bool = False  # `normalise` is given the present value too: what is not said stays
 
 
 _NO_EFFECT = "Accepted, without effect"
@@ -72,6 +74,7 @@ SESSION: dict[str, Variable] = {
             "streaming_unsafe_allow_upsert_sink_pk_mismatch", "false", boolean, "Rows of a sink may share a table's key"
         ),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
+        Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),
         # RisingWave's that have no effect here.
         Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
         Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
@@ -121,10 +124,10 @@ SESSION: dict[str, Variable] = {
         ),
         # PostgreSQL's.
         Variable("application_name", "", text, "Name of the client program"),
-        Variable("client_encoding", "UTF8", encoding, "Encoding of the client; UTF8 only"),
+        Variable("client_encoding", "UTF8", encoding_name, "Encoding of the client's texts"),
         Variable("client_min_messages", "notice", _LEVEL, "Accepted, without effect"),
-        Variable("datestyle", "ISO, MDY", date_style, "Text format of dates; ISO only"),
-        Variable("intervalstyle", "postgres", one_of("postgres"), "Text format of intervals; postgres only"),
+        Variable("datestyle", "ISO, MDY", date_style, "Text format of dates that are sent", is_partial=True),
+        Variable("intervalstyle", "postgres", one_of(*INTERVAL_STYLES), "Text format of intervals that are sent"),
         Variable("extra_float_digits", "1", integer(-15, 3), "Floats are always printed exactly"),
         Variable("bytea_output", "hex", one_of("hex"), "Text format of bytea; hex only"),
         Variable("password_encryption", "scram-sha-256", one_of("scram-sha-256"), "What passwords are kept as"),
@@ -242,12 +245,14 @@ def find(name: str, *, system: bool) -> Variable:
     return variable
 
 
-def normalise(variable: Variable, value: str) -> str:
-    """The value as SHOW prints it. Raises Error 22023, 55P02 for what nobody can set."""
+def normalise(variable: Variable, value: str, current: str = "") -> str:
+    """The value as SHOW prints it; `current` is the present one. Raises Error 22023, 55P02 for what nobody can set."""
     if variable.is_fixed:
         raise Error(f'parameter "{variable.name}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
     try:
-        return variable.normalise(value)
+        return (
+            variable.normalise(value, current or variable.default) if variable.is_partial else variable.normalise(value)
+        )
     except ValueError as error:
         raise Error(
             f"Invalid value `{value}` for `{variable.name}`: {error}", errors.INVALID_PARAMETER_VALUE

@@ -156,7 +156,7 @@ def test_a_definition_commits_itself_and_what_came_before(atomic: Connection, ot
 def test_a_definition_that_fails_fails_the_block(atomic: Connection, other: Connection) -> None:
     atomic.execute("BEGIN")
     atomic.execute("INSERT INTO kept VALUES (4, 40)")
-    assert refused(atomic, "CREATE TABLE kept (k int)").sqlstate == "42710"
+    assert refused(atomic, "CREATE TABLE kept (k int)").sqlstate == "42P07"
     assert status(atomic) == TransactionStatus.INERROR
     assert refused(atomic, "SELECT 1").sqlstate == "25P02"
     atomic.execute("ROLLBACK")

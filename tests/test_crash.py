@@ -344,7 +344,7 @@ def test_crashes_at_random_moments(servers: list[Server], tmp_path: Path, seed: 
         check_rows(own, writers)
         own.execute("WAIT")
         for name in VIEWS:
-            with contextlib.suppress(psycopg.errors.DuplicateObject):
+            with contextlib.suppress(psycopg.errors.DuplicateTable):
                 own.execute(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
         own.execute("WAIT")
         assert len(own.execute("SHOW MATERIALIZED VIEWS").fetchall()) == len(VIEWS)

@@ -14,7 +14,7 @@ Connection = psycopg.Connection[Any]
 def _renamed(root: Connection, old: str, new: str) -> bool:
     """Whether the rename went through: a connection that was just closed may still count."""
     try:
-        return root.execute(f"ALTER DATABASE {old} RENAME TO {new}").statusmessage == "ALTER_DATABASE"
+        return root.execute(f"ALTER DATABASE {old} RENAME TO {new}").statusmessage == "ALTER DATABASE"
     except psycopg.errors.ObjectInUse:
         return False
 
@@ -91,7 +91,7 @@ def test_drop_takes_what_is_in_it(in_process_server: Server) -> None:
                 "55006",
                 'database "full_one" is being accessed by other users',
             )
-        assert root.execute("DROP DATABASE full_one").statusmessage == "DROP_DATABASE"
+        assert root.execute("DROP DATABASE full_one").statusmessage == "DROP DATABASE"
         root.execute("CREATE DATABASE full_one")
         with in_process_server.connect(dbname="full_one") as inside:
             assert refused(inside, "SELECT * FROM t").sqlstate == "42P01"

@@ -19,6 +19,7 @@ from server.binary_format import binary_array
 from server.encoding import data_rows, slices
 from server.parameters import decode_parameter
 from server.text_format import text_array
+from server.text_style import TextStyle
 
 D = Decimal
 MICROS = pa.timestamp("us")
@@ -153,7 +154,7 @@ def test_nulls_and_slices_change_nothing(type: str, array: pa.Array, expected: l
 )
 def test_timestamptz_prints_in_the_session_zone(zone: str, expected: list[str]) -> None:
     array = pa.array([stamp("2020-07-01T03:04:05"), stamp("2020-01-01T12:00:00")], UTC_MICROS)
-    assert text_array(array, parse_type("timestamptz"), zone).to_pylist() == expected
+    assert text_array(array, parse_type("timestamptz"), TextStyle(zone)).to_pylist() == expected
 
 
 @pytest.mark.parametrize("apart", [datetime.timedelta(seconds=977), datetime.timedelta(days=400, seconds=7)])
@@ -170,13 +171,13 @@ def test_many_timestamps(apart: datetime.timedelta, fraction: int) -> None:
 
 def test_zones_of_old_have_seconds() -> None:
     array = pa.array([stamp("1800-01-01")], UTC_MICROS)
-    printed = text_array(array, parse_type("timestamptz"), "America/New_York").to_pylist()
+    printed = text_array(array, parse_type("timestamptz"), TextStyle("America/New_York")).to_pylist()
     assert printed == ["1799-12-31 19:03:58-04:56:02"]
 
 
 def test_an_unknown_zone_is_an_error() -> None:
     with pytest.raises(Error, match="TimeZone"):
-        text_array(pa.array([0], UTC_MICROS), parse_type("timestamptz"), "Mars/Olympus")
+        text_array(pa.array([0], UTC_MICROS), parse_type("timestamptz"), TextStyle("Mars/Olympus"))
 
 
 # SQL type, one Arrow value, hex of PostgreSQL's *_send

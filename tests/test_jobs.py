@@ -167,9 +167,9 @@ def test_a_creating_view_cannot_be_used(stuck_server: Server, own: Connection) -
         assert diagnostics.message_primary == 'materialized view "unready" is still being created'
         assert diagnostics.message_detail == "SHOW JOBS and rw_catalog.rw_backfill_status tell how far it is."
         assert diagnostics.message_hint == "WAIT MATERIALIZED VIEW unready waits for it."
-    with pytest.raises(psycopg.errors.DuplicateObject) as taken:
+    with pytest.raises(psycopg.errors.DuplicateTable) as taken:
         own.execute(create("unready"))
-    message = "materialized view named unready already exists and is still being created"
+    message = 'relation "unready" already exists and is still being created'
     assert taken.value.diag.message_primary == message
     own.execute("SET background_ddl = true")
     own.execute(create("unready").replace("VIEW", "VIEW IF NOT EXISTS"))
@@ -198,9 +198,9 @@ def test_cascade_cancels_no_job(stuck_server: Server, own: Connection) -> None:
 
 @pytest.mark.long
 def test_wait_names_what_is_wrong(own: Connection) -> None:
-    with pytest.raises(psycopg.errors.UndefinedObject) as missing:
+    with pytest.raises(psycopg.errors.UndefinedTable) as missing:
         own.execute("WAIT MATERIALIZED VIEW nothing")
-    assert missing.value.diag.message_primary == "materialized view not found: nothing"
+    assert missing.value.diag.message_primary == 'materialized view "nothing" does not exist'
     with pytest.raises(psycopg.errors.WrongObjectType) as wrong:
         own.execute("WAIT MATERIALIZED VIEW t")
     assert wrong.value.diag.message_primary == "Use `DROP TABLE` to drop a table."

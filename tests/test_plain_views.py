@@ -65,7 +65,7 @@ INLINED = [
 
 @pytest.mark.parametrize(("view", "query", "plain"), INLINED)
 def test_reading_a_view_is_reading_its_query(session: Connection, view: str, query: str, plain: str) -> None:
-    assert session.execute(f"CREATE VIEW {view}").statusmessage == "CREATE_VIEW"
+    assert session.execute(f"CREATE VIEW {view}").statusmessage == "CREATE VIEW"
     assert sorted(rows(session, query), key=str) == sorted(rows(session, plain), key=str)
 
 
@@ -96,7 +96,7 @@ def test_life_of_a_view(session: Connection) -> None:
     assert rows(session, "SHOW VIEWS LIKE 'x%'") == []
     assert rows(session, "SHOW CREATE VIEW v") == [("public.v", "CREATE VIEW v (a) AS SELECT  k FROM t")]
     assert rows(session, "SHOW TABLES") == [("public.other",), ("public.t",)]
-    assert session.execute("DROP VIEW v").statusmessage == "DROP_VIEW"
+    assert session.execute("DROP VIEW v").statusmessage == "DROP VIEW"
     session.execute("DROP VIEW IF EXISTS v")
     assert notices.pop() == 'view "v" does not exist, skipping'
 
@@ -202,7 +202,7 @@ def test_several_sessions_create_one_view(session: Connection, in_process_server
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(outcomes) == ["42710", "42710", "42710", "created"]
+    assert sorted(outcomes) == ["42P07", "42P07", "42P07", "created"]
 
 
 @pytest.mark.long

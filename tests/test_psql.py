@@ -62,7 +62,7 @@ def test_command(module_server: Server) -> None:
 def test_several_commands(module_server: Server) -> None:
     commands = ["CREATE TABLE several (a int)", "INSERT INTO several VALUES (1), (2)", "SELECT sum(a) FROM several"]
     done = module_server.psql("-At", *(part for command in commands for part in ("-c", command)))
-    assert done.stdout.splitlines() == ["CREATE_TABLE", "INSERT 0 2", "3"]
+    assert done.stdout.splitlines() == ["CREATE TABLE", "INSERT 0 2", "3"]
     assert done.returncode == 0
 
 
@@ -149,7 +149,7 @@ def test_error_with_caret(module_server: Server) -> None:
     done = module_server.psql("-c", "SELECT 1,\n  'žluť' AS a\nFROM   nope\nWHERE true")
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "ERROR:  table or source not found: nope",
+        'ERROR:  relation "nope" does not exist',
         "LINE 3: FROM   nope",
         "               ^",
     ]
@@ -161,7 +161,7 @@ def test_error_with_caret(module_server: Server) -> None:
 
 def test_notice(module_server: Server) -> None:
     done = module_server.psql("-c", "DROP TABLE IF EXISTS nonexistent")
-    assert (done.stdout, done.stderr) == ("DROP_TABLE\n", 'NOTICE:  table "nonexistent" does not exist, skipping\n')
+    assert (done.stdout, done.stderr) == ("DROP TABLE\n", 'NOTICE:  table "nonexistent" does not exist, skipping\n')
 
 
 def test_many_rows(module_server: Server) -> None:

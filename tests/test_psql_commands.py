@@ -101,7 +101,7 @@ def test_lists(psql_server: Server) -> None:
 
 def test_the_search_path(psql_server: Server) -> None:
     found = printed(psql_server, "SET search_path TO shown;\n\\dt\nSELECT count(*) FROM people;\n", "-At")
-    assert found.splitlines() == ["SET_VARIABLE", "shown|people|table|root", "0"]
+    assert found.splitlines() == ["SET", "shown|people|table|root", "0"]
 
 
 def test_results_are_described_turned_and_repeated(psql_server: Server) -> None:

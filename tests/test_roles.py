@@ -52,7 +52,7 @@ def notices_of(connection: Connection, sql: str) -> list[tuple[str | None, str |
 def test_members_hold_what_their_roles_hold(roles: Server, root: Connection) -> None:
     root.execute("GRANT SELECT ON t TO readers")
     assert denied(roles, "ann", "SELECT * FROM t") == "permission denied for table t"
-    assert root.execute("GRANT readers TO staff").statusmessage == "GRANT_ROLE"
+    assert root.execute("GRANT readers TO staff").statusmessage == "GRANT ROLE"
     root.execute("GRANT staff TO ann")
     with roles.connect(user="ann") as ann:
         query = "SELECT count(*) FROM t"
@@ -61,7 +61,7 @@ def test_members_hold_what_their_roles_hold(roles: Server, root: Connection) -> 
             "SELECT has_table_privilege('t', 'SELECT'), pg_has_role('readers', 'USAGE'), pg_has_role('bob', 'MEMBER')"
         )
         assert ann.execute(asked).fetchone() == (True, True, False)
-        assert root.execute("REVOKE readers FROM staff").statusmessage == "REVOKE_ROLE"
+        assert root.execute("REVOKE readers FROM staff").statusmessage == "REVOKE ROLE"
         with pytest.raises(errors.InsufficientPrivilege):
             ann.execute(query, prepare=True)
     root.execute("REVOKE staff FROM ann; REVOKE SELECT ON t FROM readers")

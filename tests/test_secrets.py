@@ -38,7 +38,7 @@ def session(in_process_server: Server) -> Iterator[Connection]:
 
 def test_statements(session: Connection) -> None:
     create = "CREATE SECRET hush WITH (backend = 'meta') AS 'very hidden'"
-    assert session.execute(create).statusmessage == "CREATE_SECRET"
+    assert session.execute(create).statusmessage == "CREATE SECRET"
     assert refused(session, create).sqlstate == "42710"
     notices: list[str] = []
     session.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
@@ -49,7 +49,7 @@ def test_statements(session: Connection) -> None:
     session.execute("CREATE SECRET apart.hush WITH (backend = meta) AS $$x$$")
     assert refused(session, "DROP SCHEMA apart").sqlstate == "2BP01"
     session.execute("DROP SCHEMA apart CASCADE")
-    assert session.execute("DROP SECRET hush").statusmessage == "DROP_SECRET"
+    assert session.execute("DROP SECRET hush").statusmessage == "DROP SECRET"
     session.execute("DROP SECRET IF EXISTS hush")
     assert notices == ['secret "hush" already exists, skipping', 'secret "hush" does not exist, skipping']
     assert rows(session, "SELECT name FROM rw_catalog.rw_secrets") == []

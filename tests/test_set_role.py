@@ -59,7 +59,7 @@ def shown(connection: Connection, name: str) -> str:
 @pytest.mark.long
 def test_the_role_is_who_counts(ann: Connection) -> None:
     assert who(ann) == ("ann", "ann", "ann", "ann", "none")
-    assert ann.execute("SET ROLE readers").statusmessage == "SET_VARIABLE"
+    assert ann.execute("SET ROLE readers").statusmessage == "SET"
     assert who(ann) == ("ann", "readers", "readers", "readers", "readers")
     assert rows(ann, "SELECT a FROM shared") == [(1,)]
     error = refused(ann, "SELECT a FROM anns")

@@ -68,9 +68,9 @@ def test_lists(session: Connection, sql: str, names: list[str], rows: list[tuple
 @pytest.mark.parametrize(
     ("sql", "sqlstate", "message"),
     [
-        ("SHOW INDEXES FROM nope", "42P01", "not found: nope"),
-        ("DESCRIBE nope", "42P01", "table, source, sink or view not found: nope"),
-        ("SHOW CREATE SINK nope", "42P01", "sink not found: nope"),
+        ("SHOW INDEXES FROM nope", "42P01", 'table "nope" does not exist'),
+        ("DESCRIBE nope", "42P01", 'relation "nope" does not exist'),
+        ("SHOW CREATE SINK nope", "42704", 'sink "nope" does not exist'),
         ("SHOW TABLES WHERE true", "0A000", "WHERE clause in SHOW statement"),
         ("SHOW TABLES LIKE", "42601", "syntax error at end of input"),
         ("SHOW CREATE keyed", "42601", 'at or near "keyed"'),
@@ -152,9 +152,9 @@ def test_own_statements_and_cursors(session: Connection) -> None:
     assert session.execute(scrolls).fetchall() == [("both", True), ("reader", False)]
     session.execute("CREATE TABLE passing (a int)")
     session.execute("SELECT a FROM passing WHERE a = %s", (1,), prepare=True)
-    session.execute("DROP TABLE passing")
     prepared = "SELECT statement, from_sql FROM pg_prepared_statements WHERE name LIKE '\\_pg3%'"
     assert session.execute(prepared).fetchall() == [("SELECT a FROM passing WHERE a = $1", False)]
+    session.execute("DROP TABLE passing")
     session.execute("CLOSE reader; CLOSE both")
     session.execute("DEALLOCATE plan")
     assert session.execute(cursors).fetchall() == []

@@ -81,7 +81,7 @@ def test_what_has_no_key_gets_another_name(session: Connection) -> None:
 
 def test_into_a_table(session: Connection) -> None:
     session.execute("INSERT INTO u VALUES (2, 0, 'own'), (9, 9, 'own')")
-    assert session.execute("CREATE SINK s INTO u FROM t").statusmessage == "CREATE_SINK"
+    assert session.execute("CREATE SINK s INTO u FROM t").statusmessage == "CREATE SINK"
     assert flushed(session, "TABLE u") == [(1, 10, "none"), (2, 20, "none"), (9, 9, "own")]
     session.execute("UPDATE t SET v = v + 1")
     session.execute("DELETE FROM t WHERE k = 1")
@@ -192,10 +192,10 @@ REFUSED = [
         ("CREATE SINK s FROM t WITH (connector = 'posix_fs', posix_fs.root = '/x') FORMAT PLAIN ENCODE AVRO", "0A000",
          "sink encode unsupported: AVRO"),
         ("CREATE SINK s FROM t WITH (connector = 'blackhole') FORMAT PLAIN ENCODE JSON", "0A000", "not supported by"),
-        ("CREATE SINK s FROM nope WITH (connector = 'blackhole')", "42P01", "not found: nope"),
+        ("CREATE SINK s FROM nope WITH (connector = 'blackhole')", "42P01", 'relation "nope" does not exist'),
         ("CREATE SINK s AS SELECT nope FROM t WITH (connector = 'blackhole')", "42703", 'column "nope" does not exist'),
         ("CREATE SINK s AS SELECT v + 1 FROM t WITH (connector = 'blackhole')", "42611", "An alias must be specified"),
-        ("CREATE SINK s INTO nope FROM t", "42P01", "table not found: nope"),
+        ("CREATE SINK s INTO nope FROM t", "42P01", "table \"nope\" does not exist"),
         ("CREATE SINK s INTO m FROM t", "42809", "cannot change materialized view"),
         ("CREATE SINK s INTO u FROM t WITH (connector = 'blackhole')", "22023", "a sink into a table has no connector"),
         ("CREATE SINK s INTO u (k, nope) FROM t", "42703", 'column "nope" of relation "u" does not exist'),
@@ -207,9 +207,9 @@ REFUSED = [
         ("CREATE SINK s INTO plain FROM t", "0A000", "needs a table with a primary key"),
         ("CREATE SINK s INTO grows FROM t", "0A000", 'table "grows" is append-only'),
         ("CREATE SINK s INTO t FROM t", "0A000", "circular dependency"),
-        ("DROP SINK nope", "42704", "sink not found: nope"),
-        ("SELECT * FROM there", "42P01", "table or source not found: there"),
-        ("CREATE SINK there FROM t WITH (connector = 'blackhole')", "42710", "sink named there already exists"),
+        ("DROP SINK nope", "42704", "sink \"nope\" does not exist"),
+        ("SELECT * FROM there", "42P01", "relation \"there\" does not exist"),
+        ("CREATE SINK there FROM t WITH (connector = 'blackhole')", "42P07", "relation \"there\" already exists"),
 ]  # fmt: skip
 
 

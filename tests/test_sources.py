@@ -480,8 +480,8 @@ ERRORS = [
         "0A000",
         "a temporary table cannot have a connector",
     ),
-    ("ALTER SOURCE s SET SOURCE_RATE_LIMIT = 1", "42704", "source not found: s"),
-    ("DROP SOURCE s", "42704", "source not found: s"),
+    ("ALTER SOURCE s SET SOURCE_RATE_LIMIT = 1", "42704", 'source "s" does not exist'),
+    ("DROP SOURCE s", "42704", 'source "s" does not exist'),
 ]
 
 
@@ -537,14 +537,14 @@ def test_catalogs(session: Connection) -> None:
     assert "DROP SOURCE" in str(refused(session, "DROP TABLE listed"))
     session.execute("CREATE VIEW over_listed AS SELECT v FROM listed")
     assert refused(session, "DROP SOURCE listed").sqlstate == "2BP01"
-    assert session.execute("ALTER SOURCE listed RENAME TO relisted").statusmessage == "ALTER_SOURCE"
+    assert session.execute("ALTER SOURCE listed RENAME TO relisted").statusmessage == "ALTER SOURCE"
     assert rows(session, "SHOW CREATE SOURCE relisted")[0][1].startswith("CREATE SOURCE relisted (v INT")
     session.execute("COMMENT ON SOURCE relisted IS 'numbers'")
     notices: list[str] = []
     session.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     session.execute("CREATE SOURCE IF NOT EXISTS relisted (v int) WITH (connector = 'datagen')")
     assert notices == ['relation "relisted" already exists, skipping']
-    assert session.execute("DROP SOURCE relisted CASCADE").statusmessage == "DROP_SOURCE"
+    assert session.execute("DROP SOURCE relisted CASCADE").statusmessage == "DROP SOURCE"
     assert rows(session, "SELECT * FROM rw_catalog.rw_source_status WHERE source_name LIKE '%listed'") == []
     session.execute("DROP SOURCE IF EXISTS relisted")
 

@@ -77,11 +77,11 @@ def same(left: Any, right: Any) -> bool:
 
 def test_create_and_drop_table(connection: Connection) -> None:
     notices = notices_of(connection)
-    assert connection.execute("CREATE TABLE life (k int PRIMARY KEY)").statusmessage == "CREATE_TABLE"
+    assert connection.execute("CREATE TABLE life (k int PRIMARY KEY)").statusmessage == "CREATE TABLE"
     assert notices == []
     connection.execute("CREATE TABLE IF NOT EXISTS life (other int)")
     assert notices.pop() == 'NOTICE: relation "life" already exists, skipping'
-    assert connection.execute("DROP TABLE life").statusmessage == "DROP_TABLE"
+    assert connection.execute("DROP TABLE life").statusmessage == "DROP TABLE"
     with pytest.raises(psycopg.errors.UndefinedTable):
         connection.execute("SELECT * FROM life")
     connection.execute("DROP TABLE IF EXISTS life")
@@ -357,7 +357,7 @@ def test_several_statements_in_one_query(connection: Connection) -> None:
     while cursor.nextset():
         results.append((cursor.statusmessage, cursor.fetchall() if cursor.description else None))
     assert results == [
-        ("CREATE_TABLE", None),
+        ("CREATE TABLE", None),
         ("INSERT 0 2", None),
         ("SELECT 1", [(";", 2)]),
         ("SELECT 1", [(2,)]),
@@ -472,7 +472,7 @@ def test_copy_of_many_rows(connection: Connection) -> None:
 
 def test_set_show_reset(connection: Connection) -> None:
     assert rows(connection, "SHOW background_ddl") == [("false",)]
-    assert connection.execute("SET background_ddl = on").statusmessage == "SET_VARIABLE"
+    assert connection.execute("SET background_ddl = on").statusmessage == "SET"
     assert rows(connection, "SHOW background_ddl") == [("true",)]
     connection.execute("RESET background_ddl")
     assert rows(connection, "SHOW background_ddl") == [("false",)]
@@ -502,7 +502,7 @@ def test_show_lists(connection: Connection) -> None:
     assert ("public",) in rows(connection, "SHOW SCHEMAS")
     cursor = connection.execute("SHOW JOBS")
     assert [column.name for column in cursor.description or ()] == ["Id", "Statement", "Create Type", "Progress"]
-    assert cursor.statusmessage == "SHOW_COMMAND"
+    assert cursor.statusmessage == "SHOW"
     assert cursor.fetchall() == []
 
 
@@ -531,7 +531,7 @@ def test_show_all_and_parameters(connection: Connection) -> None:
 
 def test_alter_system(connection: Connection, module_server: Server) -> None:
     notices = notices_of(connection)
-    assert connection.execute("ALTER SYSTEM SET barrier_interval_ms = 250").statusmessage == "ALTER_SYSTEM"
+    assert connection.execute("ALTER SYSTEM SET barrier_interval_ms = 250").statusmessage == "ALTER SYSTEM"
     with module_server.connect() as other:
         assert rows(other, "SHOW barrier_interval_ms") == [("250",)]
     connection.execute("ALTER SYSTEM SET barrier_interval_ms TO DEFAULT")
@@ -548,7 +548,7 @@ def test_wait_flush_and_cancel_without_jobs(connection: Connection) -> None:
     assert connection.execute("FLUSH").statusmessage == "FLUSH"
     assert connection.execute("WAIT").statusmessage == "WAIT"
     cursor = connection.execute("CANCEL JOBS 12345, 12346")
-    assert (cursor.statusmessage, cursor.fetchall()) == ("CANCEL_COMMAND", [])
+    assert (cursor.statusmessage, cursor.fetchall()) == ("CANCEL COMMAND", [])
 
 
 # EXPLAIN and catalogs.
@@ -763,11 +763,11 @@ def test_refresh_waits_until_the_view_has_followed(connection: Connection) -> No
     for count in range(1, 4):
         connection.execute(f"INSERT INTO refreshed VALUES ({count})")
         cursor = connection.execute("REFRESH MATERIALIZED VIEW refreshed_view")
-        assert cursor.statusmessage == "REFRESH_MATERIALIZED_VIEW"
+        assert cursor.statusmessage == "REFRESH MATERIALIZED VIEW"
         assert rows(connection, "SELECT n FROM refreshed_view") == [(count,)]
     connection.execute('REFRESH MATERIALIZED VIEW CONCURRENTLY "refreshed_view" WITH DATA')
     for sql, sqlstate in [
-        ("REFRESH MATERIALIZED VIEW nothing", "42704"),
+        ("REFRESH MATERIALIZED VIEW nothing", "42P01"),
         ("REFRESH MATERIALIZED VIEW refreshed", "42809"),
         ("REFRESH MATERIALIZED VIEW refreshed_view WITH NO DATA", "0A000"),
         ("REFRESH TABLE refreshed", "42601"),
@@ -776,6 +776,26 @@ def test_refresh_waits_until_the_view_has_followed(connection: Connection) -> No
     connection.execute("BEGIN READ ONLY")
     assert refused(connection, "REFRESH MATERIALIZED VIEW refreshed_view").sqlstate == "25006"
     connection.execute("ROLLBACK")
+
+
+def test_rollback_says_what_stays(module_server: Server) -> None:
+    said: list[tuple[str | None, str | None]] = []
+    with module_server.connect() as own:
+        own.add_notice_handler(lambda notice: said.append((notice.sqlstate, notice.message_primary)))
+        for statements, warns in [
+            (["BEGIN", "SELECT 1", "ROLLBACK"], False),
+            (["BEGIN", "CREATE TABLE stays (a int)", "ROLLBACK"], True),
+            (["BEGIN", "ROLLBACK"], False),
+            (["BEGIN", "INSERT INTO stays VALUES (1)", "COMMIT", "BEGIN", "ROLLBACK"], False),
+            (["BEGIN", "INSERT INTO stays VALUES (2)", "ROLLBACK"], True),
+            (["INSERT INTO stays VALUES (3)", "ROLLBACK"], False),
+            (["SET atomic_transactions = on", "BEGIN", "INSERT INTO stays VALUES (4)", "ROLLBACK"], False),
+        ]:
+            said.clear()
+            for statement in statements:
+                own.execute(statement)
+            assert [sqlstate for sqlstate, message in said if "undoes nothing" in (message or "")] == ["01000"] * warns
+        assert own.execute("SELECT a FROM stays ORDER BY a").fetchall() == [(1,), (2,), (3,)]
 
 
 # As Grafana finds the schemas that are searched for names.

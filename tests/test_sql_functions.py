@@ -121,7 +121,7 @@ def test_what_is_shown(own: Connection) -> None:
 
 def test_create_and_drop(own: Connection) -> None:
     created = own.execute("CREATE FUNCTION tmp(a int) RETURNS int LANGUAGE SQL RETURN a")
-    assert created.statusmessage == "CREATE_FUNCTION"
+    assert created.statusmessage == "CREATE FUNCTION"
     assert refused(own, "CREATE FUNCTION tmp(b int) RETURNS int LANGUAGE SQL RETURN b").sqlstate == "42723"
     own.execute("CREATE FUNCTION IF NOT EXISTS tmp(a int) RETURNS int LANGUAGE SQL RETURN a")
     assert refused(own, "CREATE FUNCTION tmp(a varchar) RETURNS int LANGUAGE SQL RETURN 1").sqlstate == "0A000"
@@ -129,7 +129,7 @@ def test_create_and_drop(own: Connection) -> None:
     assert rows(own, "SELECT tmp(5), tmp(5, 2)") == [(5, 3)]
     assert refused(own, "SELECT tmp(1, 2, 3)").sqlstate == "42883"
     assert refused(own, "DROP FUNCTION tmp").sqlstate == "42725"
-    assert own.execute("DROP FUNCTION tmp(int), tmp(int, int)").statusmessage == "DROP_FUNCTION"
+    assert own.execute("DROP FUNCTION tmp(int), tmp(int, int)").statusmessage == "DROP FUNCTION"
     assert refused(own, "DROP FUNCTION tmp").sqlstate == "42883"
     own.execute("DROP FUNCTION IF EXISTS tmp(int)")
     assert refused(own, "SELECT tmp(5)").sqlstate == "42883"

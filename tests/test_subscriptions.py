@@ -193,7 +193,7 @@ def test_what_is_shown(session: Connection) -> None:
 
 
 def test_names_and_dependents(session: Connection) -> None:
-    assert refused(session, "CREATE SUBSCRIPTION s FROM t WITH (retention = '1D')").sqlstate == "42710"
+    assert refused(session, "CREATE SUBSCRIPTION s FROM t WITH (retention = '1D')").sqlstate == "42P07"
     session.execute("CREATE SUBSCRIPTION IF NOT EXISTS s FROM t WITH (retention = '1D')")
     session.execute("DECLARE c SUBSCRIPTION CURSOR FOR s")
     session.execute("ALTER SUBSCRIPTION s RENAME TO followed")
@@ -210,7 +210,7 @@ def test_names_and_dependents(session: Connection) -> None:
     assert (error.sqlstate, error.diag.message_detail) == ("2BP01", "subscription elsewhere.followed depends on it")
     error = refused(session, "DROP TABLE elsewhere.followed")
     assert (error.sqlstate, "DROP SUBSCRIPTION" in str(error)) == ("42809", True)
-    assert session.execute("DROP SUBSCRIPTION elsewhere.followed").statusmessage == "DROP_SUBSCRIPTION"
+    assert session.execute("DROP SUBSCRIPTION elsewhere.followed").statusmessage == "DROP SUBSCRIPTION"
     session.execute("DROP SUBSCRIPTION IF EXISTS followed")
     assert refused(session, ALL).sqlstate == "42704"
     session.execute("DROP SCHEMA elsewhere")

@@ -68,7 +68,7 @@ def test_what_temporary_tables_cannot(connection: Connection) -> None:
         ("CREATE TEMP VIEW kept AS SELECT 1 AS c", "0A000"),
         ("CREATE TEMP TABLE public.kept (id int)", "42P16"),
         ("CREATE TEMP TABLE kept (id int) ON COMMIT DELETE ROWS", "0A000"),
-        ("CREATE TEMP TABLE short (id int)", "42710"),
+        ("CREATE TEMP TABLE short (id int)", "42P07"),
     ):
         assert refused(connection, sql).sqlstate == sqlstate, sql
     connection.execute("CREATE TEMP TABLE IF NOT EXISTS short (id int)")

@@ -255,14 +255,14 @@ def test_creation_in_the_foreground_and_if_not_exists(session: Connection) -> No
     created = session.execute(
         'CREATE MATERIALIZED VIEW named ("Id", total) AS SELECT id, amount FROM orders ORDER BY id'
     )
-    assert created.statusmessage == "CREATE_MATERIALIZED_VIEW"
+    assert created.statusmessage == "CREATE MATERIALIZED VIEW"
     order_by = "The ORDER BY clause in the CREATE MATERIALIZED VIEW statement does not guarantee"
     assert any(notice.startswith(order_by) for notice in notices), notices
     assert rows(session, 'SELECT "Id", total FROM named') == rows(session, "SELECT id, amount FROM orders")
     assert session.execute("SHOW MATERIALIZED VIEWS").fetchall() == [("public.named",)]
     session.execute("CREATE MATERIALIZED VIEW IF NOT EXISTS named AS SELECT id FROM orders")
     assert notices[-1] == 'relation "named" already exists, skipping'
-    with pytest.raises(psycopg.errors.DuplicateObject, match=r"materialized view named named already exists\n"):
+    with pytest.raises(psycopg.errors.DuplicateTable, match=r"relation \"named\" already exists\n"):
         session.execute("CREATE MATERIALIZED VIEW named AS SELECT id FROM orders")
     [(name, definition)] = session.execute("SHOW CREATE MATERIALIZED VIEW named").fetchall()
     session.execute("DROP MATERIALIZED VIEW named")

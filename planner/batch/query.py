@@ -488,7 +488,7 @@ def find_relation(name: Name, environment: Environment) -> Relation | None:
     check_database(name, environment.scope.database)
     if name.schema in pg_compat.SCHEMAS:
         if not environment.is_system(name.schema, name.name):
-            raise Error(f"table or source not found: {name}", errors.UNDEFINED_TABLE, position=name.position)
+            raise errors.not_found("relation", str(name), position=name.position)
         return None
     is_named = name.schema is not None or find(environment.catalog, environment.scope, name) is not None
     if not is_named and system_schema(name.name, environment.scope.path, environment.is_system):

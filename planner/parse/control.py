@@ -162,9 +162,9 @@ def parse_reset(reader: TokenReader) -> Statement:
     reader.expect("RESET")
     if reader.accept("SESSION", "AUTHORIZATION"):
         reader.finish()
-        return SetVariable("session_authorization", None)
+        return SetVariable("session_authorization", None, is_reset=True)
     name = reader.dotted_word()
-    return Discard("RESET") if name == "all" else SetVariable(name, None)
+    return Discard("RESET") if name == "all" else SetVariable(name, None, is_reset=True)
 
 
 def parse_alter(reader: TokenReader) -> Statement:

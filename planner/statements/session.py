@@ -25,13 +25,14 @@ class ShowVariable:
 class SetVariable:
     """SET of a session variable, or ALTER SYSTEM SET when `system`. `value` None stands for DEFAULT.
 
-    With `is_local` it lasts until the transaction block ends.
+    With `is_local` it lasts until the transaction block ends. `is_reset`: RESET was written, not SET … TO DEFAULT.
     """
 
     name: str
     value: str | None
     system: bool = False
     is_local: bool = False
+    is_reset: bool = False
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ _STATUS = {
     errors.INSUFFICIENT_PRIVILEGE: 403,
     errors.INVALID_AUTHORIZATION: 401,
     errors.INVALID_PASSWORD: 401,
-    errors.UNDEFINED_OBJECT: 404,
+    **dict.fromkeys(errors.MISSING, 404),
     errors.QUERY_CANCELED: 503,
     errors.INTERNAL_ERROR: 500,
 }
