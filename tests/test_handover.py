@@ -65,7 +65,7 @@ def test_cancel(tmp_path: Path) -> None:
         held.begin()
         assert cancelled == [job]
         assert run(client, "SHOW JOBS") == []
-        with pytest.raises(Error, match="not found: m"):
+        with pytest.raises(Error, match='"m" does not exist'):
             run(client, "SELECT * FROM m")
 
 

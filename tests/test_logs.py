@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from servers import Server, refused, rows
 
+from catalog import log_context
 from catalog.log_context import fields, in_this_context, logged, note
 from catalog.redaction import redact
 from server.logs import JsonFormatter, TextFormatter, _WithFields
@@ -55,6 +56,12 @@ def record(message: str, *arguments: object, error: Exception | None = None) -> 
     made = logging.LogRecord("executor.x", logging.WARNING, "x.py", 1, message, arguments, info)
     _WithFields().filter(made)
     return made
+
+
+@pytest.fixture(autouse=True)
+def nothing_noted() -> None:
+    """Epochs of other tests have run on this thread, and noted theirs."""
+    log_context._FIELDS.set({})
 
 
 def test_fields_of_a_thread() -> None:

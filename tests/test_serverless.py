@@ -112,7 +112,7 @@ def test_refusals(configured: Server) -> None:
         assert both.diag.message_primary == "Please do not specify serverless backfilling and resource group together"
         assert refused(session, view(ON, query="SELECT nope FROM t")).sqlstate == "42703"
         unknown = refused(session, view("resource_group = 'nope'"))
-        assert (unknown.sqlstate, unknown.diag.message_primary) == ("42704", "resource group not found: nope")
+        assert (unknown.sqlstate, unknown.diag.message_primary) == ("42704", 'resource group "nope" does not exist')
         assert "analytics, default" in (unknown.diag.message_hint or "")
         session.execute(f"EXPLAIN {view(ON)}")
         session.execute("ALTER SYSTEM SET serverless_backfill_enabled = false")

@@ -154,10 +154,10 @@ def test_own_statements_and_cursors(session: Connection) -> None:
     session.execute("SELECT a FROM passing WHERE a = %s", (1,), prepare=True)
     prepared = "SELECT statement, from_sql FROM pg_prepared_statements WHERE name LIKE '\\_pg3%'"
     assert session.execute(prepared).fetchall() == [("SELECT a FROM passing WHERE a = $1", False)]
-    session.execute("DROP TABLE passing")
     session.execute("CLOSE reader; CLOSE both")
     session.execute("DEALLOCATE plan")
     assert session.execute(cursors).fetchall() == []
+    session.execute("DROP TABLE passing")
 
 
 def test_set_config_takes_effect(session: Connection) -> None:
