@@ -7,7 +7,7 @@ SECONDS ?= 60
 PATHS ?= process,refresh,alter,kill
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: install clients demo dbt run test test-all fuzz check format bench golden clean
+.PHONY: install clients demo dbt run test test-all test-clients fuzz check format bench golden clean
 .DEFAULT_GOAL := help
 
 help: ## Show what there is
@@ -38,6 +38,9 @@ test: .venv/installed ## Run all tests but the long ones
 test-all: .venv/installed .venv-clients/installed ## Run all tests
 	@$(PYTEST)
 
+test-clients: .venv/installed ## Run the drivers' own tests here and on PostgreSQL (SUITES="psycopg2 asyncpg")
+	@PYTHONPATH=.:tests $(BIN)/python -m suites --failing $(SUITES)
+
 fuzz: .venv/installed ## Play random cases against PostgreSQL for SECONDS (PATHS=process,kill SEED=1)
 	@PYTHONPATH=.:tests nice $(BIN)/python -m fuzz --seconds $(SECONDS) --paths $(PATHS) $(if $(SEED),--seed $(SEED))
 
@@ -57,5 +60,5 @@ golden: .venv/installed ## Write the golden files again, to be read as a diff
 bench: .venv/installed ## Measure everything beside Spark, PostgreSQL and DuckDB, and write bench/RESULTS.md
 	@$(BIN)/python -m bench
 
-clean: ## Remove the environment and the data of `make run`
-	rm -rf .venv .venv-clients .sparkwave
+clean: ## Remove the environments and the data of `make run`
+	rm -rf .venv .venv-clients .venv-suites .sparkwave

@@ -1,0 +1,1 @@
+"""The drivers' own test suites, run against Sparkwave and against PostgreSQL."""
