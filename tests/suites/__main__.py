@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -89,8 +90,10 @@ def _unpacked(suite: Suite, archive: Path, python: Path) -> Path:
             [archive] = downloads.glob(suite.source.replace("==", "-") + "*.tar.gz")
         with tarfile.open(archive) as packed:
             packed.extractall(target, filter="data")
-    inside = [path for path in target.iterdir() if path.is_dir()]
-    return inside[0] if len(inside) == 1 and not suite.is_archive else target
+    inside = target if suite.is_archive else next(path for path in target.iterdir() if path.is_dir())
+    if suite.drops:
+        shutil.rmtree(inside / suite.drops, ignore_errors=True)
+    return inside
 
 
 def _outcomes(
@@ -101,7 +104,7 @@ def _outcomes(
     report = (HOME / f"{suite.name}-{whose}.xml").absolute()
     report.unlink(missing_ok=True)
     command = [str(python), "-m", "pytest", *(argument.format(**place) for argument in suite.arguments), *more]
-    command += ["--rootdir=.", f"--junitxml={report}", f"--timeout={suite.test_seconds}", "-q", "--tb=short", "-p", "no:cacheprovider"]
+    command += ["--rootdir=.", f"--junitxml={report}", f"--timeout={suite.test_seconds}", "-q", "--tb=native", "-p", "no:cacheprovider"]
     environment = {name: value.format(**place) for name, value in suite.environment.items()}
     with (HOME / f"{suite.name}-{whose}.log").open("w") as log:
         print(f"{suite.name}: on {whose}, output in {log.name} ...", flush=True)

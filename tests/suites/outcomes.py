@@ -11,8 +11,10 @@ SCOPE = Path(__file__).parent / "scope"
 
 
 def read_outcomes(report: Path) -> dict[str, str]:
-    """`passed`, `failed`, `error` or `skipped` of each test in a JUnit report, by `module::class::test[parameters]`."""
+    """`passed`, `failed`, `error` or `skipped` of each test in a JUnit report, by `module.class::test[parameters]`; none without a report."""
     outcomes: dict[str, str] = {}
+    if not report.exists():
+        return outcomes
     for case in ElementTree.parse(report).iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
         child = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Suite:
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
+    drops: str = ""  # the directory of the source that would hide the installed package
     test_seconds: int = 10  # a test that runs longer hangs
 
     @property
@@ -55,9 +57,10 @@ SUITES = {
         Suite(
             "asyncpg",
             "asyncpg==0.32.0",
-            ("asyncpg==0.32.0", "uvloop", "async_timeout"),
+            ("asyncpg==0.32.0", "uvloop", "async_timeout", "distro"),
             ("tests", "--ignore=tests/test__sourcecode.py", "--ignore=tests/test__environment.py"),
             {"PGHOST": "{host}", "PGPORT": "{port}", "PGUSER": "{user}", "PGDATABASE": "{database}"},
+            drops="asyncpg",
             test_seconds=30,
         ),
         Suite(
@@ -65,9 +68,10 @@ SUITES = {
             "sqlalchemy==2.0.58",
             ("sqlalchemy==2.0.58", "psycopg2-binary==2.9.13"),
             (
-                "test/dialect/test_suite.py", "--dburi",
-                "postgresql+psycopg2://{user}@{host}:{port}/{database}",
+                "-p", "without_extensions", "test/dialect/test_suite.py",
+                "--dburi", "postgresql+psycopg2://{user}@{host}:{port}/{database}",
             ),
+            {"PYTHONPATH": str(Path(__file__).parent / "plugins")},
             before=("CREATE SCHEMA test_schema", "CREATE SCHEMA test_schema_2"),
         ),
     )
