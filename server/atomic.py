@@ -86,7 +86,7 @@ def check(session: Session, statement: Statement) -> None:
     match statement:
         case statements.SetVariable(system=True) | statements.CreateDatabase() | statements.DropDatabase():
             command = writing_command(statement)
-        case statements.Discard(tag=tag) if tag != "RESET":
+        case statements.Discard(tag=tag) if tag not in ("RESET", "UNLISTEN"):
             command = tag
         case _:
             return

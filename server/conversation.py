@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from catalog.errors import (
@@ -23,7 +24,7 @@ from catalog.errors import (
 from catalog.metrics import count_error, statement_seconds
 from catalog.translation import DuckDBError, translate
 from server import messages as m
-from server.client_encoding import Encoding
+from server.client_encoding import UTF8, Encoding
 from server.copy import CopyParser, copy_rows
 from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
@@ -336,15 +337,16 @@ class Conversation:
 
     def _copy_in(self, sink: CopySink) -> int:
         """Rows stored. Anything that goes wrong, the client leaving included, forgets what was staged."""
+        encoding = sink.options.encoding or self._encoding
         self._send(m.COPY_IN_RESPONSE, m.copy_response(len(sink.columns), int(sink.options.is_binary)))
         self._channel.flush()
         parser: BinaryCopyParser | CopyParser
         if sink.options.is_binary:
-            parser = BinaryCopyParser(sink.columns, self._encoding)
+            parser = BinaryCopyParser(sink.columns, encoding)
         else:
             parser = CopyParser([column.name for column in sink.columns], sink.options)
         try:
-            for data in self._copied(sink.options.is_binary):
+            for data in self._copied(UTF8 if sink.options.is_binary else encoding):
                 for batch in parser.feed(data):
                     sink.write(batch)
             for batch in parser.finish():
@@ -354,10 +356,9 @@ class Conversation:
             sink.abort()
             raise
 
-    def _copied(self, is_binary: bool) -> Iterator[bytes]:
-        """What the client sends, text in UTF-8."""
-        encoding = self._encoding
-        decoder = None if is_binary or encoding.is_utf8 else encoding.stream()
+    def _copied(self, encoding: Encoding) -> Iterator[bytes]:
+        """What the client sends in an encoding, in UTF-8."""
+        decoder = None if encoding.is_utf8 else encoding.stream()
         while (data := self._next_copy_data()) is not None:
             yield data if decoder is None else encoding.decode_piece(decoder, data)
         if decoder is not None:
@@ -381,12 +382,13 @@ class Conversation:
     def _copy_out(self, result: Result) -> int:
         assert result.copy_out is not None and result.columns is not None
         self._send(m.COPY_OUT_RESPONSE, m.copy_response(len(result.columns), int(result.copy_out.is_binary)))
-        sent = 0
+        sent, style = 0, self._style()
+        style = replace(style, encoding=result.copy_out.encoding or style.encoding)
         rows = Rows(result.batches).take()
         if result.copy_out.is_binary:
-            pieces = binary_rows(rows, result.columns, self._style())
+            pieces = binary_rows(rows, result.columns, style)
         else:
-            pieces = copy_rows(rows, result.columns, result.copy_out, self._style())
+            pieces = copy_rows(rows, result.columns, result.copy_out, style)
         for count, data in pieces:
             self._channel.write(data)
             sent += count

@@ -126,7 +126,15 @@ class CopyParser:
         if arrays is None:
             values = split(self._splitter, rows, self.columns, self.lines)
             arrays = [pa.array(column, pa.string()) for column in zip(*values, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, names=self.columns)
+        return pa.RecordBatch.from_arrays(list(map(self._forced, self.columns, arrays)), names=self.columns)
+
+    def _forced(self, column: str, array: pa.Array) -> pa.Array:
+        null = self.options.null
+        if column in self.options.force_not_null:
+            array = array.fill_null(null)
+        if column in self.options.force_null:
+            array = pc.if_else(pc.equal(array, null), None, array)
+        return array
 
     def _fast(self, rows: bytes) -> list[pa.Array] | None:
         """The columns as pyarrow reads them; None when it would not, or would read something else than Postgres."""
@@ -228,13 +236,17 @@ def _header(columns: Sequence[ResultColumn], options: CopyOptions) -> bytes:
 
 def _lines(batch: pa.RecordBatch, columns: Sequence[ResultColumn], options: CopyOptions, style: TextStyle) -> pa.Array:
     texts = (text_array(array, column.type, style) for array, column in zip(batch.columns, columns, strict=True))
-    cells = [_escape(text, options, len(columns)).fill_null(options.null) for text in texts]
+    names = [column.name for column in columns]
+    cells = [
+        _escape(text, options, len(columns), not {name, "*"}.isdisjoint(options.force_quote)).fill_null(options.null)
+        for name, text in zip(names, texts, strict=True)
+    ]
     rows = pc.binary_join_element_wise(*cells, options.delimiter)
     return style.encoding.encode_array(pc.binary_join_element_wise(rows, "\n", "").cast(pa.binary()))
 
 
-def _escape(text: pa.Array, options: CopyOptions, columns: int) -> pa.Array:
-    return _csv_escape(text, options, columns) if options.format == "csv" else _text_escape(text, options)
+def _escape(text: pa.Array, options: CopyOptions, columns: int, quotes_all: bool = False) -> pa.Array:
+    return _csv_escape(text, options, columns, quotes_all) if options.format == "csv" else _text_escape(text, options)
 
 
 _TEXT_ESCAPES = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
@@ -249,11 +261,11 @@ def _text_escape(text: pa.Array, options: CopyOptions) -> pa.Array:
     return text
 
 
-def _csv_escape(text: pa.Array, options: CopyOptions, columns: int) -> pa.Array:
+def _csv_escape(text: pa.Array, options: CopyOptions, columns: int, quotes_all: bool) -> pa.Array:
     """Quotes around what would otherwise read as something else: a separator, NULL, or the end of the data."""
     special = "".join(map(re.escape, (options.delimiter, options.quote, "\n", "\r")))
     needs = f"[{special}]|^{re.escape(options.null)}$" + (r"|^\\\.$" if columns == 1 else "")
-    odd = pc.match_substring_regex(text, needs)
+    odd = text.is_valid() if quotes_all else pc.match_substring_regex(text, needs)
     if not pc.any(odd).as_py():
         return text
     escaped = text

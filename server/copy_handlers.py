@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
-from catalog.errors import FEATURE_NOT_SUPPORTED, INVALID_COLUMN_REFERENCE, INVALID_TEXT_REPRESENTATION, Error
+from catalog.errors import (
+    DATATYPE_MISMATCH,
+    FEATURE_NOT_SUPPORTED,
+    INVALID_COLUMN_REFERENCE,
+    INVALID_PARAMETER_VALUE,
+    INVALID_TEXT_REPRESENTATION,
+    UNDEFINED_COLUMN,
+    Error,
+)
 from catalog.lake import Cursor
 from catalog.model import Column, Relation
 from catalog.names import quote
 from catalog.translation import DuckDBError, translate
-from catalog.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from catalog.types import BOOLEAN, DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from planner.batch.query import find_relation, plan_query, select_columns
-from planner.batch.write import resolve_target
+from planner.batch.values import condition_text
+from planner.batch.write import INSERTED, resolve_target
 from planner.statements import Copy
+from server.client_encoding import ENCODINGS, encoding_name
 from server.copy import binary_copy, csv_copy, text_copy
 from server.parameters import decode_parameter
 from server.result import CopyOptions, Result, ResultColumn
@@ -26,7 +38,7 @@ from server.writing import store_staged
 def copy(session: Session, statement: Copy) -> Result:
     """Start a COPY; the rows follow on the wire."""
     make = {"text": text_copy, "csv": csv_copy, "binary": binary_copy}[statement.format]
-    options = make(**statement.options)
+    options = make(**_with_encoding(statement.options))
     if not statement.is_from:
         query = statement.query
         if query is None:
@@ -34,6 +46,7 @@ def copy(session: Session, statement: Copy) -> Result:
             find_relation(statement.table, session.environment)
             query = select_columns(statement.table, statement.columns)
         result = session.query(plan_query(query, session.environment), tag="COPY")
+        _check_forced(options, [column.name for column in result.columns or ()])
         result.copy_out = options
         return result
     assert statement.table is not None
@@ -48,10 +61,45 @@ def copy(session: Session, statement: Copy) -> Result:
         if column.type.fields:
             message = f'COPY into column "{column.name}" of type {column.type} is not supported'
             raise Error(message, FEATURE_NOT_SUPPORTED, hint="INSERT its rows.", position=statement.table.position)
+    _check_forced(options, [column.name for column in columns], target)
+    condition = _condition(session, statement, target) if statement.where is not None else None
     cursor = session.context.lake.cursor()
     create_staging(cursor, target)
     wire_columns = tuple(ResultColumn(column.name, column.type) for column in columns)
-    return Result("COPY", copy_in=_TableSink(wire_columns, options, session, cursor, target, columns))
+    return Result("COPY", copy_in=_TableSink(wire_columns, options, session, cursor, target, columns, condition))
+
+
+def _with_encoding(options: dict[str, Any]) -> dict[str, Any]:
+    """Raises Error 22023 for an encoding that there is not."""
+    if "encoding" not in options:
+        return options
+    try:
+        return options | {"encoding": ENCODINGS[encoding_name(str(options["encoding"]))]}
+    except ValueError:
+        message = 'argument to option "encoding" must be a valid encoding name'
+        raise Error(message, INVALID_PARAMETER_VALUE) from None
+
+
+def _check_forced(options: CopyOptions, columns: Collection[str], target: Relation | None = None) -> None:
+    """Raise Error 42703 or 42P10 for a column of a FORCE option that is not there or not copied."""
+    for option in ("force_quote", "force_not_null", "force_null"):
+        for name in set(getattr(options, option)) - {"*", *columns}:
+            if target is not None and name in {column.name for column in target.visible}:
+                message = f'{option.upper()} column "{name}" not referenced by COPY'
+                raise Error(message, INVALID_COLUMN_REFERENCE)
+            place = f' of relation "{target.name}"' if target is not None else ""
+            raise Error(f'column "{name}"{place} does not exist', UNDEFINED_COLUMN)
+
+
+def _condition(session: Session, statement: Copy, target: Relation) -> str:
+    """DuckDB's text of COPY's WHERE over the staged rows. Raises what a query with it raises, and 42804."""
+    assert statement.table is not None and statement.where is not None
+    value = select_columns(statement.table, ()).select(statement.where.tree.copy(), append=False)
+    [found] = session.describe_batch(plan_query(value, session.environment))
+    if found.type != BOOLEAN:
+        message = f"argument of WHERE must be type boolean, not type {found.type}"
+        raise Error(message, DATATYPE_MISMATCH)
+    return condition_text(statement.where.sql, {c.name: c.lake_name for c in target.visible}, session.environment)
 
 
 @dataclass
@@ -64,6 +112,7 @@ class _TableSink:
     cursor: Cursor
     target: Relation
     targets: tuple[Column, ...]
+    condition: str | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         arrays = batch.columns if self.options.is_binary else map(_lists, batch.columns, self.targets)
@@ -104,6 +153,8 @@ class _TableSink:
             environment = self.session.environment
             compute_defaults(environment, self.cursor, self.target, self.targets, self.session.drawing)
             compute_generated(environment, self.cursor, self.target)
+            if self.condition is not None:
+                self.cursor.execute(f"DELETE FROM {INSERTED} WHERE ({self.condition}) IS NOT TRUE")
             return store_staged(self.session, self.cursor, self.target)
 
     def abort(self) -> None:

@@ -172,6 +172,17 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     return done
 
 
+def _parsed(sql: str) -> Statement:
+    """The statement of a text. Raises Error 42601 also for several."""
+    try:
+        return parse(sql)
+    except Error as error:
+        if len(split(sql)) > 1:
+            message = "cannot insert multiple commands into a prepared statement"
+            raise Error(message, errors.SYNTAX_ERROR) from error
+        raise
+
+
 class Client:
     """A `server.result.ClientSession` over the running server."""
 
@@ -208,7 +219,7 @@ class Client:
         if lookup is not None:
             atomic.check_failed(self._session, lookup.statement)
             return lookup
-        statement = parse(sql)
+        statement = _parsed(sql)
         atomic.check_failed(self._session, statement)
         return Prepared(self._session, statement, parameter_oids, sql)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from catalog.errors import Error
 from catalog.types import Type
+from server.client_encoding import Encoding
 
 if TYPE_CHECKING:
     from server.portal import Names
@@ -39,6 +40,10 @@ class CopyOptions:
     header: bool = False
     quote: str = '"'
     escape: str = '"'
+    encoding: Encoding | None = None  # of the data; None: the session's
+    force_quote: tuple[str, ...] = ()  # columns whose values are always quoted, "*" all
+    force_not_null: tuple[str, ...] = ()  # whose values are never NULL
+    force_null: tuple[str, ...] = ()  # whose values are NULL also where its text is quoted
 
     @property
     def is_binary(self) -> bool:

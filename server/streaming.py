@@ -38,6 +38,7 @@ from server.result import Notice, Result
 from server.secrets import named_secrets
 from server.session import Session
 from server.slow import watch
+from server.tables import unenforced_notice
 
 
 def create_streaming(session: Session, statement: CreateStreaming) -> Result:
@@ -106,6 +107,8 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     before = session.context.store.snapshot
     backfill = session.context.jobs.create(relation, plan, job, catalog)
     told = [Notice(text) for text in notices(streaming.query, plan, kind)]
+    if isinstance(statement, CreateIndex) and statement.is_unique:
+        told.append(unenforced_notice("UNIQUE"))
     if not is_background:
         _wait_for(session, backfill, what)
         told += _failed_rows(session, backfill.id if replaces is None else replaces.id, before)

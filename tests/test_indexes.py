@@ -110,7 +110,6 @@ REFUSED = [
     ("CREATE INDEX i ON t (1 + 1)", "0A000", "index columns should be columns or expressions"),
     ("CREATE INDEX i ON t (a) WHERE a > 1", "0A000", "partial indexes are not supported"),
     ("CREATE INDEX i ON t USING hnsw (a)", "0A000", "index method hnsw is not supported"),
-    ("CREATE UNIQUE INDEX i ON t (a)", "0A000", "CREATE UNIQUE is not supported"),
     ("CREATE INDEX i ON t (random() + a)", "0A000", "not supported in a materialized view"),
     ("CREATE INDEX i ON t (a) WITH (nope = 1)", "22023", "unexpected options in WITH clause"),
     ("CREATE INDEX i ON t ()", "42601", "syntax error"),
@@ -426,3 +425,16 @@ def test_an_index_follows_the_names_of_columns(session: Connection) -> None:
     assert rows(session, "SELECT \"Key\" FROM t WHERE b = 20 AND lower(a) = 'new'") == [(2,)]
     session.execute("ALTER TABLE t RENAME TO t2")  # the indexes are planned again
     assert rows(session, "SELECT \"Key\" FROM t2 WHERE b = 20 AND lower(a) = 'new'") == [(2,)]
+
+
+def test_unique_is_accepted_and_not_enforced(session: Connection) -> None:
+    notices: list[str | None] = []
+    session.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    session.execute("CREATE TABLE doubled (a int)")
+    assert session.execute("CREATE UNIQUE INDEX IF NOT EXISTS once ON doubled (a)").statusmessage == "CREATE INDEX"
+    assert notices == ["UNIQUE is not enforced here; PRIMARY KEY, NOT NULL and CHECK are"]
+    session.execute("INSERT INTO doubled VALUES (1), (1)")
+    assert session.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'once'").fetchall() == [
+        ("CREATE INDEX once ON app.doubled USING btree (a)",)
+    ]
+    session.execute("DROP TABLE doubled CASCADE")

@@ -18,11 +18,12 @@ from planner.parse.secret import parse_alter_secret
 from planner.parse.sequence import parse_alter_sequence
 from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
-from planner.parse.trees import parse_tree
+from planner.parse.trees import parse_tree, text_before
 from planner.parse.user import parse_alter_user
 from planner.statements import (
     Backup,
     CancelJobs,
+    Condition,
     Copy,
     Discard,
     Flush,
@@ -55,8 +56,26 @@ def parse_copy(reader: TokenReader) -> Copy:
             hint="Use COPY … FROM STDIN or TO STDOUT, or psql's \\copy.",
             position=reader.offset + 1,
         )
-    format_, options = _copy_options(reader)
-    return Copy(table, columns, query, is_from, format_, options)
+    format_, options = _copy_options(reader, is_from)
+    where = _copy_condition(reader) if is_from and reader.accept("WHERE") else None
+    if where is None:
+        reader.finish()
+    return Copy(table, columns, query, is_from, format_, options, where)
+
+
+def _copy_condition(reader: TokenReader) -> Condition:
+    """The rest of a COPY behind WHERE. Raises Error 0A000 for a subquery."""
+    start = reader.offset
+    text = reader.sql[start:].rstrip().rstrip(";")
+    if not text.strip():
+        raise Error("syntax error at end of input", errors.SYNTAX_ERROR)
+    tree = parse_tree(text_before("SELECT 1 WHERE", reader.sql[: start + len(text)], start), 0)
+    condition = tree.args.get("where")
+    if condition is None or {part for part, value in tree.args.items() if value} != {"expressions", "where"}:
+        raise reader.syntax_error()
+    if condition.find(exp.Query) is not None:
+        raise Error("cannot use subquery in COPY FROM WHERE condition", errors.FEATURE_NOT_SUPPORTED)
+    return Condition(condition.this, text)
 
 
 def _query_in_parentheses(reader: TokenReader) -> exp.Expr:
@@ -64,15 +83,25 @@ def _query_in_parentheses(reader: TokenReader) -> exp.Expr:
     return parse_tree(reader.sql[:stop], start)
 
 
-def _copy_options(reader: TokenReader) -> tuple[str, dict[str, str | bool]]:
-    found: dict[str, str | bool] = {}
+def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, str | bool | tuple[str, ...]]]:
+    found: dict[str, str | bool | tuple[str, ...]] = {}
     reader.accept("WITH")
     parenthesised = reader.accept("(")
-    while not reader.at_end and not reader.accept(")"):
+    while not reader.at_end and reader.peek() != "WHERE" and not reader.accept(")"):
         reader.accept(",")
         position = reader.offset + 1
         word = reader.identifier()
+        if word == "force":  # as before PostgreSQL 9.0
+            word = next((name for name in _FORCED if reader.accept(*name.upper().split("_")[1:])), "")
+            if not word:
+                raise reader.syntax_error()
         match word:
+            case "force_quote" | "force_not_null" | "force_null":
+                if (word == "force_quote") == is_from:
+                    way = "TO" if word == "force_quote" else "FROM"
+                    message = f"COPY {word.replace('_', ' ')} only available using COPY {way}"
+                    raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+                found[word] = _forced(reader, word)
             case "format":
                 found[word] = reader.value()
             case "csv" | "text" | "binary":
@@ -85,14 +114,30 @@ def _copy_options(reader: TokenReader) -> tuple[str, dict[str, str | bool]]:
                 found[word] = reader.value()
             case _:
                 raise Error(f'option "{word}" not recognized', errors.SYNTAX_ERROR, position=position)
-    reader.finish()
-    found.pop("encoding", None)
     format_ = str(found.pop("format", "text"))
     if format_ not in ("text", "csv", "binary"):
         raise Error(f'COPY format "{format_}" not recognized', errors.INVALID_PARAMETER_VALUE)
-    if format_ == "binary" and found:
-        raise Error(f"cannot specify {next(iter(found)).upper()} in BINARY mode", errors.SYNTAX_ERROR)
+    words = found.keys() - {"encoding"}
+    if format_ == "binary" and words:
+        raise Error(f"cannot specify {min(words).upper()} in BINARY mode", errors.SYNTAX_ERROR)
+    for word in sorted(words & set(_FORCED)) if format_ != "csv" else ():
+        raise Error(f"COPY {word.replace('_', ' ')} available only in CSV mode", errors.FEATURE_NOT_SUPPORTED)
     return format_, found
+
+
+_FORCED = ("force_quote", "force_not_null", "force_null")
+
+
+def _forced(reader: TokenReader, word: str) -> tuple[str, ...]:
+    """The columns that a FORCE option lists; `*` is all."""
+    if word == "force_quote" and reader.accept("*"):
+        return ("*",)
+    if reader.peek() == "(":
+        return reader.parenthesised(reader.identifier)
+    names = [reader.identifier()]
+    while reader.accept(","):
+        names.append(reader.identifier())
+    return tuple(names)
 
 
 def parse_set(reader: TokenReader) -> Statement:

@@ -57,7 +57,7 @@ from planner.statements.databases import (
     RenameSchema,
 )
 from planner.statements.names import Name
-from planner.statements.rows import Copy, Delete, Insert, Merge, Query, Truncate, Update, Upsert
+from planner.statements.rows import Condition, Copy, Delete, Insert, Merge, Query, Truncate, Update, Upsert
 from planner.statements.server import (
     Backup,
     CancelJobs,
@@ -194,6 +194,7 @@ __all__ = [
     "ColumnAction",
     "ColumnDefinition",
     "Comment",
+    "Condition",
     "Connector",
     "Copy",
     "CreateDatabase",

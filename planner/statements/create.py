@@ -170,7 +170,10 @@ class CreateSubscription:
 
 @dataclass(frozen=True)
 class CreateIndex:
-    """`keys` are columns or expressions; no `include` is all visible columns. Names of columns have their positions."""
+    """`keys` are columns or expressions; no `include` is all visible columns. Names of columns have their positions.
+
+    `is_unique`: UNIQUE was written, which nobody enforces.
+    """
 
     name: Name
     table: Name
@@ -180,6 +183,7 @@ class CreateIndex:
     options: tuple[Option, ...]
     if_not_exists: bool
     definition: str
+    is_unique: bool = False
 
 
 @dataclass(frozen=True)

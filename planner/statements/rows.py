@@ -76,6 +76,14 @@ class Truncate:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """What is behind COPY's WHERE: its tree, with places in the statement, and its text."""
+
+    tree: exp.Expr
+    sql: str
+
+
+@dataclass(frozen=True)
 class Copy:
     """COPY of a table (with its columns) or, outwards only, of a query."""
 
@@ -84,4 +92,5 @@ class Copy:
     query: exp.Expr | None
     is_from: bool
     format: str  # "text", "csv" or "binary"
-    options: dict[str, str | bool]
+    options: dict[str, str | bool | tuple[str, ...]]
+    where: Condition | None = None  # that of the rows that are stored

@@ -96,22 +96,18 @@ def _unpacked(suite: Suite, archive: Path, python: Path) -> Path:
     return inside
 
 
-def _outcomes(
-    suite: Suite, python: Path, source: Path, port: int, more: tuple[str, ...], whose: str
-) -> dict[str, str]:
+def _outcomes(suite: Suite, python: Path, source: Path, port: int, more: tuple[str, ...], whose: str) -> dict[str, str]:
     place = {"host": "127.0.0.1", "port": str(port), "user": "root", "database": "dev"}
     _prepare(suite, place)
     report = (HOME / f"{suite.name}-{whose}.xml").absolute()
     report.unlink(missing_ok=True)
     command = [str(python), "-m", "pytest", *(argument.format(**place) for argument in suite.arguments), *more]
-    command += ["--rootdir=.", f"--junitxml={report}", f"--timeout={suite.test_seconds}", "-q", "--tb=native", "-p", "no:cacheprovider"]
+    command += ["--rootdir=.", f"--junitxml={report}", f"--timeout={suite.test_seconds}", "-q", "--tb=native"]
     environment = {name: value.format(**place) for name, value in suite.environment.items()}
     with (HOME / f"{suite.name}-{whose}.log").open("w") as log:
         print(f"{suite.name}: on {whose}, output in {log.name} ...", flush=True)
         settings = _environment(environment)
-        subprocess.run(
-            command, cwd=source, env=settings, stdout=log, stderr=log, timeout=_SUITE_SECONDS, check=False
-        )
+        subprocess.run(command, cwd=source, env=settings, stdout=log, stderr=log, timeout=_SUITE_SECONDS, check=False)
     return read_outcomes(report)
 
 

@@ -11,7 +11,10 @@ SCOPE = Path(__file__).parent / "scope"
 
 
 def read_outcomes(report: Path) -> dict[str, str]:
-    """`passed`, `failed`, `error` or `skipped` of each test in a JUnit report, by `module.class::test[parameters]`; none without a report."""
+    """`passed`, `failed`, `error` or `skipped` of each test in a JUnit report, by `module.class::test[parameters]`.
+
+    None without a report.
+    """
     outcomes: dict[str, str] = {}
     if not report.exists():
         return outcomes

@@ -1,0 +1,101 @@
+"""COPY's options, byte for byte as PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import Postgres
+from servers import Server
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture(scope="module")
+def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    postgres = Postgres()
+    try:
+        with postgres.connect() as theirs, module_server.connect() as ours:
+            for connection in (ours, theirs):
+                connection.execute('CREATE TABLE c (n int, t text, "T 2" text, d int DEFAULT 7)')
+            yield ours, theirs
+    finally:
+        postgres.stop()
+
+
+def copied_in(connection: Connection, options: str, data: bytes, columns: str = '(n, t, "T 2")') -> Any:
+    """The rows of the table afterwards, or the error's SQLSTATE and message."""
+    connection.execute("DELETE FROM c")
+    try:
+        with connection.cursor().copy(f"COPY c {columns} FROM STDIN {options}".encode()) as copy:
+            copy.write(data)
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary
+    return sorted(connection.execute("SELECT * FROM c").fetchall(), key=str)
+
+
+def copied_out(connection: Connection, statement: str) -> Any:
+    try:
+        with connection.cursor().copy(statement.encode()) as copy:
+            return b"".join(copy)
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary
+
+
+NULLS = b'1,,""\n2,"",\n3,x,"y"\n,\\N,"\\N"\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
+        ("(FORMAT csv, FORCE_NOT_NULL (t))", NULLS),
+        ("(FORMAT csv, FORCE_NOT_NULL (t, \"T 2\"))", NULLS),
+        ("(FORMAT csv, FORCE_NULL (t))", NULLS),
+        ("(FORMAT csv, FORCE_NULL (t), FORCE_NOT_NULL (\"T 2\"), NULL '\\N')", NULLS),
+        ("CSV FORCE NOT NULL t, \"T 2\"", NULLS),
+        ("WITH CSV FORCE NULL t", NULLS),
+        ("(FORMAT csv, FORCE_NULL (nope))", NULLS),
+        ("(FORMAT csv, FORCE_NOT_NULL (d))", NULLS),
+        ("(FORMAT csv, FORCE_QUOTE (t))", NULLS),
+        ("(FORMAT text, FORCE_NULL (t))", NULLS),
+        ("(FORMAT csv) WHERE n > 1", NULLS),
+        ("(FORMAT csv) WHERE n > 1 AND t = 'x' OR n IS NULL", NULLS),
+        ("CSV WHERE t IS NULL;", NULLS),
+        ("WHERE d = 7 AND n % 2 = 0", b"1\ta\tb\n2\ta\tb\n4\t\\N\t\n"),
+        ("WHERE lower(\"T 2\") LIKE 'b%'", b"1\ta\tB\n2\ta\tc\n4\t\\N\tbx\n"),
+        ("WHERE nope > 1", b""),
+        ("WHERE n IN (SELECT 1)", b""),
+        ("WHERE n", b""),
+        ("WHERE", b""),
+        ("(ENCODING 'latin1')", "1\té\tü\n".encode("latin-1")),
+        ("(FORMAT csv, ENCODING 'SJIS')", "1,日本,語\n".encode("cp932")),
+        ("(FORMAT csv, ENCODING 'klingon')", b""),
+        ("(FORMAT csv, ENCODING 'EUC_JP')", b"1,\xff\xff,\n"),
+        ("(ENCODING 'latin1') WHERE t = 'é'", "1\té\tü\n2\te\tu\n".encode("latin-1")),
+    ],
+)  # fmt: skip
+def test_in(both: tuple[Connection, Connection], options: str, data: bytes) -> None:
+    ours, theirs = (copied_in(connection, options, data) for connection in both)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "(FORMAT csv, FORCE_QUOTE (t))", "(FORMAT csv, FORCE_QUOTE *)", "(FORMAT csv, FORCE_QUOTE (n, \"T 2\"))",
+        "CSV FORCE QUOTE t", "CSV HEADER FORCE QUOTE *", "(FORMAT csv, FORCE_QUOTE (nope))",
+        "(FORMAT csv, FORCE_NULL (t))", "(FORMAT text, FORCE_QUOTE *)", "(FORMAT csv, ENCODING 'latin1')",
+        "(ENCODING 'WIN1252', HEADER false)", "(FORMAT csv, FORCE_QUOTE *, QUOTE '''')",
+    ],
+)  # fmt: skip
+def test_out(both: tuple[Connection, Connection], options: str) -> None:
+    for connection in both:
+        connection.execute("DELETE FROM c")
+        connection.execute("INSERT INTO c VALUES (1, 'é', NULL), (2, 'a\"b''c', ''), (NULL, 'x,y', '€')")
+        if connection is both[0]:
+            connection.execute("FLUSH")
+    statement = f'COPY (SELECT n, t, "T 2" FROM c WHERE n IS NOT NULL ORDER BY n) TO STDOUT {options}'
+    ours, theirs = (copied_out(connection, statement) for connection in both)
+    assert ours == theirs
