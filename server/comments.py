@@ -9,13 +9,16 @@ from catalog.users import Securable
 from planner.privileges import check_owner
 from planner.statements import Comment, Name
 from server.kinds import find_to_alter
-from server.result import Result
+from server.result import Notice, Result
 from server.schemas import find_schema
 from server.session import Session
 
 
 def comment(session: Session, statement: Comment) -> Result:
     """Store a comment, or remove it. Raises Error 42704, 42809, 42703, 3F000, 3D000 or 42501."""
+    if statement.kind == "constraint":
+        _thing(session, statement)
+        return Result("COMMENT", notices=[Notice("comments on constraints are not kept")])
     store = session.context.store
     with store.change() as cursor:
         thing = _thing(session, statement)
@@ -50,7 +53,8 @@ def _thing(session: Session, statement: Comment) -> Securable:
     elif statement.kind == "index":
         found = _index(session, name)
     else:
-        relation = find_to_alter(session, name, "table" if statement.column else statement.kind)
+        is_part = statement.column or statement.kind == "constraint"
+        relation = find_to_alter(session, name, "table" if is_part else statement.kind)
         if statement.column and statement.column[0] not in [column.name for column in relation.visible]:
             column, position = statement.column
             message = f'column "{column}" of relation "{relation.name}" does not exist'

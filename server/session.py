@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
+from functools import cache
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
 from catalog.transactions import rollback
 from catalog.translation import DuckDBError
-from catalog.types import NUMERIC, QUOTIENT
+from catalog.types import Type
 from catalog.users import ROOT, User
 from executor.binding import check_binds
 from executor.shared_buffer import ANCHOR
@@ -29,6 +29,7 @@ from planner.batch.index_selection import is_kept
 from planner.batch.query import Batch, Environment
 from planner.batch.sequences import Draws, last_name
 from planner.bind import Scope
+from planner.parse.text_values import decode_text
 from planner.privileges import holds, permission_denied
 from planner.statements import Statement
 from planner.strategy import BackfillSettings
@@ -564,11 +565,30 @@ class Session:
         """The columns of a query, without running it."""
         cursor = self.context.lake.cursor()
         describe_with(cursor, batch.draws)
-        # What is computed from a NULL of a numeric is an integer for DuckDB (1.5.5).
-        samples = tuple(Decimal(1) if type_ in (NUMERIC, QUOTIENT) else None for type_ in batch.parameters)
+        samples = tuple(map(_sample, batch.parameters))
         rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, samples)).fetchall()
         return described_columns([(name, type_) for name, type_, *_ in rows], batch.origins)
 
+
+@cache
+def _sample(type_: Type) -> object:
+    """What stands for a parameter when a query is described.
+
+    Whatever is computed from a NULL, as in `$1 || 'x'`, is an integer for DuckDB (1.5.5).
+    """
+    text = _SAMPLES.get(type_.name, "1")
+    return None if type_.is_struct else decode_text(f"{{{text}}}" if type_.dimensions else text, type_)
+
+
+_DAY = "2000-01-01"
+_SAMPLES = {
+    "date": _DAY,
+    "time without time zone": "12:00",
+    "timestamp without time zone": _DAY,
+    "timestamp with time zone": _DAY,
+    "interval": "1 day",
+    "uuid": "00000000-0000-0000-0000-000000000000",
+}
 
 # What the planner is told of a session besides its variables.
 _IDENTITY: dict[str, Callable[[Session], str]] = {

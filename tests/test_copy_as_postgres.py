@@ -99,3 +99,28 @@ def test_out(both: tuple[Connection, Connection], options: str) -> None:
     statement = f'COPY (SELECT n, t, "T 2" FROM c WHERE n IS NOT NULL ORDER BY n) TO STDOUT {options}'
     ours, theirs = (copied_out(connection, statement) for connection in both)
     assert ours == theirs
+
+
+MOMENTS = (
+    "2000-01-01 00:00:00+2", "2000-01-01 00:00+02", "2000-1-1 1:00-5", "2000-01-01 00:00:00+5:30", "2024-01-1",
+    "2000-01-01 00:00:00.5+0530", "10000-01-01 12:00+00", "1000-01-01 12:00+00 BC", "9999-12-31 23:59:59.999999+2",
+    "2000-01-01T10:00+02", "2000-01-01 10:00", "2000-01-01", "infinity", "0044-03-15 BC",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", ["timestamptz", "timestamp", "date"])
+def test_moments_with_short_offsets(both: tuple[Connection, Connection], type_: str) -> None:
+    """Copied, cast from a column of texts, as literals and as parameters."""
+    found = []
+    for connection in both:
+        connection.execute(f"CREATE TABLE moments (at {type_}, t text)")
+        with connection.cursor().copy("COPY moments FROM STDIN") as copy:
+            for text in MOMENTS:
+                copy.write_row((text, text))
+        asked = ["SELECT at::text FROM moments ORDER BY t", f"SELECT t::{type_}::text FROM moments ORDER BY t"]
+        asked += [f"SELECT '{text}'::{type_}::text" for text in MOMENTS]
+        answers = [connection.execute(query.encode()).fetchall() for query in asked]
+        answers += [connection.execute(f"SELECT %s::{type_}::text".encode(), (text,)).fetchall() for text in MOMENTS]
+        connection.execute("DROP TABLE moments")
+        found.append(answers)
+    assert found[0] == found[1]

@@ -143,7 +143,6 @@ ERRORS = [
     ("CREATE TABLE x (a int, PRIMARY KEY (b))", "42703", 'column "b" named in key does not exist'),
     ("CREATE TABLE x (a int PRIMARY KEY, b int PRIMARY KEY)", "42611", "multiple primary keys"),
     ("CREATE TABLE x (_row_id int)", "42611", "_row_id"),
-    ("CREATE «UNIQUE» INDEX i ON t (k)", "0A000", "CREATE UNIQUE is not supported"),
     ("CREATE OR «REPLACE» MATERIALIZED VIEW m AS SELECT k FROM t", "0A000", "OR REPLACE"),
     ("ALTER TABLE t «CLUSTER» ON x", "0A000", "ALTER TABLE is not supported"),
     ("DROP TABLE «nope»", "42P01", "table \"nope\" does not exist"),

@@ -245,14 +245,15 @@ CREATE OR REPLACE MACRO pg._clock(us, before) AS
     || if(us % 1000000 = 0, '', rtrim('.' || lpad((abs(us) % 1000000)::VARCHAR, 6, '0'), '0'));
 CREATE OR REPLACE MACRO pg._micros(x) AS
     datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('us', x);
--- Of its parts, which are taken once: DuckDB plans each mention of a macro's parameter by itself.
+-- Of its parts (years, months, days, microseconds), which are taken once: DuckDB plans each mention of a macro's
+-- parameter by itself. In a list: a struct's names are lost in LATERAL.
 CREATE OR REPLACE MACRO pg._interval_text(x) AS
     CASE WHEN x IS NULL THEN NULL ELSE list_transform(
-        [{y: datepart('year', x), m: datepart('month', x), d: datepart('day', x), us: pg._micros(x)}],
-        lambda _i: concat_ws(' ', pg._signed(_i['y'], 'year', 0), pg._signed(_i['m'], 'mon', _i['y']),
-                             pg._signed(_i['d'], 'day', if(_i['m'] = 0, _i['y'], _i['m'])),
-                             if(_i['us'] <> 0 OR (_i['y'] = 0 AND _i['m'] = 0 AND _i['d'] = 0),
-                                pg._clock(_i['us'], coalesce(nullif(_i['d'], 0), nullif(_i['m'], 0), _i['y'])), NULL)))[1] END;
+        [[datepart('year', x), datepart('month', x), datepart('day', x), pg._micros(x)]],
+        lambda _i: concat_ws(' ', pg._signed(_i[1], 'year', 0), pg._signed(_i[2], 'mon', _i[1]),
+                             pg._signed(_i[3], 'day', if(_i[2] = 0, _i[1], _i[2])),
+                             if(_i[4] <> 0 OR (_i[1] = 0 AND _i[2] = 0 AND _i[3] = 0),
+                                pg._clock(_i[4], coalesce(nullif(_i[3], 0), nullif(_i[2], 0), _i[1])), NULL)))[1] END;
 -- An interval of the lake's, which has DuckDB's text of it (`catalog.types`): of that it does not read long hours.
 CREATE OR REPLACE MACRO pg.interval_from_lake(x) AS coalesce(TRY_CAST(x AS INTERVAL), CAST(
     regexp_replace(x::VARCHAR, '(-?)(\d+):(\d+):(\d+\.?\d*)$', '\1\2 hours \1\3 minutes \1\4 seconds') AS INTERVAL));
@@ -268,20 +269,28 @@ CREATE OR REPLACE MACRO pg._record_cell(s) AS
 -- A document as PostgreSQL writes it, with a space after each : and , that is in no string.
 CREATE OR REPLACE MACRO pg.jsonb_text(j) AS left(
     regexp_replace(j::VARCHAR || ',', '("(?:\\.|[^"\\])*"[\]}]*|[^",:]+)?([:,])\s*', '\1\2 ', 'g'), -2);
-CREATE OR REPLACE MACRO pg.to_text(x BLOB) AS '\x' || lower(hex(x)), (x) AS
+-- An item of an array of a type, given DuckDB's text of it.
+CREATE OR REPLACE MACRO pg._item_text(s, type) AS CASE type
+    WHEN 'DOUBLE' THEN pg._float_text(s, 15) WHEN 'FLOAT' THEN pg._float_text(s, 6)
+    WHEN 'BLOB' THEN '\x' || lower(hex(try_cast(s AS BLOB))) WHEN 'BOOLEAN' THEN left(s, 1)
+    WHEN 'INTERVAL' THEN pg._interval_text(pg.interval_from_lake(s)) WHEN 'JSON' THEN pg.jsonb_text(s)
+    WHEN 'DECIMAL(38,10)' THEN pg.quotient_text(s) WHEN 'DECIMAL(38,19)' THEN pg.quotient_text(s) ELSE s END;
+CREATE OR REPLACE MACRO pg.to_text(x) AS
     CASE
+        WHEN typeof(x) = 'BLOB' THEN '\x' || lower(hex(try_cast(x AS BLOB)))
         WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN pg._float_text(x::VARCHAR, if(typeof(x) = 'DOUBLE', 15, 6))
         WHEN typeof(x) IN ('DECIMAL(38,10)', 'DECIMAL(38,19)') THEN pg.quotient_text(x)
         WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(pg.interval_from_lake(x))
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
         THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'
         WHEN typeof(x) = 'JSON' THEN pg.jsonb_text(x)
-        WHEN typeof(x) LIKE '%[][]'
-        THEN '{' || array_to_string(list_transform(try_cast(x AS VARCHAR[][]), lambda e: pg._list_text(e)), ',') || '}'
-        WHEN typeof(x) IN ('JSON[]', 'BOOLEAN[]') THEN pg._list_text(list_transform(
-            try_cast(x AS VARCHAR[]), lambda e: if(typeof(x) = 'JSON[]', pg.jsonb_text(e), left(e, 1))))
-        WHEN typeof(x) IN ('DECIMAL(38,10)[]', 'DECIMAL(38,19)[]')
-        THEN pg._list_text(list_transform(try_cast(x AS VARCHAR[]), lambda e: pg.quotient_text(e)))
+        WHEN typeof(x) LIKE '%[][]' THEN '{' || array_to_string(list_transform(
+            try_cast(x AS VARCHAR[][]), lambda r: pg._list_text(list_transform(
+                r, lambda e: pg._item_text(e, replace(typeof(x), '[]', ''))))), ',') || '}'
+        WHEN typeof(x) IN ('JSON[]', 'BOOLEAN[]', 'DECIMAL(38,10)[]', 'DECIMAL(38,19)[]', 'DOUBLE[]', 'FLOAT[]', 'BLOB[]',
+                           'INTERVAL[]')
+        THEN pg._list_text(list_transform(
+            try_cast(x AS VARCHAR[]), lambda e: pg._item_text(e, replace(typeof(x), '[]', ''))))
         WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
         ELSE x::VARCHAR END;
 CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
@@ -292,7 +301,7 @@ CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
 CREATE OR REPLACE MACRO pg.pg_typeof(x) AS
     pg._type_name(regexp_replace(typeof(x), '(\[\])+$', '')) || if(ends_with(typeof(x), '[]'), '[]', '');
 -- As the value prints, which for a boolean is not its cast.
-CREATE OR REPLACE MACRO pg.text_out(x BLOB) AS '\x' || lower(hex(x)), (x) AS CASE typeof(x) WHEN 'BOOLEAN' THEN left(x::VARCHAR, 1) ELSE pg.to_text(x) END;
+CREATE OR REPLACE MACRO pg.text_out(x) AS CASE typeof(x) WHEN 'BOOLEAN' THEN left(x::VARCHAR, 1) ELSE pg.to_text(x) END;
 
 -- to_char of a number: its digits rounded to p places, a float's to as many as are significant; then as a pattern
 -- says (planner/functions/number_formats.py): w has the digits and commas before the point, k of the p places are shown
@@ -644,10 +653,15 @@ CREATE OR REPLACE MACRO pg.subtract_literal
     (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
     (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
     (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
--- The text of a day or moment as DuckDB reads it, BC behind the day.
+-- The text of a day or moment as DuckDB reads it: BC behind the day, an offset of two digits and behind seconds.
+CREATE OR REPLACE MACRO pg._whole_offset(s) AS
+    regexp_replace(regexp_replace(s, '([ T]\d{1,2}:\d\d)\s*([+-])', '\1:00\2'),
+        '(\d\s*[+-])(\d(?::?\d\d)?\s*)$', '\10\2');
 CREATE OR REPLACE MACRO pg.day_text
     (s VARCHAR) AS CASE WHEN s ILIKE '%BC' OR s ILIKE '%BC ' THEN
-        regexp_replace(s, '^\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*(?i:BC)\s*$', '\1 (BC)\2') ELSE s END,
+        pg._whole_offset(regexp_replace(s, '^\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*(?i:BC)\s*$', '\1 (BC)\2'))
+        WHEN contains(substr(s, 11), '+') OR contains(substr(s, 11), '-') THEN pg._whole_offset(s)
+        ELSE s END,
     (s) AS s;
 -- What PostgreSQL can hold.
 CREATE OR REPLACE MACRO pg.time_in_range

@@ -11,6 +11,7 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.names import literal
+from catalog.types import BYTEA
 from planner.batch.pg_names import (
     ARRAY_COLUMNS,
     OID_TYPES,
@@ -23,7 +24,7 @@ from planner.batch.pg_names import (
 )
 from planner.output_names import type_name
 from planner.parse.constant_runs import LONG, runs
-from planner.parse.text_values import BLANKS, array_texts
+from planner.parse.text_values import BLANKS, array_texts, decode_text
 from planner.parse.trees import position_of
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
@@ -46,6 +47,9 @@ _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
 }
 
 
+_GIVE_NAMES = frozenset(f"{stem}_out" for stem in REG_TYPES.values())
+
+
 def is_reg_type(to: exp.Expr) -> bool:
     """Whether a cast is to a type of an object's name, such as regclass."""
     return type_name(to) in REG_TYPES
@@ -58,6 +62,8 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return _reg_cast(node, REG_TYPES[name], context)
     if name in OID_TYPES and _is_regproc(node.this):
         return call("regproc_in", node.this)
+    if isinstance(node.this, exp.Dot) and node.this.name in _GIVE_NAMES and node.to.is_type(*exp.DataType.TEXT_TYPES):
+        return node.this
     if name in OID_TYPES and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "pg_typeof":
         return call("regtype_in", node.this)
     if (unknown := element.partition("(")[0]) in _ENGINES_OWN:
@@ -65,6 +71,8 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
     items = nested_items(node.this) if element != name else None
     if items is not None:
         node.set("this", array_of(items))
+        if element.rstrip("[]") == "bytea":
+            _read_bytes(node.this)
         element = element.rstrip("[]")
         name = max(name, element + "[]" * depth(items), key=len)
     if element not in TYPES:
@@ -73,6 +81,14 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return node if items is not None else None
     node.set("to", exp.DataType.build(TYPES[element] + name[len(element) :], dialect="duckdb"))
     return node
+
+
+def _read_bytes(array: exp.Expr) -> None:
+    """Let the texts of an array be bytes as PostgreSQL reads them. Raises Error 22P02."""
+    for item in list(array.find_all(exp.Literal)):
+        value = decode_text(item.name, BYTEA)
+        assert isinstance(value, bytes)
+        item.replace(exp.Anonymous(this="from_hex", expressions=[exp.Literal.string(value.hex())]))
 
 
 # PostgreSQL's types of which DuckDB has others, or looks for them elsewhere.
@@ -113,12 +129,17 @@ def _wants_oid(node: exp.Expr, context: Context) -> bool:
     return isinstance(parent, exp.Predicate | exp.Tuple | exp.Any)
 
 
+_GIVE_TEXT = _GIVE_NAMES | {"pg_get_serial_sequence", "pg_typeof", "format_type"}
+
+
 def is_text(value: exp.Expr) -> bool:
     """Whether a value whose rules have run is text, as far as its form tells."""
     if isinstance(value, exp.Cast):
         return value.to.is_type(*exp.DataType.TEXT_TYPES)
+    if isinstance(value, exp.Dot):  # memory.pgf.function(…)
+        value = value.expression
     if isinstance(value, exp.Anonymous):
-        return value.name.lower().startswith("quote_")
+        return value.name.lower().startswith("quote_") or value.name.lower() in _GIVE_TEXT
     if isinstance(value, exp.Column):  # relname, tablename and the like
         return value.name.lower().endswith("name")
     return value.is_string or isinstance(value, exp.DPipe | exp.Concat | exp.Placeholder | exp.Parameter)

@@ -22,6 +22,7 @@ from planner.batch.aggregate_arguments import with_typed_aggregates
 from planner.batch.averages import with_averages
 from planner.batch.column_privileges import columns_read
 from planner.batch.constants import constant_parameters, with_constants
+from planner.batch.correlated import with_outer_columns
 from planner.batch.grouping import expand_grouping
 from planner.batch.handled import check_statement
 from planner.batch.hashed_lists import hash_lists
@@ -320,11 +321,23 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
         ):
             return _checked_division(node)
         number = parameter_number(node)
-        if number is None or isinstance(node.parent, exp.Cast):
+        if number is None:
             return node
-        return exp.cast(node.copy(), data_type(parameters[number - 1]), copy=False)
+        type_ = data_type(parameters[number - 1])
+        if isinstance(node.parent, exp.Cast) and (
+            node.parent.to == type_ or _is_shown(node.parent, parameters[number - 1])
+        ):
+            return node
+        return exp.cast(node.copy(), type_, copy=False)
 
-    return with_typed_aggregates(for_duckdb(rewritten.transform(spelled, copy=False), lenient=False))
+    typed_parameters = with_outer_columns(rewritten.transform(spelled, copy=False))
+    return with_typed_aggregates(for_duckdb(typed_parameters, lenient=False))
+
+
+def _is_shown(cast: exp.Cast, type_: Type) -> bool:
+    """Whether a cast makes text of a numeric parameter, whose own digits have the zeros that were sent."""
+    is_numeric = type_.name == "numeric" and not type_.dimensions
+    return is_numeric and cast.to.is_type(*exp.DataType.TEXT_TYPES)
 
 
 _OF_RUNS = frozenset({

@@ -56,6 +56,7 @@ _COMMENTED = (
     "SOURCE",
     "SEQUENCE",
     "COLUMN",
+    "CONSTRAINT",
     "SCHEMA",
     "DATABASE",
 )
@@ -78,6 +79,10 @@ def parse_comment(reader: TokenReader) -> Comment:
     column = None
     if kind == "COLUMN":
         name, column = _column(reader)
+    elif kind == "CONSTRAINT":  # which its table's owner may say something of
+        reader.identifier()
+        reader.expect("ON")
+        name = reader.name()
     else:
         name = reader.name()
     reader.expect("IS")

@@ -1,0 +1,69 @@
+"""Columns of an outer query in what a subquery computes.
+
+DuckDB (1.5.5) chooses among the overloads of a macro by the types of its arguments, and does not know the type of an
+outer query's column then: it takes the only overload that names a type, or says that there are several. Within a query
+of its own the column has a type.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+def with_outer_columns(tree: exp.Expr) -> exp.Expr:
+    """The tree, changed in place, with outer columns that are computed with as queries of their own.
+
+    Not those of tables beside a query in FROM, of which DuckDB (1.5.5) fails to bind such a query.
+    """
+    selects = list(tree.find_all(exp.Select))
+    for select in selects if len(selects) > 1 else ():
+        for column in [column for column in _computed_with(select) if _is_outer(column, select)]:
+            if _is_around(select, column):
+                column.replace(exp.Subquery(this=exp.select(column.copy())))
+    return tree
+
+
+def _is_around(select: exp.Expr, column: exp.Column) -> bool:
+    """Whether a query whose expressions the select is among, at any depth, has the column's table."""
+    parent = select.find_ancestor(exp.Select, exp.From, exp.Join, exp.Lateral)
+    while isinstance(parent, exp.Select):
+        tables = _tables(parent)
+        if column.table in tables or (tables and not column.table):
+            return True
+        parent = parent.find_ancestor(exp.Select, exp.From, exp.Join, exp.Lateral)
+    return False
+
+
+def _computed_with(select: exp.Select) -> list[exp.Column]:
+    """The columns that are arguments of a function, cast or operator, in the select itself."""
+    found = []
+    for column in select.find_all(exp.Column):
+        around = column.parent
+        while isinstance(around, exp.Paren):
+            around = around.parent
+        is_computed = isinstance(around, exp.Func | exp.Binary) and not isinstance(
+            around, exp.Predicate | exp.Connector
+        )
+        if is_computed and not isinstance(around, exp.Dot) and column.find_ancestor(exp.Select) is select:
+            aggregate = column.find_ancestor(exp.AggFunc, exp.Select)
+            if not isinstance(aggregate, exp.AggFunc) or not _is_all_outer(aggregate, select):
+                found.append(column)
+    return found
+
+
+def _is_all_outer(aggregate: exp.AggFunc, select: exp.Select) -> bool:
+    """Whether it is an aggregate of the outer query, by PostgreSQL's rule."""
+    return all(_is_outer(column, select) for column in aggregate.find_all(exp.Column))
+
+
+def _is_outer(column: exp.Column, select: exp.Select) -> bool:
+    """Whether a column is of none of the select's own tables, as far as its form tells."""
+    tables = _tables(select)
+    return column.table not in tables if column.table else not tables
+
+
+def _tables(select: exp.Select) -> set[str]:
+    from_ = select.args.get("from_")
+    sources = [from_.this] if from_ is not None else []
+    sources += [join.this for join in select.args.get("joins") or ()] + (select.args.get("laterals") or [])
+    return {source.alias_or_name for source in sources}
