@@ -270,11 +270,11 @@ CREATE OR REPLACE MACRO pg._record_cell(s) AS
 CREATE OR REPLACE MACRO pg.jsonb_text(j) AS left(
     regexp_replace(j::VARCHAR || ',', '("(?:\\.|[^"\\])*"[\]}]*|[^",:]+)?([:,])\s*', '\1\2 ', 'g'), -2);
 -- An item of an array of a type, given DuckDB's text of it.
-CREATE OR REPLACE MACRO pg._item_text(s, type) AS CASE type
-    WHEN 'DOUBLE' THEN pg._float_text(s, 15) WHEN 'FLOAT' THEN pg._float_text(s, 6)
-    WHEN 'BLOB' THEN '\x' || lower(hex(try_cast(s AS BLOB))) WHEN 'BOOLEAN' THEN left(s, 1)
-    WHEN 'INTERVAL' THEN pg._interval_text(pg.interval_from_lake(s)) WHEN 'JSON' THEN pg.jsonb_text(s)
-    WHEN 'DECIMAL(38,10)' THEN pg.quotient_text(s) WHEN 'DECIMAL(38,19)' THEN pg.quotient_text(s) ELSE s END;
+CREATE OR REPLACE MACRO pg._item_text(s, type) AS CASE
+    WHEN regexp_matches(type, '^(DOUBLE|FLOAT)') THEN pg._float_text(s, if(starts_with(type, 'DOUBLE'), 15, 6))
+    WHEN starts_with(type, 'BLOB') THEN '\x' || lower(hex(try_cast(s AS BLOB)))
+    WHEN starts_with(type, 'BOOLEAN') THEN left(s, 1) WHEN starts_with(type, 'JSON') THEN pg.jsonb_text(s)
+    WHEN regexp_matches(type, '^DECIMAL\(38,1[09]\)') THEN pg.quotient_text(s) ELSE s END;
 CREATE OR REPLACE MACRO pg.to_text(x) AS
     CASE
         WHEN typeof(x) = 'BLOB' THEN '\x' || lower(hex(try_cast(x AS BLOB)))
@@ -284,14 +284,10 @@ CREATE OR REPLACE MACRO pg.to_text(x) AS
         WHEN typeof(x) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') AND contains(x::VARCHAR, ' (BC)')
         THEN replace(x::VARCHAR, ' (BC)', '') || ' BC'
         WHEN typeof(x) = 'JSON' THEN pg.jsonb_text(x)
-        WHEN typeof(x) LIKE '%[][]' THEN '{' || array_to_string(list_transform(
-            try_cast(x AS VARCHAR[][]), lambda r: pg._list_text(list_transform(
-                r, lambda e: pg._item_text(e, replace(typeof(x), '[]', ''))))), ',') || '}'
-        WHEN typeof(x) IN ('JSON[]', 'BOOLEAN[]', 'DECIMAL(38,10)[]', 'DECIMAL(38,19)[]', 'DOUBLE[]', 'FLOAT[]', 'BLOB[]',
-                           'INTERVAL[]')
-        THEN pg._list_text(list_transform(
-            try_cast(x AS VARCHAR[]), lambda e: pg._item_text(e, replace(typeof(x), '[]', ''))))
-        WHEN typeof(x) LIKE '%[]' THEN pg._list_text(try_cast(x::VARCHAR AS VARCHAR[]))
+        WHEN ends_with(typeof(x), '[]') THEN list_transform([list_transform(
+            CASE WHEN typeof(x) LIKE '%[][]' THEN try_cast(x AS VARCHAR[][]) ELSE [try_cast(x AS VARCHAR[])] END,
+            lambda r: pg._list_text(list_transform(r, lambda i: pg._item_text(i, typeof(x)))))],
+            lambda a: if(typeof(x) LIKE '%[][]', '{' || array_to_string(a, ',') || '}', a[1]))[1]
         ELSE x::VARCHAR END;
 CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
     WHEN 'VARCHAR' THEN 'character varying' WHEN 'DOUBLE' THEN 'double precision' WHEN 'FLOAT' THEN 'real'
