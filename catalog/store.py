@@ -55,9 +55,9 @@ def _made(column: Column) -> Column:
     return column if name == column.name else replace(column, made_as=name)
 
 
-# From the first OID of a relation of pg_catalog (pg_type's) to the first that PostgreSQL gives to a user's object.
+# From the first OID of a relation of pg_catalog (pg_tablespace's) to the first that PostgreSQL gives to a user's object.
 _FIRST_FREE_OID = 16384
-_CATALOG_OIDS = range(1247, _FIRST_FREE_OID)
+_CATALOG_OIDS = range(1213, _FIRST_FREE_OID)
 
 _IDENTIFIERS = system_table("identifiers")
 # The system tables that say how far jobs and sources are.

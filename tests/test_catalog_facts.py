@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from servers import Server
 
+from catalog import store
 from planner.functions.functions import FUNCTIONS
 
 Connection = psycopg.Connection[Any]
@@ -201,3 +202,13 @@ def test_functions_in_psql_and_information_schema(module_server: Server, session
         "SELECT DISTINCT proname FROM pg_proc WHERE proname LIKE 'split%' AND pg_function_is_visible(oid)"
     )
     assert completed.fetchall() == [("split_part",)]
+
+
+def test_no_object_has_an_oid_of_a_system_relation(session: Connection) -> None:
+    """Ids begin at 1000, and go on at 16384 before the first of them."""
+    system = "('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+    listed = f"SELECT oid FROM pg_class WHERE relnamespace IN {system}"
+    reserved = {oid for (oid,) in session.execute(listed.encode()) if 1000 <= oid < 16384}
+    assert min(reserved) == 1213
+    assert reserved <= set(store._CATALOG_OIDS)
+    assert session.execute("SELECT oid FROM pg_class GROUP BY oid HAVING count(*) > 1").fetchall() == []
