@@ -55,7 +55,7 @@ def _made(column: Column) -> Column:
     return column if name == column.name else replace(column, made_as=name)
 
 
-# From the first OID of a relation of pg_catalog (pg_tablespace's) to the first that PostgreSQL gives to a user's object.
+# From the first OID of a relation of pg_catalog, pg_tablespace's, to the first of a user's object in PostgreSQL.
 _FIRST_FREE_OID = 16384
 _CATALOG_OIDS = range(1213, _FIRST_FREE_OID)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
@@ -120,7 +121,8 @@ def _prepare(suite: Suite, place: Mapping[str, str]) -> None:
     conninfo = "host={host} port={port} user={user} dbname={database}".format(**place)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         for statement in suite.before:
-            connection.execute(statement.encode())
+            with contextlib.suppress(psycopg.errors.DuplicateDatabase):
+                connection.execute(statement.encode())
 
 
 def _tell(suite: Suite, found: Comparison, lists: bool) -> None:

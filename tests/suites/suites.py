@@ -61,6 +61,7 @@ SUITES = {
             ("asyncpg==0.32.0", "uvloop", "async_timeout", "distro"),
             ("tests", "--ignore=tests/test__sourcecode.py", "--ignore=tests/test__environment.py"),
             {"PGHOST": "{host}", "PGPORT": "{port}", "PGUSER": "{user}", "PGDATABASE": "{database}"},
+            before=("CREATE DATABASE postgres",),
             drops="asyncpg",
             test_seconds=30,
         ),
