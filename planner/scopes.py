@@ -29,7 +29,8 @@ class Scope:
 
 def scope_of(relation: Relation) -> Scope:
     """Where the names in a relation's stored definition are looked up."""
-    return Scope(relation.database, (relation.schema,), as_of=relation.definition_id)
+    temporary = relation.schema if relation.is_temporary else None
+    return Scope(relation.database, (relation.schema,), temporary, as_of=relation.definition_id)
 
 
 def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:

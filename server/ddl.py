@@ -6,12 +6,13 @@ from catalog import errors
 from catalog.errors import Error, used
 from catalog.lake import Cursor
 from catalog.model import Column, Relation
+from catalog.names import is_temporary_schema
 from planner.batch.query import plan_query, relations_read
 from planner.definitions import settled
 from planner.privileges import check_owner
 from planner.statements import CreateView, Drop
 from server.kinds import find_of_kind
-from server.placing import existing_notice, refuse_temporary, target_schema
+from server.placing import existing_notice, made_schema, refuse_temporary, take_temporary
 from server.result import Notice, Result, ResultColumn
 from server.sequences import left_without_default
 from server.session import Session
@@ -29,8 +30,9 @@ def create_view(session: Session, statement: CreateView) -> Result:
         if batch.parameters:
             raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
         upstreams = relations_read(statement.query, environment)
-        refuse_temporary(session, upstreams)
-        schema = target_schema(session, statement)
+        schema = made_schema(session, cursor, statement)
+        if not is_temporary_schema(schema):
+            refuse_temporary(session, upstreams)
         relation = Relation(
             id=store.next_id(cursor),
             database=session.database,
@@ -44,7 +46,8 @@ def create_view(session: Session, statement: CreateView) -> Result:
             owner=session.user.name,
             upstreams=tuple(sorted(upstreams)),
         )
-        store.create_relation(cursor, relation)
+        relation = store.create_relation(cursor, relation)
+    take_temporary(session, relation)
     return Result("CREATE_VIEW")
 
 

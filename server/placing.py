@@ -41,11 +41,11 @@ Creation = (
 
 
 def _is_temporary(statement: Creation) -> bool:
-    """Whether it says TEMPORARY or names the schema of such tables. Raises Error 42P16 for any other, 0A000."""
+    """Whether it says TEMPORARY or names the schema of such relations. Raises Error 42P16 for any other, 0A000."""
     schema, position = statement.name.schema, statement.name.position
-    if not isinstance(statement, CreateTable | CreateTableAs):
+    if not isinstance(statement, CreateTable | CreateTableAs | CreateView):
         if schema == TEMPORARY_SCHEMA:
-            raise Error("views cannot be temporary", errors.FEATURE_NOT_SUPPORTED, position=position)
+            raise Error("only tables and plain views can be temporary", errors.FEATURE_NOT_SUPPORTED, position=position)
         return False
     if statement.is_temporary and schema not in (None, TEMPORARY_SCHEMA):
         message = "cannot create temporary relation in non-temporary schema"
@@ -78,8 +78,8 @@ def target_schema(session: Session, statement: Creation) -> str:
     return schema
 
 
-def made_schema(session: Session, cursor: Cursor, statement: CreateTable | CreateTableAs | CreateSequence) -> str:
-    """As `target_schema`; that of a session's temporary tables is made with the first of them."""
+def made_schema(session: Session, cursor: Cursor, statement: Creation) -> str:
+    """As `target_schema`; that of a session's temporary relations is made with the first of them."""
     schema = target_schema(session, statement)
     if schema != TEMPORARY_SCHEMA:
         return schema
@@ -87,13 +87,13 @@ def made_schema(session: Session, cursor: Cursor, statement: CreateTable | Creat
 
 
 def take_temporary(session: Session, relation: Relation) -> None:
-    """From now on the session finds its temporary tables, and drops them at its end."""
+    """From now on the session finds its temporary relations, and drops them at its end."""
     if relation.is_temporary:
         session.temporary_schema = relation.schema
 
 
 def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
-    """Raise Error 0A000 for a view that would read tables of one session."""
+    """Raise Error 0A000 for a lasting view that would read tables or views of one session."""
     by_id = session.context.store.catalog.by_id
     read = [by_id[id_].name for id_ in upstreams if id_ in by_id and by_id[id_].is_temporary]
     if read:

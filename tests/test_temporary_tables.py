@@ -65,7 +65,7 @@ def test_what_temporary_tables_cannot(connection: Connection) -> None:
         ("CREATE MATERIALIZED VIEW kept AS SELECT count(*) AS c FROM short", "0A000"),
         ("CREATE VIEW kept AS SELECT * FROM pg_temp.short", "0A000"),
         ("CREATE MATERIALIZED VIEW pg_temp.kept AS SELECT 1 AS c", "0A000"),
-        ("CREATE TEMP VIEW kept AS SELECT 1 AS c", "0A000"),
+        ("CREATE TEMP MATERIALIZED VIEW kept AS SELECT 1 AS c", "0A000"),
         ("CREATE TEMP TABLE public.kept (id int)", "42P16"),
         ("CREATE TEMP TABLE kept (id int) ON COMMIT DELETE ROWS", "0A000"),
         ("CREATE TEMP TABLE short (id int)", "42P07"),
@@ -108,3 +108,32 @@ def test_dbt_incremental(connection: Connection) -> None:
     assert deleted.statusmessage == "DELETE 1"
     connection.execute('insert into "public"."events" ("id", "n") ( select "id", "n" from "events__dbt_tmp1" )')
     assert rows(connection, "SELECT n FROM events ORDER BY id") == [(0,), (2,), (4,), (0,), (8,)]
+
+
+def test_temporary_views(module_server: Server) -> None:
+    """As PostgreSQL's: a session's own, over any relation, first in its names, and gone with it."""
+    with module_server.connect() as watcher, module_server.connect() as session:
+        session.execute("CREATE TABLE lasting (i int)")
+        session.execute("INSERT INTO lasting VALUES (1), (2)")
+        session.execute("CREATE TEMP TABLE mine (i int)")
+        session.execute("INSERT INTO mine VALUES (10)")
+        assert session.execute("CREATE TEMPORARY VIEW both_ways (n) AS SELECT i FROM lasting UNION ALL TABLE mine")
+        session.execute("CREATE TEMP VIEW over_it AS SELECT n + 1 AS m FROM both_ways")
+        session.execute("CREATE VIEW pg_temp.lasting AS SELECT count(*) AS c FROM public.lasting")
+        assert rows(session, "SELECT m FROM over_it ORDER BY 1") == [(2,), (3,), (11,)]
+        assert rows(session, "SELECT * FROM lasting") == [(2,)]
+        assert rows(watcher, "SELECT count(*) FROM lasting") == [(2,)]
+        assert refused(watcher, "SELECT * FROM both_ways").sqlstate == "42P01"
+        for sql in ("CREATE VIEW v AS SELECT * FROM both_ways", "CREATE MATERIALIZED VIEW v AS SELECT * FROM over_it"):
+            assert refused(session, sql).sqlstate == "0A000"
+        assert refused(session, "CREATE TEMP VIEW public.v AS SELECT 1 AS one").sqlstate == "42P16"
+        assert refused(session, "CREATE MATERIALIZED VIEW pg_temp.v AS SELECT 1 AS one").sqlstate == "0A000"
+        assert refused(session, "DROP TABLE mine").sqlstate == "2BP01"
+        session.execute("DROP VIEW over_it")
+        session.execute("DISCARD TEMP")
+        assert rows(session, "SELECT * FROM lasting ORDER BY 1") == [(1,), (2,)]
+        assert temporary_schemas(watcher) == 0
+        session.execute("CREATE TEMP VIEW again AS SELECT i FROM lasting")
+        session.close()
+        assert wait_until(lambda: temporary_schemas(watcher) == 0)
+        watcher.execute("DROP TABLE lasting")

@@ -102,6 +102,9 @@ def _create(reader: TokenReader) -> Statement:
         raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.accept("MATERIALIZED", "VIEW"):
         return _create_materialized_view(reader)
+    if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "VIEW":
+        reader.accept(reader.peek(), "VIEW")
+        return replace(_create_view(reader), is_temporary=True)
     if reader.accept("VIEW"):
         return _create_view(reader)
     if reader.accept("UNIQUE", "INDEX"):

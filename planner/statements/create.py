@@ -155,6 +155,7 @@ class CreateView:
     query: exp.Query | exp.Values
     if_not_exists: bool
     definition: str
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True)
