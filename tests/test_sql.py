@@ -778,6 +778,20 @@ def test_refresh_waits_until_the_view_has_followed(connection: Connection) -> No
     connection.execute("ROLLBACK")
 
 
+def test_float_with_bits(connection: Connection) -> None:
+    connection.execute("CREATE TABLE bits (a float(1), b float(24), c FLOAT ( 25 ), d float(53), e float)")
+    types = "SELECT pg_typeof(a), pg_typeof(b), pg_typeof(c), pg_typeof(d), pg_typeof(e) FROM bits"
+    connection.execute("INSERT INTO bits VALUES (1.1, 1.1, 1.1, 1.1, 1.1)")
+    assert rows(connection, types) == [("real", "real", *["double precision"] * 3)]
+    assert rows(connection, "SELECT a = 1.1::float(24), c = 1.1::float(25), pg_typeof(1::float(7)) FROM bits") == [
+        (True, True, "real")
+    ]
+    for bits, message in ((0, "at least 1 bit"), (54, "less than 54 bits")):
+        error = refused(connection, f"SELECT 1::float({bits})")
+        assert (error.sqlstate, error.diag.message_primary) == ("22023", f"precision for type float must be {message}")
+    connection.execute("DROP TABLE bits")
+
+
 def test_rollback_says_what_stays(module_server: Server) -> None:
     said: list[tuple[str | None, str | None]] = []
     with module_server.connect() as own:

@@ -177,11 +177,30 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
     if "*" in sql:
         _check_stars(tree, sql)
+    if "FLOAT" in sql.upper():
+        _size_floats(tree)
     for exists in tree.find_all(exp.Exists):
         _give_output(exists)
     if "CORRESPONDING" in sql.upper() or "BY NAME" in sql.upper():
         _check_set_operations(tree)
     return tree
+
+
+_BITS_OF_REAL, _BITS_OF_DOUBLE = 24, 53
+
+
+def _size_floats(tree: exp.Expr) -> None:
+    """Let float(p) be real or double precision, by the bits that it asks for. Raises Error 22023."""
+    for type_ in tree.find_all(exp.DataType):
+        if type_.this not in (exp.DType.FLOAT, exp.DType.DOUBLE) or not type_.expressions:
+            continue
+        bits = type_.expressions[0].name
+        if not bits.isdigit() or int(bits) < 1:
+            raise Error("precision for type float must be at least 1 bit", errors.INVALID_PARAMETER_VALUE)
+        if int(bits) > _BITS_OF_DOUBLE:
+            raise Error("precision for type float must be less than 54 bits", errors.INVALID_PARAMETER_VALUE)
+        type_.set("this", exp.DType.FLOAT if int(bits) <= _BITS_OF_REAL else exp.DType.DOUBLE)
+        type_.set("expressions", [])
 
 
 def _check_set_operations(tree: exp.Expr) -> None:
