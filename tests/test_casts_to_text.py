@@ -109,3 +109,21 @@ def test_names_of_relations_as_arguments(both: tuple[Connection, Connection]) ->
     ):
         ours, theirs = (connection.execute(query.encode()).fetchall() for connection in both)
         assert ours == theirs, query
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+0 day +1 second",
+        "P1Y2M3DT4H5M6.7S",
+        "PT0S",
+        "1-2",
+        "1 day ago",
+        "-1 mon +2 days",
+        "1 year 00:00:01",
+        "4:05:06",
+    ],
+)
+def test_interval_parameters(both: tuple[Connection, Connection], text: str) -> None:
+    ours, theirs = (connection.execute("SELECT %s::interval::text", (text,)).fetchall() for connection in both)
+    assert ours == theirs

@@ -10,6 +10,7 @@ import re
 from sqlglot import exp
 
 from catalog.types import parse_type
+from planner.parse.intervals import interval_text
 from planner.parse.text_values import day_text, decode_text
 
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
@@ -63,42 +64,3 @@ def engine_text(text: str, type_: str) -> str:
 def _with_seconds(match: re.Match[str]) -> str:
     clock, seconds, offset, zone = match.groups()
     return f"{clock}{seconds or ':00'}{offset or zone}"
-
-
-_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
-_ISO = re.compile(
-    rf"\s*P(?=.)(?:({_NUMBER})Y)?(?:({_NUMBER})M)?(?:({_NUMBER})W)?(?:({_NUMBER})D)?"
-    rf"(?:T(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?\s*"
-)
-_ISO_UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
-_YEARS = re.compile(r"^\s*([+-]?)(\d+)-(\d+)(?=\s|$)")
-_PLUS = re.compile(r"\+(?=[\d.])")
-_AGO = re.compile(r"(?<!\s)\s++ago\s*+$", re.IGNORECASE)
-# A number or a clock, whose sign `ago` turns.
-_SIGNED = re.compile(r"([+-]?)(?<![\d.:])((?:\d|\.\d)[\d.:]*)")
-
-
-def interval_text(text: str) -> str:
-    """An interval without what the engines do not read or misread: ISO 8601, years-months, `+` and `ago`."""
-    iso = _ISO.fullmatch(text)
-    if iso is not None:
-        return " ".join(f"{n} {unit}" for n, unit in zip(iso.groups(), _ISO_UNITS, strict=True) if n) or text
-    text = _YEARS.sub(r"\1\2 years \1\3 months", text)
-    past = _AGO.sub("", text)
-    if past == text:
-        return _PLUS.sub("", text)
-    return _SIGNED.sub(lambda match: f"{'' if match[1] == '-' else '-'}{match[2]}", past)
-
-
-def is_plain_interval(text: str) -> bool:
-    """Whether the text of an interval is all that sqlglot reads of one: numbers with units that DuckDB knows."""
-    words = re.findall(r"[A-Za-z]+", text)
-    return ":" not in text and interval_text(text) == text and all(word.lower() in _UNITS for word in words)
-
-
-_UNITS = frozenset(
-    name + plural
-    for name in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "decade",
-                 "century", "millennium", "quarter")
-    for plural in ("", "s")
-)  # fmt: skip

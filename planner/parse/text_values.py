@@ -24,6 +24,7 @@ from catalog.errors import (
 )
 from catalog.types import BASES, VARCHAR, Type
 from planner.functions.records import split_record
+from planner.parse.intervals import interval_text
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -221,7 +222,7 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
     "time without time zone": _time,
     "timestamp without time zone": _timestamp,
     "timestamp with time zone": _timestamptz,
-    "interval": str,
+    "interval": interval_text,
     "jsonb": _json,
     "uuid": uuid.UUID,
 }

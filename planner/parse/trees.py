@@ -17,8 +17,9 @@ from catalog.errors import Error
 from catalog.types import Type, parse_type
 from planner.functions.functions import ALIASES, FUNCTIONS
 from planner.parse.constant_runs import constants_at, runs
+from planner.parse.intervals import is_plain_interval
 from planner.parse.limits import check_size
-from planner.parse.literals import is_plain_interval, with_literals
+from planner.parse.literals import with_literals
 from planner.parse.named_arguments import with_places
 from planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from planner.parse.rows import with_rows
