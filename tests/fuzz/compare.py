@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import psycopg
 from psycopg import pq
@@ -92,5 +92,7 @@ def _value(text: Value, kind: str) -> Value:
         return text
     if kind in _FLOATS:
         return f"{float(text) + 0.0:.{_FLOATS[kind]}g}"
-    # Zeros at the end are the declared scale, which a stored numeric may not have.
-    return f"{Decimal(text).normalize() + 0:f}"
+    # A numeric has 19 places at most here. Zeros at the end are the declared scale, which a stored one may not have.
+    with localcontext(prec=100):
+        value = Decimal(text)
+        return f"{(round(value, 19) if value.is_finite() else value).normalize() + 0:f}"
