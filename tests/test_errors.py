@@ -78,6 +78,8 @@ ERRORS = [
     ("SELECT * FROM «nowhere».t", "42P01", "nowhere.t"),
     ("INSERT INTO «nope» VALUES (1)", "42P01", "nope"),
     ("UPDATE «nope» SET a = 1", "42P01", "nope"),
+    ("UPDATE t SET «a»", "42601", "SET takes assignments to columns"),
+    ("UPDATE t SET «a» < 1", "42601", "SET takes assignments to columns"),
     ("DELETE FROM «nope»", "42P01", "nope"),
     ("COPY «nope» TO STDOUT", "42P01", "nope"),
     ("COPY «nope» FROM STDIN", "42P01", "nope"),

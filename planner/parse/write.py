@@ -49,6 +49,10 @@ def write_of(tree: exp.Expr) -> Insert | Update | Delete | Merge | None:
         case exp.Insert():
             return _insert(tree)
         case exp.Update():
+            for each in tree.expressions:
+                if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column | exp.Tuple | exp.Paren):
+                    message = "syntax error: SET takes assignments to columns"
+                    raise Error(message, errors.SYNTAX_ERROR, position=position_of(each))
             returning = _returning(tree)
             return Update(name_of(tree.this), tree, returning)
         case exp.Delete():
