@@ -253,7 +253,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     ),
     (
         r"DECIMAL type width must be between 1 and 38",
-        lambda found: Error("NUMERIC precision must be between 1 and 38", errors.INVALID_PARAMETER_VALUE),
+        _says("NUMERIC precision must be between 1 and 38", errors.INVALID_PARAMETER_VALUE),
     ),
     (
         r"Type with name (?P<name>\S+) does not exist",

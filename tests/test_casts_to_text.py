@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import Postgres
+from postgres import beside
 from psycopg.types.json import Jsonb
 from servers import Server
 
@@ -18,24 +18,19 @@ Connection = psycopg.Connection[Any]
 
 @pytest.fixture(scope="module")
 def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
-    postgres = Postgres()
-    try:
-        with postgres.connect() as theirs, module_server.connect() as ours:
-            for connection in (ours, theirs):
-                connection.execute(
-                    "CREATE TABLE t (f float8, r real, b bytea, n numeric, i interval, k int, s text, a float8[], "
-                    "d date)"
-                )
-                connection.execute(
-                    "INSERT INTO t VALUES (1, 1.5, '\\x6162', 1.5, '1 day', 3, '2020-01-02 03:04:05', '{1,2.5}', "
-                    "'2020-01-02'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
-                )
-                connection.execute("CREATE TABLE u (s text, x int)")
-                connection.execute("INSERT INTO u VALUES ('1', 1), ('\\x6162', 2), ('1.5', 3), ('1 day', 4)")
-            ours.execute("FLUSH")
-            yield ours, theirs
-    finally:
-        postgres.stop()
+    with beside(module_server) as (ours, theirs):
+        for connection in (ours, theirs):
+            connection.execute(
+                "CREATE TABLE t (f float8, r real, b bytea, n numeric, i interval, k int, s text, a float8[], d date)"
+            )
+            connection.execute(
+                "INSERT INTO t VALUES (1, 1.5, '\\x6162', 1.5, '1 day', 3, '2020-01-02 03:04:05', '{1,2.5}', "
+                "'2020-01-02'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+            )
+            connection.execute("CREATE TABLE u (s text, x int)")
+            connection.execute("INSERT INTO u VALUES ('1', 1), ('\\x6162', 2), ('1.5', 3), ('1 day', 4)")
+        ours.execute("FLUSH")
+        yield ours, theirs
 
 
 VALUES = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import Postgres
+from postgres import beside
 from servers import Server
 
 Connection = psycopg.Connection[Any]
@@ -15,14 +15,10 @@ Connection = psycopg.Connection[Any]
 
 @pytest.fixture(scope="module")
 def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
-    postgres = Postgres()
-    try:
-        with postgres.connect() as theirs, module_server.connect() as ours:
-            for connection in (ours, theirs):
-                connection.execute('CREATE TABLE c (n int, t text, "T 2" text, d int DEFAULT 7)')
-            yield ours, theirs
-    finally:
-        postgres.stop()
+    with beside(module_server) as connections:
+        for connection in connections:
+            connection.execute('CREATE TABLE c (n int, t text, "T 2" text, d int DEFAULT 7)')
+        yield connections
 
 
 def copied_in(connection: Connection, options: str, data: bytes, columns: str = '(n, t, "T 2")') -> Any:

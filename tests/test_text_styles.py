@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import Postgres
+from postgres import beside
 from psycopg import sql as p
 from psycopg.pq import DiagnosticField
 from servers import Server
@@ -30,12 +30,8 @@ INTERVALS = (
 
 @pytest.fixture(scope="module")
 def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
-    postgres = Postgres()
-    try:
-        with postgres.connect() as theirs, module_server.connect() as ours:
-            yield ours, theirs
-    finally:
-        postgres.stop()
+    with beside(module_server) as connections:
+        yield connections
 
 
 @pytest.fixture(autouse=True)

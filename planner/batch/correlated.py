@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from planner.parse.trees import alias_of, folded
+
 
 def with_outer_columns(tree: exp.Expr) -> exp.Expr:
     """The tree, changed in place, with outer columns that are computed with as queries of their own.
@@ -27,8 +29,8 @@ def _is_around(select: exp.Expr, column: exp.Column) -> bool:
     """Whether a query whose expressions the select is among, at any depth, has the column's table."""
     parent = select.find_ancestor(exp.Select, exp.From, exp.Join, exp.Lateral)
     while isinstance(parent, exp.Select):
-        tables = _tables(parent)
-        if column.table in tables or (tables and not column.table):
+        tables, table = _tables(parent), _table_of(column)
+        if table in tables or (tables and not table):
             return True
         parent = parent.find_ancestor(exp.Select, exp.From, exp.Join, exp.Lateral)
     return False
@@ -41,10 +43,10 @@ def _computed_with(select: exp.Select) -> list[exp.Column]:
         around = column.parent
         while isinstance(around, exp.Paren):
             around = around.parent
-        is_computed = isinstance(around, exp.Func | exp.Binary) and not isinstance(
-            around, exp.Predicate | exp.Connector
-        )
-        if is_computed and not isinstance(around, exp.Dot) and column.find_ancestor(exp.Select) is select:
+        is_plain = isinstance(around, exp.Predicate | exp.Connector | exp.Dot)
+        if not isinstance(around, exp.Func | exp.Binary) or is_plain:
+            continue
+        if column.find_ancestor(exp.Select) is select:
             aggregate = column.find_ancestor(exp.AggFunc, exp.Select)
             if not isinstance(aggregate, exp.AggFunc) or not _is_all_outer(aggregate, select):
                 found.append(column)
@@ -58,12 +60,16 @@ def _is_all_outer(aggregate: exp.AggFunc, select: exp.Select) -> bool:
 
 def _is_outer(column: exp.Column, select: exp.Select) -> bool:
     """Whether a column is of none of the select's own tables, as far as its form tells."""
-    tables = _tables(select)
-    return column.table not in tables if column.table else not tables
+    tables, table = _tables(select), _table_of(column)
+    return table not in tables if table else not tables
+
+
+def _table_of(column: exp.Column) -> str:
+    return folded(column.args["table"]) if column.table else ""
 
 
 def _tables(select: exp.Select) -> set[str]:
     from_ = select.args.get("from_")
     sources = [from_.this] if from_ is not None else []
     sources += [join.this for join in select.args.get("joins") or ()] + (select.args.get("laterals") or [])
-    return {source.alias_or_name for source in sources}
+    return {alias_of(source) for source in sources}

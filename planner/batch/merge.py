@@ -22,8 +22,8 @@ from planner.batch.values import (
     named,
     target_column,
 )
-from planner.batch.write import ROW, WHEN, Change, alias_of, marked, refuse_append_only, resolve_target, staged_batch
-from planner.parse.trees import folded
+from planner.batch.write import ROW, WHEN, Change, marked, refuse_append_only, resolve_target, staged_batch
+from planner.parse.trees import alias_of, folded
 from planner.privileges import check_relation
 from planner.statements import Merge
 

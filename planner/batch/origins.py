@@ -14,7 +14,7 @@ from sqlglot import exp
 from catalog.errors import Error
 from catalog.model import Relation
 from catalog.types import Type
-from planner.parse.trees import column_type, folded
+from planner.parse.trees import alias_of, column_type, folded
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,7 @@ def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns 
     for source in ([from_.this] if from_ is not None else []) + [join.this for join in joins]:
         columns = _source(source, names)
         more = source.args.get("joins") or source.args.get("laterals")
-        yield _alias_of(source), None if merges or more else columns
-
-
-def _alias_of(source: exp.Expr) -> str:
-    alias = source.args.get("alias")
-    name = alias.this if isinstance(alias, exp.TableAlias) else source.this
-    return folded(name) if isinstance(name, exp.Identifier) else ""
+        yield alias_of(source), None if merges or more else columns
 
 
 def _source(source: exp.Expr, names: _Names) -> _Columns | None:

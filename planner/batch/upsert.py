@@ -11,8 +11,8 @@ from catalog.types import Type
 from planner.batch.query import Batch, Environment, check_reads
 from planner.batch.structs import with_row_types
 from planner.batch.values import assignments, column_of, named
-from planner.batch.write import INSERTED, alias_of, marked, refuse_append_only, staged_batch, staged_rows, written_table
-from planner.parse.trees import folded
+from planner.batch.write import INSERTED, marked, refuse_append_only, staged_batch, staged_rows, written_table
+from planner.parse.trees import alias_of, folded
 from planner.privileges import check_relation
 from planner.statements import Insert
 from planner.table_references import resolve_references

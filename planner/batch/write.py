@@ -53,7 +53,7 @@ from planner.parse.generated import columns_read
 from planner.parse.literals import engine_text
 from planner.parse.parameter_runs import parameter_numbers, rows_of
 from planner.parse.rows import is_row
-from planner.parse.trees import folded, other_tables, unsupported
+from planner.parse.trees import alias_of, folded, other_tables, unsupported
 from planner.privileges import check_relation
 from planner.statements import Delete, Insert, Name, Update
 from planner.table_references import resolve_references
@@ -358,9 +358,3 @@ def marked(table: exp.Expr) -> exp.Expr:
     """The table a statement changes, so that it is found again in a query."""
     table.meta[_TARGET] = True
     return table
-
-
-def alias_of(table: exp.Expr) -> str:
-    """What a statement calls the table it changes."""
-    alias = table.args.get("alias")
-    return folded(alias.this if alias else table.this)

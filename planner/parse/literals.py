@@ -16,8 +16,6 @@ from planner.parse.text_values import day_text, decode_text
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
 _COMPACT = re.compile(r"\s*(\d{4})(\d{2})(\d{2})(?=\s*$|[T ])")
-# DuckDB reads an offset or zone only behind seconds, an offset without a blank before it.
-_ZONE = re.compile(r"(?<=[T ])(\d{1,2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:\s*([+-]\d.*)|(\s*[A-Za-z].*))$")
 
 
 def with_literals(tree: exp.Expr) -> exp.Expr:
@@ -52,15 +50,10 @@ def engine_text(text: str, type_: str) -> str:
     if type_ == "INTERVAL":
         return interval_text(text)
     if type_ in _DAYS:
-        return day_text(_ZONE.sub(_with_seconds, _COMPACT.sub(r"\1-\2-\3", text)))
+        return day_text(_COMPACT.sub(r"\1-\2-\3", text))
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))
     if isinstance(value, bytes):
         return f"\\x{value.hex()}"
     return str(value).lower() if isinstance(value, bool) else text
-
-
-def _with_seconds(match: re.Match[str]) -> str:
-    clock, seconds, offset, zone = match.groups()
-    return f"{clock}{seconds or ':00'}{offset or zone}"

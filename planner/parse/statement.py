@@ -102,8 +102,7 @@ def _create(reader: TokenReader) -> Statement:
         raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.accept("MATERIALIZED", "VIEW"):
         return _create_materialized_view(reader)
-    if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "VIEW":
-        reader.accept(reader.peek(), "VIEW")
+    if _accept_temporary(reader, "VIEW"):
         return replace(_create_view(reader), is_temporary=True)
     if reader.accept("VIEW"):
         return _create_view(reader)
@@ -115,15 +114,11 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_sink(reader)
     if reader.accept("TABLE") or reader.accept("UNLOGGED", "TABLE"):  # every table is as safe as one with a log
         return parse_create_table(reader)
-    if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "TABLE":
-        reader.identifier()
-        reader.expect("TABLE")
+    if _accept_temporary(reader, "TABLE"):
         return replace(parse_create_table(reader), is_temporary=True)
     if reader.accept("SEQUENCE"):
         return parse_create_sequence(reader)
-    if reader.peek() in ("TEMP", "TEMPORARY") and reader.peek(1) == "SEQUENCE":
-        reader.identifier()
-        reader.expect("SEQUENCE")
+    if _accept_temporary(reader, "SEQUENCE"):
         return parse_create_sequence(reader, is_temporary=True)
     if reader.accept("SUBSCRIPTION"):
         return parse_create_subscription(reader)
@@ -147,6 +142,10 @@ def _create(reader: TokenReader) -> Statement:
         "SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
+
+
+def _accept_temporary(reader: TokenReader, kind: str) -> bool:
+    return reader.accept("TEMP", kind) or reader.accept("TEMPORARY", kind)
 
 
 def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:

@@ -106,8 +106,9 @@ def _json(text: str) -> str:
 _SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch|now|today|tomorrow|yesterday)\s*$|.*\bBC\s*$|\s*\d{5,}-", re.I)
 # A year before Christ, which DuckDB reads behind the day.
 _BEFORE_CHRIST = re.compile(r"\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*BC\s*", re.I)
-# A clock with an offset, which DuckDB reads with seconds and two digits of hours alone.
-_OFFSET = re.compile(r"([ T]\d{1,2}:\d{2})(:\d{2}(?:\.\d+)?)?\s*([+-])(\d{1,2})((?::?\d{2})*)\s*$")
+# DuckDB reads an offset or zone only behind seconds, an offset without a blank before it and with two digits of hours.
+_BEHIND_CLOCK = re.compile(r"(?<=[T ])(\d{1,2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:\s*([+-]\d.*)|(\s*[A-Za-z].*))$")
+_ONE_DIGIT = re.compile(r"(?<=[+-])(?=\d(?!\d))")
 _LONG_FRACTION = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\s*\d{1,2}:\d{2}:\d{2})(\.\d{7,})")
 _DAY = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
 
@@ -119,17 +120,17 @@ def day_text(text: str) -> str:
     """
     past = _BEFORE_CHRIST.fullmatch(text)
     if past is not None:
-        return f"{past[1]} (BC){_OFFSET.sub(_whole_offset, past[2])}"
-    text = _OFFSET.sub(_whole_offset, text)
+        return f"{past[1]} (BC){_BEHIND_CLOCK.sub(_with_seconds, past[2])}"
+    text = _BEHIND_CLOCK.sub(_with_seconds, text)
     day = _DAY.match(text)
     if day is not None and not _is_day(*map(int, day.groups())):
         raise Error(f'date/time field value out of range: "{text}"', DATETIME_FIELD_OVERFLOW)
     return _LONG_FRACTION.sub(_rounded, text)
 
 
-def _whole_offset(match: re.Match[str]) -> str:
-    clock, seconds, sign, hours, rest = match.groups()
-    return f"{clock}{seconds or ':00'}{sign}{hours:0>2}{rest}"
+def _with_seconds(match: re.Match[str]) -> str:
+    clock, seconds, offset, zone = match.groups()
+    return f"{clock}{seconds or ':00'}{_ONE_DIGIT.sub('0', offset, count=1) if offset else zone}"
 
 
 def _is_day(year: int, month: int, day: int) -> bool:

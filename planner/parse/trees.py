@@ -176,13 +176,14 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         raise Error(str(error), errors.SYNTAX_ERROR, position=offset + 1) from error
     if isinstance(tree, exp.Command):
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
+    words = sql.upper()
     if "*" in sql:
         _check_stars(tree, sql)
-    if "FLOAT" in sql.upper():
+    if "FLOAT" in words:
         _size_floats(tree)
     for exists in tree.find_all(exp.Exists):
         _give_output(exists)
-    if "CORRESPONDING" in sql.upper() or "BY NAME" in sql.upper():
+    if "CORRESPONDING" in words or "BY NAME" in words:
         _check_set_operations(tree)
     return tree
 
@@ -275,6 +276,13 @@ def column_type(kind: exp.Expr) -> Type:
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
     is_text = text.startswith(("varchar", "char")) and "[" not in text
     return parse_type("character varying" if is_text else text).as_written
+
+
+def alias_of(source: exp.Expr) -> str:
+    """What a statement calls a table, or whatever it reads or changes; "" for what has no name."""
+    alias = source.args.get("alias")
+    name = alias.this if isinstance(alias, exp.TableAlias) else source.this
+    return folded(name) if isinstance(name, exp.Identifier) else ""
 
 
 def folded(identifier: exp.Expr) -> str:
