@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from servers import PATIENCE_SECONDS, Server, refused, rows
 
-from planner.parse.literals import _AGO
+from planner.parse.intervals import _AGO
 from planner.parse.sink import _EMIT
 from planner.parse.table_as import _DATA
 
