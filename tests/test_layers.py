@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,3 +77,20 @@ def test_nothing_is_computed_under_a_lock_of_all() -> None:
         for file in (ROOT / layer).rglob("*.py"):
             assert "import cached_property" not in file.read_text() or file.name == "lazy.py", file
             assert "@functools.cached_property" not in file.read_text(), file
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench", "examples", "scripts"])
+def test_names_imported_from_outside_the_layers_exist(folder: str) -> None:
+    """A name that moved is missed before the test, benchmark or example that imports it runs."""
+    missing = []
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in LAYERS:
+                module = importlib.import_module(node.module)
+                missing += [
+                    f"{file.relative_to(ROOT)}:{node.lineno} {node.module}.{alias.name}"
+                    for alias in node.names
+                    if not hasattr(module, alias.name)
+                    and not (ROOT / node.module.replace(".", "/") / f"{alias.name}.py").exists()
+                ]
+    assert not missing
