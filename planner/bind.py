@@ -20,7 +20,7 @@ from catalog.types import Type
 from planner.build.handled import check_handled
 from planner.build.time_windows import is_temporal, prepare_from
 from planner.functions.aggregates import OF_FLOATS
-from planner.functions.operators import METADATA, is_known
+from planner.functions.operators import INEXACT, METADATA, is_known
 from planner.functions.structs import check_structs
 from planner.functions.typed import data_type, sql_type, with_written_numerics
 from planner.merged_columns import compare_merged, mark_merges
@@ -147,6 +147,9 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     if not scope.has_exact_averages:
         for call in tree.find_all(exp.Avg):
             call.meta[OF_FLOATS] = True
+    if not scope.has_exact_quotients:
+        for quotient in tree.find_all(exp.Div):
+            quotient.meta[INEXACT] = True
     schema = _schema(tables)
     mark_merges(tree)
     try:

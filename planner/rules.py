@@ -45,9 +45,11 @@ from planner.outputs import limit_outputs
 from planner.sharing import share_states
 
 # A relation keeps the version by which it was planned first: what is stored for it fits no other plan.
-PLANNER = 4
+PLANNER = 5
 # Before, avg() of integers and numerics was of double precision.
 EXACT_AVERAGES_SINCE = 4
+# Before, quotients of numerics that are no averages had ten places.
+EXACT_QUOTIENTS_SINCE = 5
 
 
 def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:

@@ -6,7 +6,7 @@ import pytest
 from test_queries_page import catalog, plan
 
 from catalog.model import Catalog, Relation
-from catalog.types import DOUBLE, QUOTIENT
+from catalog.types import DOUBLE, NUMERIC, QUOTIENT
 from planner.rules import PLANNER
 from planner.stream import StreamPlan, plan_definition
 
@@ -39,6 +39,13 @@ def test_a_relation_is_planned_as_it_was(nexmark: Catalog, query: str, before: l
 
 AVERAGES = "SELECT auction, avg(price) AS x, avg(DISTINCT price) AS y, avg(price) / 2 AS z FROM bid GROUP BY auction"
 AVERAGES_OVER = "SELECT auction, avg(price) OVER (PARTITION BY auction) AS x FROM bid"
+
+
+@pytest.mark.parametrize("query", ["SELECT auction, price / 3.0 AS x, sum(price) / 7.0 AS y FROM bid GROUP BY 1, 2"])
+def test_quotients_keep_ten_places(nexmark: Catalog, query: str) -> None:
+    for planner, type_ in ((4, NUMERIC), (PLANNER, QUOTIENT)):
+        types = {c.name: c.type for c in made_by(planner, query, nexmark).columns if c.name in ("x", "y")}
+        assert {*types.values()} == {type_}
 
 
 @pytest.mark.parametrize("query", [AVERAGES, AVERAGES_OVER])

@@ -112,9 +112,9 @@ CREATE OR REPLACE MACRO pg.width_bucket
     (x DOUBLE, low DOUBLE, high DOUBLE, n) AS pg._bucket_of(
         if(isnan(x), pg.raise('2201G', 'operand, lower bound, and upper bound cannot be NaN')::DOUBLE, x),
         pg._bound(low), pg._bound(high), n, pg._share(x, low, high, n)),
-    (x DECIMAL(38,10), low DECIMAL(38,10), high DECIMAL(38,10), n) AS pg._bucket_of(x, low, high, n,
-        if(greatest(abs(x), abs(low), abs(high)) < 10000000000000::DECIMAL(38,10),
-           pg._unscaled(x - low) * n // pg._unscaled(high - low),
+    (x DECIMAL(38,19), low DECIMAL(38,19), high DECIMAL(38,19), n) AS pg._bucket_of(x, low, high, n,
+        if((abs(x::DOUBLE) + abs(low::DOUBLE) + abs(high::DOUBLE)) * n < 1e19,
+           pg._unscaled_quotient(x - low) * n // pg._unscaled_quotient(high - low),
            pg._share(x::DOUBLE, low::DOUBLE, high::DOUBLE, n)));
 CREATE OR REPLACE MACRO pg.divide
     (x SMALLINT, y SMALLINT) AS x // y, (x INTEGER, y INTEGER) AS x // y, (x BIGINT, y BIGINT) AS x // y,
@@ -173,7 +173,7 @@ CREATE OR REPLACE MACRO pg._long_average(x, n, s) AS
                                 pg._up(_v['r'], ('1' || repeat('0', 19 - _v['p']))::HUGEINT))))[1];
 CREATE OR REPLACE MACRO pg._average(x, n, s, is_short) AS
     CASE WHEN is_short AND abs(x) < 1000000000000000 AND n < 2147483648
-         THEN if(x < 0, -1, 1) * pg._average_in_64(abs(x), n, s)
+         THEN if(x < 0, -1, 1) * pg._average_in_64(abs(x), n::BIGINT, s)
          ELSE if(x < 0, -1, 1) * pg._long_average(abs(x), n, s) END;
 -- Without s the values are of numeric without a precision, and s is -1 where they are of the type of an average.
 CREATE OR REPLACE MACRO pg._avg
@@ -181,7 +181,42 @@ CREATE OR REPLACE MACRO pg._avg
     (x HUGEINT, n) AS pg._average(x::DECIMAL(38,0), n, 0, true),
     (x DECIMAL(38,19), n) AS pg._average(x, n, NULL, false),
     (x DOUBLE, n) AS x / n;
--- Products and quotients with an average. Of the former what is before the point is apart from what is behind it, so
+-- Quotients, rounded as averages are. The places that PostgreSQL keeps go by the values as they are, so s is not -1.
+CREATE OR REPLACE MACRO pg.divide_by_integer(x, n, s) AS
+    if(n < 0, -1, 1) * pg._average(x, abs(n::HUGEINT), s, true);
+CREATE OR REPLACE MACRO pg.divide_once_by_integer(x, n, s) AS
+    list_transform([{x: x, n: n}], lambda _o: pg.divide_by_integer(_o['x'], _o['n'], s))[1];
+-- Of any two: the quotient q of the unscaled values and 20 more digits f, in as many steps as keep the remainder r in
+-- 128 bits. From 10^18 on, and below a divisor of 28 digits, they are a double's.
+CREATE OR REPLACE MACRO pg._digits_of(x) AS ltrim(replace(x::DECIMAL(38,19)::VARCHAR, '.', ''), '0');
+CREATE OR REPLACE MACRO pg._zeros_behind(d) AS length(d) - length(rtrim(d, '0'));
+CREATE OR REPLACE MACRO pg._exact_quotient(x, y) AS
+    list_transform(list_transform(list_transform(list_transform(list_transform([{
+        d: pg._digits_of(x), e: pg._digits_of(y)}],
+    lambda _v: {d: _v['d'] || '0', e: _v['e'] || '0', z: least(pg._zeros_behind(_v['d']), pg._zeros_behind(_v['e']))}),
+    lambda _v: {a: ('0' || left(_v['d'], length(_v['d']) - _v['z'] - 1))::HUGEINT, z: _v['z'],
+                b: left(_v['e'], length(_v['e']) - _v['z'] - 1)::HUGEINT,
+                qw: pg._long_quotient_weight(_v['d'], _v['e'])}),
+    lambda _v: {q: _v['a'] // _v['b'], r: _v['a'] % _v['b'], b: _v['b'], p: pg._places(_v['qw'], 19 - _v['z'], 0)}),
+    lambda _v: {q: _v['q'], p: _v['p'], f:
+        CASE WHEN _v['b'] < 1000000000000000000 THEN _v['r'] * 100000000000000000000 // _v['b']
+             WHEN _v['b'] < 10000000000000000000000000000
+             THEN _v['r'] * 10000000000 // _v['b'] * 10000000000
+                  + _v['r'] * 10000000000 % _v['b'] * 10000000000 // _v['b']
+             ELSE (_v['r']::DOUBLE / _v['b']::DOUBLE * 1e20)::HUGEINT END}),
+    lambda _v: pg._at_19(_v['q'], CASE WHEN _v['p'] = 19 THEN (_v['f'] + 5) // 10
+                                       WHEN _v['p'] = 16 THEN (_v['f'] + 5000) // 10000 * 1000
+                                       ELSE pg._up(_v['f'], pow(10, 20 - _v['p'])::HUGEINT) // 10 END))[1];
+CREATE OR REPLACE MACRO pg.divide_numerics(x, y) AS
+    coalesce(sign(x) * sign(y)
+             * pg._exact_quotient(abs(try_cast(x AS DECIMAL(38,19))), abs(try_cast(y AS DECIMAL(38,19)))),
+             (x::DOUBLE / y::DOUBLE)::DECIMAL(38,19));
+-- Quotients of views that were planned before those.
+CREATE OR REPLACE MACRO pg.divide_integers(x, y) AS
+    ((x::HUGEINT * 10000000000000000000 + sign(x)::HUGEINT * (abs(y::HUGEINT) // 2)) // y::HUGEINT)::DECIMAL(38,0)
+    * '0.0000000000000000001'::DECIMAL(19,19);
+CREATE OR REPLACE MACRO pg.divide_quotients(x, y) AS format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19);
+-- Products with an average. Of these what is before the point is apart from what is behind it, so
 -- that only the product of the two latter is rounded.
 CREATE OR REPLACE MACRO pg._whole(x) AS trunc(x)::DECIMAL(19,0);
 CREATE OR REPLACE MACRO pg._fraction(x) AS (x - trunc(x))::DECIMAL(19,19);
@@ -221,11 +256,6 @@ CREATE OR REPLACE MACRO pg.float_digits
     (x DOUBLE) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
--- Of integers, exact to 19 places.
-CREATE OR REPLACE MACRO pg.divide_integers(x, y) AS
-    ((x::HUGEINT * 10000000000000000000 + sign(x)::HUGEINT * (abs(y::HUGEINT) // 2)) // y::HUGEINT)::DECIMAL(38,0)
-    * '0.0000000000000000001'::DECIMAL(19,19);
-CREATE OR REPLACE MACRO pg.divide_quotients(x, y) AS format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19);
 
 -- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
 CREATE OR REPLACE MACRO pg._float_text(s, digits) AS

@@ -15,7 +15,7 @@ from planner.functions.functions import OURS, duckdb_call, of_one
 
 _VALUE = "_value"
 # Macros of which there is one whatever the types.
-_FOR_ANY = frozenset({"multiply_quotients", "divide_quotients"})
+_FOR_ANY = frozenset({"multiply_quotients", "divide_numerics"})
 _SPELLED = frozenset({"list", "json_group_object"})  # what DuckDB calls others of ours
 
 

@@ -23,11 +23,13 @@ _Types = dict[int, Known]  # by the ids of nodes
 
 def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_quotients: bool) -> exp.Expr:
     """A tree without types, changed in place; `typed` makes a typed one of it."""
-    if not reads_quotients and tree.find(exp.Avg, exp.Sum) is None:
+    if not reads_quotients and tree.find(exp.Avg, exp.Sum, exp.Div) is None:
         return tree
     nodes = list(tree.walk())
     pairs = zip(nodes, typed_nodes(tree, nodes, typed), strict=True)
     types = {id(node): type_of_part(place) for node, place in pairs if place is not None}
+    for select in tree.find_all(exp.Select):
+        _type_order(select, types)
     for node in nodes:
         if _type(node, types) == QUOTIENT:
             _note(node, types)
@@ -42,6 +44,16 @@ def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_q
         elif isinstance(node, exp.Sum):
             _cast_sum(node, types)
     return tree
+
+
+def _type_order(select: exp.Select, types: _Types) -> None:
+    """Type an ORDER BY's expressions that stand in the select list too: the typed tree has their names instead."""
+    order = select.args.get("order")
+    items = {item: item for item in (item.unalias() for item in select.selects)}
+    for ordered in order.expressions if order is not None else ():
+        if (item := items.get(ordered.this)) is not None:
+            for place, same in zip(ordered.this.walk(), item.walk(), strict=True):
+                types.setdefault(id(place), _type(same, types))
 
 
 def _whole(call: exp.Expr) -> exp.Expr:
@@ -74,6 +86,8 @@ def _note(node: exp.Expr, types: _Types) -> None:
     if isinstance(parent, exp.Condition):
         parts += [parent, *parent.iter_expressions()]
         parts += [branch.args["true"] for branch in parent.args["ifs"]] if isinstance(parent, exp.Case) else []
+    if isinstance(node, exp.Div):
+        parts += node.iter_expressions()
     for part in parts:
         type_ = _type(part, types)
         if type_ is not None:

@@ -37,6 +37,7 @@ def lenient_division(node: exp.Expr) -> exp.Expr:
         divisor.type = node.expression.type
         safe = exp.Div(this=node.this, expression=divisor, typed=node.args.get("typed"), safe=node.args.get("safe"))
         safe.type = node.type
+        safe.meta.update(node.meta)
         return safe
     return node
 

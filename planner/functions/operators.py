@@ -37,6 +37,7 @@ from planner.functions.result_types import (
     array_type,
     common,
     concatenation,
+    division,
     field_place,
     first,
     multiplication,
@@ -45,6 +46,9 @@ from planner.functions.typed import data_type, sql_type
 from planner.parse.constant_runs import ConstantRun
 
 Call = tuple[str, list[exp.Expr]]
+
+# Marks a quotient whose places are those of what is divided, as it was for `Scope.has_exact_quotients`.
+INEXACT = "inexact"
 
 # Nodes to the function they call and, in its order, the arguments that hold its own.
 CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -164,6 +168,11 @@ class _Of:
         return self.rule(tuple(type_of_part(part) for part in node.iter_expressions()))
 
 
+def _quotient(node: exp.Expr) -> Known:
+    rule = multiplication if node.meta.get(INEXACT) else division
+    return rule(tuple(type_of_part(part) for part in node.iter_expressions()))
+
+
 _BOOLEANS = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
     exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.Escape, exp.Exists,
@@ -178,7 +187,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.Add: _Of(addition),
     exp.Sub: _Of(FUNCTIONS["subtract"].result),
     exp.Mul: _Of(multiplication),
-    exp.Div: _Of(multiplication),
+    exp.Div: _quotient,
     exp.Mod: _Of(arithmetic),
     exp.BitwiseAnd: _Of(common),
     exp.BitwiseOr: _Of(common),

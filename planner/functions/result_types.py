@@ -201,6 +201,12 @@ def multiplication(types: tuple[Known, ...]) -> Known:
     return INTERVAL if INTERVAL in types else arithmetic(types)
 
 
+def division(types: tuple[Known, ...]) -> Known:
+    """`/`: of exact numbers it has as many places as an average."""
+    made = multiplication(types)
+    return QUOTIENT if made is not None and made.name == "numeric" and not made.dimensions else made
+
+
 def arithmetic(types: tuple[Known, ...]) -> Known:
     """The common type of numbers. The scale of a result is not the operands': numeric is given room for any."""
     if any(type_ is not None and not is_numeric(type_) for type_ in types):
