@@ -44,7 +44,7 @@ def put_columns(cursor: Cursor, relation_id: int, columns: Sequence[Column]) -> 
             relation_id,
             position,
             column.name,
-            str(column.type),
+            column.type.stored,
             column.is_hidden,
             column.not_null,
             column.default,

@@ -203,4 +203,11 @@ MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE lake.sparkwave.sequences (relation_id BIGINT, last_value BIGINT, is_called BOOLEAN)
     """,
+    # Types that users make, in the form of `catalog.types.Type.stored`.
+    """
+    CREATE TABLE lake.sparkwave.types (
+        id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR, owner VARCHAR, type VARCHAR, labels VARCHAR[],
+        field_names VARCHAR[], field_oids BIGINT[]
+    )
+    """,
 )

@@ -336,6 +336,26 @@ class Function:
 
 
 @dataclass(frozen=True)
+class UserType:
+    """A type that a user has made: an enum, or a struct with a name (PostgreSQL: a composite type)."""
+
+    id: int
+    database: str
+    schema: str
+    name: str
+    owner: str
+    type: Type
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def securable(self) -> Securable:
+        return Securable("type", self.id, self.name, self.owner)
+
+
+@dataclass(frozen=True)
 class Secret:
     """A named value that nobody is shown, which options of sources and sinks may have for their own; it is sealed."""
 
@@ -458,6 +478,7 @@ class Catalog:
     grants: frozenset[Grant] = frozenset()
     subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by id
     functions: tuple[Function, ...] = ()
+    types: tuple[UserType, ...] = ()
     sources: dict[int, Source] = field(default_factory=dict)
     memberships: frozenset[Membership] = frozenset()
     secrets: dict[int, Secret] = field(default_factory=dict)  # by id
@@ -494,6 +515,17 @@ class Catalog:
     def functions_by_name(self) -> dict[tuple[str, str, str, int], Function]:
         """The functions by database, schema, name and number of arguments."""
         return {(f.database, f.schema, f.name, len(f.arguments)): f for f in self.functions}
+
+    @lazy
+    def types_by_name(self) -> dict[tuple[str, str, str], UserType]:
+        """The types that users have made by database, schema and name."""
+        return {(t.database, t.schema, t.name): t for t in self.types}
+
+    @lazy
+    def types_by_oid(self) -> dict[int, Type]:
+        """The same with the types of their arrays, by OID."""
+        listed = (type_ for t in self.types for type_ in (t.type, replace(t.type, dimensions=1)))
+        return {type_.oid: type_ for type_ in listed}
 
     def steady_group(self, job: Job) -> str:
         """The resource group of a job once it is created."""

@@ -18,7 +18,7 @@ from catalog.user_store import forget_grants, move_grants
 from catalog.users import Securable
 
 # The relations of the catalog that hold what can have an owner, by `Securable.kind`.
-_OWNED = {"database": "databases", "schema": "schemas", "function": "functions"}
+_OWNED = {"database": "databases", "schema": "schemas", "function": "functions", "type": "types"}
 
 
 def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner: str) -> None:
@@ -43,7 +43,7 @@ def rename_schema(cursor: Cursor, schema: Securable, name: str) -> None:
 def rename_database(cursor: Cursor, database: Securable, name: str) -> None:
     """Rename a database with what is in it; the definitions that name it are to be placed."""
     cursor.execute(f"UPDATE {system_table('databases')} SET name = ? WHERE id = ?", [name, database.id])
-    for table in ("schemas", "relations", "functions"):
+    for table in ("schemas", "relations", "functions", "types"):
         cursor.execute(f"UPDATE {system_table(table)} SET database = ? WHERE database = ?", [name, database.name])
 
 

@@ -39,6 +39,7 @@ from catalog.redaction import redact
 from catalog.secrets import KEY_FILE, load_secrets, open_cipher
 from catalog.source_store import load_sources
 from catalog.subscription_store import load_subscriptions
+from catalog.type_store import load_types
 from catalog.user_store import forget_grants, load_grants, load_memberships, load_users, put_grants
 from catalog.users import PUBLIC, ROOT, Grant, Securable
 
@@ -68,7 +69,7 @@ _PROGRESS = {
 # Those that `Store.catalog` is read from.
 _LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
-    "subscriptions", "functions", "sources", "secrets", "comments", "states",
+    "subscriptions", "functions", "types", "sources", "secrets", "comments", "states",
 }  # fmt: skip
 
 
@@ -134,6 +135,7 @@ class Store:
                 ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
                 ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
                 ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
+                ({"types"}, lambda: {"types": load_types(self._cursor)}),
                 ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
                 ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
                 ({"jobs"}, lambda: {"jobs": load_jobs(self._cursor)}),
@@ -214,16 +216,24 @@ class Store:
                 yield opened
             self.reload()
 
-    def next_id(self, cursor: Cursor) -> int:
-        """An id that nothing has had: clients see it as an OID, so those of PostgreSQL's own catalogs are left out."""
+    def next_id(self, cursor: Cursor, least: int = 0) -> int:
+        """An id that nothing has had, from `least` on.
+
+        Clients see it as an OID, so those of PostgreSQL's own catalogs are left out.
+        """
         if self._next_id is None:
             row = cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchone()
             assert row is not None
             self._next_id = row[0]
-        id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else self._next_id
+        id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else max(self._next_id, least)
         self._next_id = id_ + 1  # whether or not this transaction is committed
         cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id])
         return id_
+
+    def next_type_id(self, cursor: Cursor) -> int:
+        """An id that is no OID of PostgreSQL's types, and behind it two that nothing has."""
+        ids = [self.next_id(cursor, _FIRST_FREE_OID) for _ in range(3)]
+        return ids[0]
 
     def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
         """Add a database with the schema `public`; every user may connect to it and look into that schema."""

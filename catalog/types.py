@@ -5,12 +5,13 @@ OIDs and lengths are those of PostgreSQL's `pg_type.dat`.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from catalog.errors import DUPLICATE_COLUMN, UNDEFINED_OBJECT, Error
-from catalog.names import quote, quote_if_needed
+from catalog.names import DEFAULT_SCHEMA, literal, quote, quote_if_needed
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,11 @@ BASES: dict[str, Base] = {
     "oid": Base(26, 1028, 4, "UINTEGER"),
     # RisingWave's rows with named fields; to clients they are of the pseudo-type `record`.
     "struct": Base(2249, 2287, -1, "STRUCT"),
+    # Those that users make, each with OIDs of its own; this is anyenum's.
+    "enum": Base(3500, 2277, 4, "ENUM"),
 }
+# Names that stand for types of many kinds.
+_OF_MANY = frozenset({"struct", "enum"})
 
 ALIASES: dict[str, str] = {
     "bool": "boolean",
@@ -92,9 +97,36 @@ _WIDE_INTEGERS = frozenset({"hugeint", "uhugeint", "int128", "ubigint"})
 
 # A numeric without precision has a fixed point, in one of two places. What users write, what is divided and averages
 # have 19 digits before it, as a bigint has, and 19 after: QUOTIENT. Sums of integers have more before it: 28, as
-# RisingWave's decimal holds, and 10 after; so have elements of arrays, and columns of tables of earlier versions.
+# RisingWave's decimal holds, and 10 after; so have columns of tables of earlier versions, and elements of their arrays.
 DEFAULT_NUMERIC = (38, 10)
 QUOTIENT_NUMERIC = (38, 19)
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a type is called that a user has made, and its OID; that of its arrays is the next.
+
+    Of a type that is yet to be looked up the schema is "" where none is written, and `position` where the name is.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    position: int | None = None
+
+    def __str__(self) -> str:
+        schema = "" if self.schema in ("", DEFAULT_SCHEMA) else f"{quote_if_needed(self.schema)}."
+        return schema + quote_if_needed(self.name)
+
+    @property
+    def mark(self) -> str:
+        """A text that tells it, which is no label that a user may write."""
+        return _MARK + json.dumps([self.oid, self.schema, self.name], ensure_ascii=False)
+
+
+_MARK = "\x01"
+# The name of a type that is yet to be looked up.
+UNRESOLVED = "unresolved"
 
 
 @dataclass(frozen=True)
@@ -102,6 +134,8 @@ class Type:
     """A SQL type: a base name, numeric(precision, scale) if given, and the number of array dimensions.
 
     `fields` are those of a struct, by name; without a name they are called f1, f2, … as PostgreSQL's of ROW(..).
+    `labels` are those of an enum, the last one being the mark by which DuckDB tells it from others. `named` is what a
+    user has called the type, if it is one of his.
     """
 
     name: str
@@ -109,30 +143,54 @@ class Type:
     scale: int | None = None
     dimensions: int = 0
     fields: tuple[tuple[str, Type], ...] = ()
+    labels: tuple[str, ...] = field(default=(), repr=False)
+    named: Named | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         """As information_schema has it: for a struct `struct<a integer, "B" character varying>`."""
+        if self.named is not None:
+            return f"{self.named}{'[]' * self.dimensions}"
         args = f"({self.precision},{self.scale or 0})" if self.precision is not None else ""
         if self.fields:
             args = f"<{', '.join(f'{quote_if_needed(name)} {type_}' for name, type_ in self.fields)}>"
         return self.name + args + "[]" * self.dimensions
 
     @property
+    def stored(self) -> str:
+        """What `parse_type` makes the same type of, with what a user has called it and the types of its fields."""
+        if self.labels:
+            return self.duckdb()
+        mark = self.named.mark if self.named is not None else ""
+        if not self.fields:
+            return str(self)
+        listed = ", ".join(f"{quote_if_needed(name)} {type_.stored}" for name, type_ in self.fields)
+        return f"{mark}struct<{listed}>{'[]' * self.dimensions}"
+
+    @property
     def shown(self) -> str:
         """As users write it."""
-        return "numeric" if self == QUOTIENT else str(self)
+        return str(self).replace(str(QUOTIENT), "numeric")
 
     @property
     def as_written(self) -> Type:
         """What a type is that a user has written."""
-        return QUOTIENT if self == NUMERIC else self
+        if self.name == "numeric" and self.precision is None:
+            return replace(QUOTIENT, dimensions=self.dimensions)
+        if self.fields:
+            return replace(self, fields=tuple((name, field.as_written) for name, field in self.fields))
+        return self
 
     @property
     def base(self) -> Base:
+        """Raises Error 42704 for a name that has not been resolved."""
+        if self.name == UNRESOLVED:
+            raise Error(f'type "{self}" does not exist', UNDEFINED_OBJECT)
         return BASES[self.name]
 
     @property
     def oid(self) -> int:
+        if self.named is not None:
+            return self.named.oid + (self.dimensions > 0)
         return self.base.array_oid if self.dimensions else self.base.oid
 
     @property
@@ -146,6 +204,11 @@ class Type:
         if self.name == "numeric" and self.precision is not None and not self.is_unconstrained:
             return ((self.precision << 16) | (self.scale or 0)) + 4
         return -1
+
+    @property
+    def without_digits(self) -> Type:
+        """The type without a precision."""
+        return replace(self, precision=None, scale=None)
 
     @property
     def is_unconstrained(self) -> bool:
@@ -185,6 +248,8 @@ class Type:
         name = self.base.duckdb
         if self.fields:
             name += f"({', '.join(f'{quote(field)} {type_.duckdb()}' for field, type_ in self.fields)})"
+        elif self.labels:
+            name += f"({', '.join(map(literal, self.labels))})"
         elif self.name == "numeric":
             name += f"({self.digits[0]},{self.digits[1]})"
         return name + "[]" * self.dimensions
@@ -199,8 +264,8 @@ class Type:
 
     @property
     def is_text_in_lake(self) -> bool:
-        """Whether the lake has it as text: intervals of Parquet have no sign and no microseconds."""
-        return self.name == "interval" or any(field.is_text_in_lake for _, field in self.fields)
+        """Whether the lake has it as text: it has no enums, and intervals of Parquet no sign and no microseconds."""
+        return self.name in ("interval", "enum") or any(field.is_text_in_lake for _, field in self.fields)
 
     def in_lake(self) -> str:
         """DuckDB's type of the columns of lake tables."""
@@ -213,7 +278,7 @@ class Type:
         """DuckDB's SQL of a value of such a column. Lakes that are older have intervals as they are."""
         if not self.is_text_in_lake:
             return stored
-        if self.dimensions or self.fields:
+        if self.dimensions or self.fields or self.labels:
             return f"CAST({stored} AS {self.duckdb()})"
         return f"memory.pg.interval_from_lake({stored})"
 
@@ -229,13 +294,13 @@ DATE, TIMESTAMP, TIMESTAMPTZ = (
 )
 TIME, INTERVAL, JSONB, UUID = Type("time without time zone"), Type("interval"), Type("jsonb"), Type("uuid")
 
-_BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name != "struct"} | {
-    base.array_oid: Type(name, dimensions=1) for name, base in BASES.items() if name != "struct"
+_BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name not in _OF_MANY} | {
+    base.array_oid: Type(name, dimensions=1) for name, base in BASES.items() if name not in _OF_MANY
 }
 
 _SPELLING = re.compile(r"""\s*([a-z_"][a-z0-9_" ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*((?:\[\d*\])*)\s*$""")
 
-_FLOAT = re.compile(r'"(?:[^"]|"")*"|\bFLOAT\b')
+_FLOAT = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|\bFLOAT\b""")
 
 
 def duckdb_type(text: str) -> Type:
@@ -244,6 +309,8 @@ def duckdb_type(text: str) -> Type:
 
 
 _STRUCT = re.compile(r"\s*struct\s*([<(])(.*)([>)])\s*((?:\[\d*\])*)\s*$", re.IGNORECASE | re.DOTALL)
+_ENUM = re.compile(r"\s*enum\s*\(((?:\s*'(?:[^']|'')*'\s*,?)*)\)\s*((?:\[\d*\])*)\s*$", re.IGNORECASE)
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
 _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
 
 
@@ -252,13 +319,19 @@ def parse_type(text: str) -> Type:
 
     Raises Error 42704 for a name that is no type.
     """
+    if text.startswith(_MARK):
+        return _marked(text)
+    enum = _ENUM.match(text)
+    if enum is not None:
+        labels = [label.replace("''", "'") for label in _LABEL.findall(enum[1])]
+        return enum_type(labels, enum[2].count("["))
     struct = _STRUCT.match(text)
     if struct is not None:
         return struct_type(_fields(struct[2]), dimensions=struct[4].count("["))
     match = _SPELLING.match(text.lower())
     name = match[1] if match else text.lower()
     resolved = ALIASES.get(name, name)
-    if match is None or resolved not in BASES or resolved == "struct":
+    if match is None or resolved not in BASES or resolved in _OF_MANY:
         raise Error(f'type "{text}" does not exist', UNDEFINED_OBJECT)
     dimensions = match[4].count("[")
     if resolved == "numeric" and match[2]:
@@ -266,6 +339,29 @@ def parse_type(text: str) -> Type:
     if name in _WIDE_INTEGERS:
         return Type(resolved, 38, 0, dimensions)
     return Type(resolved, dimensions=dimensions)
+
+
+def enum_type(labels: Sequence[str], dimensions: int = 0) -> Type:
+    """An enum of these labels, of which the last one may be the mark."""
+    named = _named(labels[-1])[0] if labels and labels[-1].startswith(_MARK) else None
+    return Type("enum", dimensions=dimensions, labels=tuple(labels), named=named)
+
+
+def _marked(text: str) -> Type:
+    """The type of a text that begins with the mark of a user's type."""
+    named, rest = _named(text)
+    return replace(parse_type(rest), named=named)
+
+
+def _named(text: str) -> tuple[Named, str]:
+    """What a mark tells, and what is behind it."""
+    parts, end = json.JSONDecoder().raw_decode(text, len(_MARK))
+    return Named(*parts), text[end:]
+
+
+def unresolved(schema: str | None, name: str, dimensions: int, position: int | None) -> Type:
+    """A type by its name alone, which may be one that a user has made."""
+    return Type(UNRESOLVED, dimensions=dimensions, named=Named(0, schema or "", name, position))
 
 
 def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) -> Type:
@@ -301,10 +397,13 @@ def _is_type(text: str) -> bool:
     return match is not None and ALIASES.get(match[1], match[1]) in BASES
 
 
+_TOKEN = re.compile(rf"""{_MARK}\[(?:"(?:[^"\\]|\\.)*"|[^"\]])*\]|"(?:[^"]|"")*"|'(?:[^']|'')*'|[<(]|[>)]|,""")
+
+
 def _split(text: str) -> Iterator[str]:
     """The parts of a list between its own commas."""
     depth, start = 0, 0
-    for token in re.finditer(r'"(?:[^"]|"")*"|[<(]|[>)]|,', text):
+    for token in _TOKEN.finditer(text):
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token[0], 0)
         if token[0] == "," and not depth:
             yield text[start : token.start()]

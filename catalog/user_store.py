@@ -13,7 +13,7 @@ from catalog.lake import Cursor
 from catalog.names import system_table
 from catalog.users import Grant, Membership, Securable, User, roles_of
 
-_OWNED = ("databases", "schemas", "relations", "functions")
+_OWNED = ("databases", "schemas", "relations", "functions", "types")
 _NAMED = (
     ("grants", "grantee"), ("grants", "grantor"),
     ("memberships", "role"), ("memberships", "member"), ("memberships", "grantor"),

@@ -35,6 +35,8 @@ def _types(names: str) -> list[str]:
 
 def _text(found: re.Match[str]) -> Error:
     text, to = found["text"], found["to"]
+    if to in ("UINT8", "UINT16"):  # what DuckDB numbers the labels of an enum by
+        return Error(f'invalid input value for enum: "{text}"', errors.INVALID_TEXT_REPRESENTATION)
     type_ = "uuid" if to == "INT128" else _type(to)
     if type_ in ("smallint", "integer", "bigint") and re.fullmatch(r"\s*[+-]?\d+\s*", text):
         return Error(f'value "{text}" is out of range for type {type_}', errors.NUMERIC_VALUE_OUT_OF_RANGE)

@@ -31,6 +31,7 @@ from planner.scopes import Scope, check_database, find, resolve, scope_of
 from planner.sql_functions import with_functions
 from planner.statements import Name
 from planner.table_references import resolve_references
+from planner.user_types import with_user_types
 from planner.views import keep_arguments, reference
 
 Check = Callable[[exp.Expr], None]
@@ -137,7 +138,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     query = query.copy()
     name_selects(query)
     query = with_functions(query, catalog, scope)
-    with_written_numerics(query)
+    with_user_types(with_written_numerics(query, scope.has_exact_numerics), catalog, scope)
     check(query)
     tree = prepare_from(resolve_references(query, catalog, scope))
     tables: dict[str, Relation] = {}
@@ -147,7 +148,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     if not scope.has_exact_averages:
         for call in tree.find_all(exp.Avg):
             call.meta[OF_FLOATS] = True
-    if not scope.has_exact_quotients:
+    if not scope.has_exact_numerics:
         for quotient in tree.find_all(exp.Div):
             quotient.meta[INEXACT] = True
     schema = _schema(tables)

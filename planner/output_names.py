@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from planner.parse.type_text import user_type
+
 NO_NAME = "?column?"
 # What sqlglot's qualify calls an output without a name, before its number.
 UNNAMED = "_col_"
@@ -89,7 +91,10 @@ def _derived_name(item: exp.Expr) -> str | None:
 
 
 def type_name(to: exp.Expr) -> str:
-    """A type as written, in lower case, without schema and quotes."""
+    """A type as written, in lower case, without schema and quotes; a user's as it is called."""
+    element = to.expressions[0] if to.args.get("this") == exp.DType.ARRAY else to
+    if (found := user_type(element)) is not None and found.named is not None:
+        return found.named.name
     return to.sql(dialect="postgres").lower().replace('"', "").rpartition(".")[2]
 
 

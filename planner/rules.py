@@ -48,8 +48,8 @@ from planner.sharing import share_states
 PLANNER = 5
 # Before, avg() of integers and numerics was of double precision.
 EXACT_AVERAGES_SINCE = 4
-# Before, quotients of numerics that are no averages had ten places.
-EXACT_QUOTIENTS_SINCE = 5
+# Before, quotients of numerics that are no averages had ten places, and elements of arrays that are cast three.
+EXACT_NUMERICS_SINCE = 5
 
 
 def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:

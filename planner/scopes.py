@@ -17,8 +17,8 @@ class Scope:
 
     `temporary` is the session's schema of temporary tables, which is the first in the path if it has one. `as_of` is
     the id of the definition that the names are in: it knows tables as they were when it was made. Without
-    `has_exact_averages` avg() is of double precision whatever it is of; without `has_exact_quotients` a quotient of
-    numerics has the places of what is divided.
+    `has_exact_averages` avg() is of double precision whatever it is of; without `has_exact_numerics` a quotient of
+    numerics has the places of what is divided, and numerics in arrays those that DuckDB gives them.
     """
 
     database: str
@@ -26,7 +26,7 @@ class Scope:
     temporary: str | None = None
     as_of: int | None = None
     has_exact_averages: bool = True
-    has_exact_quotients: bool = True
+    has_exact_numerics: bool = True
 
 
 def scope_of(relation: Relation) -> Scope:

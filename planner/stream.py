@@ -46,7 +46,7 @@ from planner.options import read_options
 from planner.output_names import UNNAMED
 from planner.parse.statement import parse_statement
 from planner.parse.trees import position_of
-from planner.rules import EXACT_AVERAGES_SINCE, EXACT_QUOTIENTS_SINCE, PLANNER, apply_rules, free_name
+from planner.rules import EXACT_AVERAGES_SINCE, EXACT_NUMERICS_SINCE, PLANNER, apply_rules, free_name
 from planner.sinks import planned_sink, target_of
 from planner.statements import CreateSink, CreateStreaming
 from planner.strategy import DEFAULTS, BackfillSettings, choose
@@ -180,7 +180,7 @@ def _planned(
     scope = replace(
         scope,
         has_exact_averages=version >= EXACT_AVERAGES_SINCE,
-        has_exact_quotients=version >= EXACT_QUOTIENTS_SINCE,
+        has_exact_numerics=version >= EXACT_NUMERICS_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:

@@ -14,6 +14,7 @@ from planner.scopes import scope_of
 from planner.sql_functions import with_functions
 from planner.statements import CreateView
 from planner.table_references import resolve_references
+from planner.user_types import with_user_types
 
 # What follows a table's name and stays where the name goes.
 _KEPT_ARGUMENTS = ("joins", "laterals", "sample", "pivots")
@@ -26,7 +27,7 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     reference's, so that errors point into the statement that the user wrote.
     """
     scope = scope_of(view)
-    query = with_functions(_definition(view.definition).copy(), catalog, scope)
+    query = with_user_types(with_functions(_definition(view.definition).copy(), catalog, scope), catalog, scope)
     query = _as_subquery(resolve_references(query, catalog, scope), f"_view{view.id}_")
     for node in query.walk():
         if "start" in node.meta:

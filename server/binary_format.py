@@ -245,6 +245,7 @@ _ENCODERS: dict[str, Callable[[pa.Array, Type], pa.Array]] = {
     "numeric": _numeric,
     "character varying": _text,
     "text": _text,
+    "enum": _text,
     "bytea": _bytea,
     "date": _date,
     "time without time zone": _time,

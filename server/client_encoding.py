@@ -36,7 +36,7 @@ class Encoding:
             return False
         if type.dimensions or type.is_struct:
             raise Error(f"binary format of {type} in encoding {self.name} is not supported", FEATURE_NOT_SUPPORTED)
-        return type.is_text or type.name == "jsonb"
+        return type.is_text or type.name in ("jsonb", "enum")
 
     def decode(self, data: bytes) -> str:
         """Raises Error 22021 for what is no text in the encoding, 22P05 for a character that UTF-8 does not have."""

@@ -29,8 +29,8 @@ def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -
     [made] = named_checks(table.name, [check], [column.name for column in table.visible], taken)
     listed = ", ".join(f"{quote(column.lake_name)} AS {quote(column.name)}" for column in table.visible)
     rows = f"(SELECT {listed} FROM {table.lake_name}) AS stored"
-    try_check(session, cursor, made, rows)
-    condition = condition_text(made.condition, {}, session.environment)
+    try_check(session, cursor, made, table.visible, rows)
+    condition = condition_text(made.condition, table.visible, session.environment)
     if cursor.execute(f"SELECT 1 FROM {rows} WHERE NOT ({condition}) LIMIT 1").fetchone() is not None:
         message = f'check constraint "{made.name}" of relation "{table.name}" is violated by some row'
         raise Error(message, errors.CHECK_VIOLATION)

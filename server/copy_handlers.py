@@ -99,7 +99,8 @@ def _condition(session: Session, statement: Copy, target: Relation) -> str:
     if found.type != BOOLEAN:
         message = f"argument of WHERE must be type boolean, not type {found.type}"
         raise Error(message, DATATYPE_MISMATCH)
-    return condition_text(statement.where.sql, {c.name: c.lake_name for c in target.visible}, session.environment)
+    names = {c.name: c.lake_name for c in target.visible}
+    return condition_text(statement.where.sql, target.visible, session.environment, names)
 
 
 @dataclass
@@ -143,7 +144,8 @@ class _TableSink:
             ).fetchone()
             if row:
                 self.cursor.unregister("copied_rows")
-                message = f'invalid input syntax for type {column.type}: "{row[0]}"'
+                what = "input value for enum" if column.type.labels else "input syntax for type"
+                message = f'invalid {what} {column.type}: "{row[0]}"'
                 return Error(message, "22P02", detail=f"COPY {self.target.name}, column {column.name}")
         self.cursor.unregister("copied_rows")
         return error

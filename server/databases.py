@@ -13,6 +13,7 @@ from catalog.names import DEFAULT_DATABASE
 from catalog.placing import place
 from catalog.placing import rename_database as put_database_name
 from catalog.secrets import drop_secret
+from catalog.type_store import drop_types_in
 from catalog.users import Securable
 from planner.definitions import in_database
 from planner.privileges import check_owner, find_user, permission_denied
@@ -67,6 +68,8 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
         for schema in {f.schema for f in store.catalog.functions if f.database == statement.name}:
             drop_functions_in(cursor, statement.name, schema)
+        for schema in {t.schema for t in store.catalog.types if t.database == statement.name}:
+            drop_types_in(cursor, statement.name, schema)
         schemas = {s.id for key, s in store.catalog.securables.items() if key[0] == statement.name}
         for secret in store.catalog.secrets.values():
             if secret.schema_id in schemas:

@@ -10,6 +10,7 @@ from catalog.errors import Error
 from catalog.users import User
 from planner import statements
 from planner.statements import Statement
+from planner.user_types import with_types
 from server import (
     activity,
     alter,
@@ -42,6 +43,7 @@ from server import (
     subscriptions,
     tables,
     transactions,
+    user_types,
     users,
 )
 from server.activity import Backend
@@ -96,6 +98,9 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateSubscription: _plain(subscriptions.create_subscription),
     statements.CreateFunction: _plain(functions.create_function),
     statements.DropFunction: _plain(functions.drop_function),
+    statements.CreateType: _plain(user_types.create_type),
+    statements.AddLabel: _plain(user_types.add_label),
+    statements.DropType: _plain(user_types.drop_types),
     statements.CreateSecret: _plain(secrets.create_secret),
     statements.AlterSecret: _plain(secrets.alter_secret),
     statements.DropSecret: _plain(secrets.drop_secret),
@@ -149,12 +154,20 @@ HANDLERS: dict[type, Handler] = {
     statements.Discard: _plain(control.discard),
 }
 
+# Statements with types of columns, fields, arguments and parameters.
+_WITH_TYPES = (
+    statements.CreateTable, statements.CreateSource, statements.AlterTable, statements.CreateFunction,
+    statements.CreateType, statements.Prepare,
+)  # fmt: skip
+
 # How often a statement is planned while others alter its tables.
 _ATTEMPTS = 10
 
 
 def run(session: Session, statement: Statement, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a statement. Raises Error, with its place in the client's text where that is known."""
+    if isinstance(statement, _WITH_TYPES):
+        statement = with_types(statement, session.context.store.catalog, session.scope)
     atomic.check(session, statement)
     transactions.check_writable(session, statement)
 

@@ -21,6 +21,7 @@ from catalog.errors import (
     Error,
 )
 from catalog.types import Type, type_of_oid
+from planner.parse.text_values import decode_text
 from server.binary_format import DAYS_TO_2000, MICROS_TO_2000, NAN, NEGATIVE
 from server.client_encoding import UTF8
 from server.messages import Reader
@@ -38,9 +39,10 @@ def decode_binary(data: bytes, type: Type) -> object:
     if type.is_struct:
         return _record_binary(data, type)
     try:
-        return _FROM_BINARY[type.name](data)
+        value = _FROM_BINARY[type.name](data)
     except (struct.error, ValueError):
         raise Error(f"incorrect binary data format for type {type}", INVALID_BINARY_REPRESENTATION) from None
+    return decode_text(str(value), type) if type.labels else value
 
 
 def _struct(layout: str) -> Callable[[bytes], object]:
@@ -132,6 +134,7 @@ _FROM_BINARY: dict[str, Callable[[bytes], object]] = {
     "numeric": _numeric_binary,
     "character varying": UTF8.decode,
     "text": UTF8.decode,
+    "enum": UTF8.decode,
     "bytea": bytes,
     "date": _date_binary,
     "time without time zone": _time_binary,
@@ -165,7 +168,7 @@ def _array(data: bytes, type: Type) -> list:
     reader = Reader(data)
     dimensions, _, oid = reader.int32(), reader.int32(), reader.oid()
     lengths = [(reader.int32(), reader.int32())[0] for _ in range(dimensions)]
-    element = replace(type, dimensions=0) if type.fields else type_of_oid(oid)
+    element = replace(type, dimensions=0) if type.fields or type.labels else type_of_oid(oid)
     if len(lengths) > 6 or 4 * math.prod(lengths) > len(data) or min(lengths, default=1) < 1:
         raise Error("invalid array dimensions", INVALID_BINARY_REPRESENTATION)
     if element is None:

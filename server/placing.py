@@ -22,6 +22,7 @@ from planner.statements import (
     CreateSubscription,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
 )
 from server.kinds import check_name
@@ -36,6 +37,7 @@ Creation = (
     | CreateSubscription
     | CreateSequence
     | CreateFunction
+    | CreateType
     | CreateSecret
 )
 
@@ -102,6 +104,7 @@ def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
 
 def existing_notice(session: Session, statement: Creation) -> Notice | None:
     """A notice when the name is taken and that is allowed. Raises Error 42P07 when it is not."""
+    assert not isinstance(statement, CreateType)
     name = statement.name
     found = session.context.store.catalog.find(session.database, target_schema(session, statement), name.name)
     if found is None:

@@ -34,7 +34,7 @@ def check_rows(
     names = {column.name for column in looked_at}
     checks = [c for c in target.constraints.checks if columns is None or names & columns_read(c.condition)]
     in_lake = {column.name: column.lake_name for column in target.visible}
-    conditions = [condition_text(check.condition, in_lake, environment) for check in checks]
+    conditions = [condition_text(check.condition, target.visible, environment, in_lake) for check in checks]
     tests = [
         *(f"bool_or(length(rtrim({quote(c.lake_name)}, ' ')) > {length})" for c, length in limited),
         *(f"bool_or(length({quote(c.lake_name)}) > {length})" for c, length in limited),

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from catalog import errors
-from catalog.errors import Error
+from catalog.errors import Error, used
 from catalog.function_store import drop_functions_in, put_functions
 from catalog.lake import Cursor
-from catalog.model import Catalog, Function
+from catalog.model import Catalog, Function, UserType
 from catalog.placing import create_schema as add_schema
 from catalog.placing import drop_schema as remove_schema
 from catalog.placing import rename_schema as put_schema_name
 from catalog.secrets import drop_secret
 from catalog.system_views import SCHEMAS
+from catalog.type_store import drop_types_in
 from catalog.users import Securable
 from planner.definitions import callers
 from planner.privileges import check, check_owner, find_owner
 from planner.statements import CreateSchema, DropSchema, Name, RenameSchema
+from planner.user_types import users_of_type
 from server.ddl import refuse_creating, with_dependents
 from server.naming import store_places
 from server.result import Notice, Result
@@ -55,9 +57,10 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
             notices.append(Notice(f'schema "{name.name}" does not exist, skipping'))
     names = {schema.name for schema in schemas}
     inside = [r for r in store.catalog.named if r.database == session.database and r.schema in names]
-    functions, secrets = _functions(session, names), secrets_in(session, names)
-    if (inside or functions or secrets) and not statement.cascade:
+    functions, secrets, types = _functions(session, names), secrets_in(session, names), _types(session, names)
+    if (inside or functions or secrets or types) and not statement.cascade:
         things = [f"{r.kind} {r.qualified_name}" for r in inside] + [f"function {f.qualified_name}" for f in functions]
+        things += [f"type {made.qualified_name}" for made in types]
         things += [f"secret {secret.name}" for secret in secrets]
         raise Error(
             "schema is not empty",
@@ -79,8 +82,11 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
         _check_unused(session, names, ids)
         for secret in secrets_in(session, names):
             drop_secret(cursor, secret)
+        gone = {relation.qualified_name for relation in dropped} | {f.qualified_name for f in functions}
+        _check_untyped(session, names, gone)
         for schema in schemas:
             drop_functions_in(cursor, session.database, schema.name)
+            drop_types_in(cursor, session.database, schema.name)
             remove_schema(store, cursor, schema, ids)
 
     session.context.jobs.drop(dropped, remove)
@@ -96,11 +102,29 @@ def rename_schema(session: Session, statement: RenameSchema) -> Result:
         check(catalog, session.user, catalog.securables[session.database,], "CREATE", statement.name.position)
         _check_name(catalog, session.database, statement.new_name, statement.new_position)
         _check_uncalled(session, {schema.name})
+        if _types(session, {schema.name}):
+            message = "a schema with types cannot be renamed"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
         put_schema_name(cursor, schema, statement.new_name)
         put_functions(cursor, session.database, schema.name, statement.new_name)
         inside = [r for r in catalog.relations if (r.database, r.schema) == (session.database, schema.name)]
         store_places(session, cursor, {r.id: (statement.new_name, r.name) for r in inside})
     return Result("ALTER_SCHEMA")
+
+
+def _types(session: Session, schemas: set[str]) -> list[UserType]:
+    catalog = session.context.store.catalog
+    return [t for t in catalog.types if t.database == session.database and t.schema in schemas]
+
+
+def _check_untyped(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
+    """Raise Error 2BP01 for schemas with types that something uses which is not dropped with them."""
+    catalog, types = session.context.store.catalog, _types(session, schemas)
+    ids = {made.id for made in types}
+    users = (user for made in types for user in users_of_type(catalog, made, ids))
+    found = [user for user in users if user.rpartition(" ")[2] not in dropped]
+    if found:
+        raise used("type", found, "DROP the dependent objects first.")
 
 
 def _functions(session: Session, schemas: set[str]) -> list[Function]:

@@ -576,8 +576,10 @@ def _sample(type_: Type) -> object:
 
     Whatever is computed from a NULL, as in `$1 || 'x'`, is an integer for DuckDB (1.5.5).
     """
+    if type_.is_struct or type_.labels:
+        return type_.labels[0] if len(type_.labels) > 1 and not type_.dimensions else None
     text = _SAMPLES.get(type_.name, "1")
-    return None if type_.is_struct else decode_text(f"{{{text}}}" if type_.dimensions else text, type_)
+    return decode_text(f"{{{text}}}" if type_.dimensions else text, type_)
 
 
 _DAY = "2000-01-01"

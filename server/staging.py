@@ -77,7 +77,7 @@ def compute_generated(environment: Environment, cursor: Cursor, target: Relation
     columns = generated_columns(target)
     if columns:
         names = {c.name: c.lake_name for c in target.visible}
-        values = (f"{quote(c.lake_name)} = {generated_value(c, environment, names)}" for c in columns)
+        values = (f"{quote(c.lake_name)} = {generated_value(c, target.visible, environment, names)}" for c in columns)
         cursor.execute(f"UPDATE {rows} SET {', '.join(values)}")
 
 

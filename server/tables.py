@@ -102,16 +102,18 @@ def _try_expressions(session: Session, columns: tuple[Column, ...], checks: tupl
             describe_with(cursor, batch.draws)
             cursor.execute(f"SELECT {batch.sql}")
         if column.generated is not None:
-            cursor.execute(f"SELECT {generated_value(column, session.environment)} FROM (SELECT {rows}) AS stored")
+            cursor.execute(
+                f"SELECT {generated_value(column, columns, session.environment)} FROM (SELECT {rows}) AS stored"
+            )
     for check in checks:
-        try_check(session, cursor, check, f"(SELECT {rows}) AS stored")
+        try_check(session, cursor, check, columns, f"(SELECT {rows}) AS stored")
 
 
-def try_check(session: Session, cursor: Cursor, check: Check, rows: str) -> None:
+def try_check(session: Session, cursor: Cursor, check: Check, columns: tuple[Column, ...], rows: str) -> None:
     """Try whether a check is a condition over rows. Raises Error 42804, 0A000, also of a wrong name or function."""
     if draws(check.condition):
         raise Error("nextval in a check constraint is not supported", errors.FEATURE_NOT_SUPPORTED)
-    condition = condition_text(check.condition, {}, session.environment)
+    condition = condition_text(check.condition, columns, session.environment)
     [(_, found, *_)] = cursor.execute(f"DESCRIBE SELECT {condition} FROM {rows}").fetchall()
     if found != "BOOLEAN":
         message = f"argument of CHECK must be type boolean, not type {duckdb_type(found)}"

@@ -126,6 +126,56 @@ def test_quotients_are_postgresqls(both: tuple[Connection, Connection]) -> None:
                     assert one == other or (one is not None and other is not None and abs(one - other) <= PLACES)
 
 
+NESTED = (
+    "SELECT '{1.123456789012345,2}'::numeric[]", "SELECT array[1.123456789012345, 2]::numeric[]",
+    "SELECT string_to_array('1.123456789012345,2', ',')::numeric[]", "SELECT '{{1.123456789012345},{3}}'::numeric[]",
+    "SELECT a, b, a[1], a[1] / 3, a || 2.0000000000000001, cardinality(a) FROM nested ORDER BY id",
+    "SELECT id, u FROM (SELECT id, unnest(a) AS u FROM nested) AS each ORDER BY id, u",
+    "SELECT array_agg(a[1] ORDER BY id), sum(a[1]), max(a[1]) FROM nested", "SELECT id FROM nested WHERE 2 = ANY(a)",
+    "SELECT (c).x, (c).x * 2 FROM nested ORDER BY id", "SELECT third(1.123456789012345, '{1.000000000000001}')",
+    "SELECT a FROM nested WHERE a = '{7.000000000000001}'",
+)  # fmt: skip
+
+
+def test_numerics_in_arrays_rows_and_functions_keep_their_digits(both: tuple[Connection, Connection]) -> None:
+    for client in both:
+        client.execute("CREATE TYPE pair AS (x numeric, y int)")
+        client.execute("CREATE TABLE nested (id int PRIMARY KEY, a numeric[], b numeric(10,2)[], c pair)")
+        client.execute("""CREATE FUNCTION third(a numeric, b numeric[]) RETURNS numeric LANGUAGE SQL
+                          AS $$ SELECT a / 3 + b[1] $$""")
+        client.execute("INSERT INTO nested VALUES (1, '{1.123456789012345,2}', '{1.239}', row(1.123456789012345, 1))")
+        client.execute("INSERT INTO nested VALUES (2, %s, NULL, NULL)", ([Decimal("7.000000000000001")],))
+        with client.cursor() as cursor, cursor.copy("COPY nested (id, a) FROM STDIN") as copy:
+            copy.write("3\t{0.0000000000000000001,NULL}\n")
+    here, there = both
+    here.execute("""CREATE MATERIALIZED VIEW nested_view AS
+                    SELECT id, a, a[1] AS e, a || 2.0000000000000001 AS more, (c).x AS x FROM nested""")
+    for client in both:
+        client.execute("UPDATE nested SET a = array[a[1], 5.123456789012345] WHERE id > 1")
+    here.execute("FLUSH")
+    for query in NESTED:
+        for binary in (False,) if "{{" in query else (False, True):
+            expected = there.execute(query.encode(), binary=binary).fetchall()
+            found = here.execute(query.encode(), binary=binary).fetchall()
+            assert _within(found) == _within(expected), query
+    view, query = (
+        "SELECT * FROM nested_view ORDER BY id",
+        ("SELECT id, a, a[1], a || 2.0000000000000001, (c).x FROM nested ORDER BY id"),
+    )
+    assert _within(here.execute(view).fetchall()) == _within(there.execute(query).fetchall())
+
+
+def _within(rows: list[tuple[Any, ...]]) -> list[Any]:
+    """The rows, with numbers to 19 places, in arrays too."""
+
+    def rounded(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [rounded(each) for each in value]
+        return round(value, 19) if isinstance(value, Decimal) else value
+
+    return rounded(rows)
+
+
 def test_a_quotient_that_rows_are_grouped_by(both: tuple[Connection, Connection]) -> None:
     query = b"SELECT i / 3.0 AS q, count(*) FROM r GROUP BY i / 3.0 HAVING i / 3.0 > 1 ORDER BY i / 3.0 DESC"
     found, expected = (client.execute(query).fetchall() for client in both)

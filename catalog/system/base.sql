@@ -83,7 +83,6 @@ FROM element WHERE array_oid <> 0;
 
 -- Lookup tables of the functions. Their columns have names that no caller's column has, because a macro's argument
 -- is pasted into its subquery and would be taken for a column of that name.
-CREATE OR REPLACE TABLE pgf._type AS SELECT oid AS __oid, name AS __name, typname AS __typname FROM pgc._all_types;
 -- The functions that statements call (pg_proc.sql), and those that pg_type names: input, output and the like. The OIDs of
 -- these are PostgreSQL's where a driver looks for one.
 CREATE OR REPLACE TABLE pgc._functions AS

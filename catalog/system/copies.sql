@@ -81,31 +81,49 @@ SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) 
        list(entry ORDER BY grantee, grantor) FILTER (entry IS NOT NULL) AS __granted
 FROM pgf._owner o LEFT JOIN pgc._acl_entries e ON e.object_id = __object AND column_name IS NULL GROUP BY ALL;
 
+-- Types that users have made. Behind the OID of each come those of its arrays and of the relation of its fields.
+CREATE OR REPLACE TABLE pgc._user_types AS
+SELECT t.id::UINTEGER AS oid, (t.id + 1)::UINTEGER AS array_oid, (t.id + 2)::UINTEGER AS relation_oid, t.database, t.schema,
+       n.id AS schema_id, t.name, if(t.schema = 'public', '', pg.quote_ident(t.schema) || '.') || pg.quote_ident(t.name) AS shown,
+       coalesce(o.id, 1)::UINTEGER AS owner_id, t.labels, t.field_names, t.field_oids::UINTEGER[] AS field_oids
+FROM lake.sparkwave.types t
+JOIN pgc._namespaces n ON n.database = t.database AND n.name = t.schema
+LEFT JOIN pgc._roles o ON o.name = t.owner;
+CREATE OR REPLACE TABLE pgf._type AS
+SELECT oid AS __oid, name AS __name, typname AS __typname, 'pg_catalog' AS __schema FROM pgc._all_types
+UNION ALL SELECT oid, shown, name, schema FROM pgc._user_types
+UNION ALL SELECT array_oid, shown || '[]', '_' || name, schema FROM pgc._user_types;
+
 -- SQL functions, with the OIDs of their types.
 CREATE OR REPLACE TABLE pgc._sql_functions AS
 WITH type AS (
     SELECT name, oid FROM pgc._types UNION ALL SELECT name || '[]', array_oid FROM pgc._types
-), bare AS (
-    SELECT *, regexp_replace(result_type, '[(<].*[)>]', '') AS result,
-           list_transform(argument_types, lambda __t: regexp_replace(__t, '[(<].*[)>]', '')) AS listed
-    FROM lake.sparkwave.functions
+), written AS (
+    SELECT text, coalesce(if(ends_with(text, '[]'), u.array_oid, u.oid), t.oid)::UINTEGER AS oid,
+           coalesce(u.shown || regexp_extract(text, '(\[\])*$'), replace(text, 'numeric(38,19)', 'numeric')) AS shown
+    FROM (SELECT DISTINCT unnest(argument_types || [result_type]) AS text FROM lake.sparkwave.functions)
+    LEFT JOIN type t ON t.name = regexp_replace(text, '[(<].*[)>]', '')
+    LEFT JOIN pgc._user_types u ON u.oid = pg._user_type_in(text)
 ), argument AS (
-    SELECT a.id, list(t.oid::UINTEGER ORDER BY a.place) AS oids
-    FROM (SELECT id, unnest(listed) AS name, generate_subscripts(listed, 1) AS place FROM bare) a JOIN type t USING (name)
+    SELECT a.id, list(w.oid ORDER BY a.place) AS oids, list(w.shown ORDER BY a.place) AS types
+    FROM (SELECT id, unnest(argument_types) AS text, generate_subscripts(argument_types, 1) AS place
+          FROM lake.sparkwave.functions) a
+    JOIN written w USING (text)
     GROUP BY a.id
 )
 SELECT f.id::UINTEGER AS id, f.database, f.schema, n.id AS schema_id, f.name, f.owner, coalesce(o.id, 1)::UINTEGER AS owner_id,
-       f.argument_names, f.argument_types, coalesce(a.oids, []) AS argument_oids, f.result_type,
-       t.oid::UINTEGER AS result_oid, f.body, f.definition
-FROM bare f
+       f.argument_names, coalesce(a.types, []) AS argument_types, coalesce(a.oids, []) AS argument_oids,
+       r.shown AS result_type, r.oid AS result_oid, f.body, f.definition
+FROM lake.sparkwave.functions f
 JOIN pgc._namespaces n ON n.database = f.database AND n.name = f.schema
+JOIN written r ON r.text = f.result_type
 LEFT JOIN argument a ON a.id = f.id
-LEFT JOIN type t ON t.name = f.result
 LEFT JOIN pgc._roles o ON o.name = f.owner;
 
 -- The types of struct columns, which clients know as `record`: a type modifier tells format_type which one is meant.
 CREATE OR REPLACE TABLE pgf._struct AS
-SELECT row_number() OVER (ORDER BY type)::INTEGER AS __typmod, type AS __name
+SELECT row_number() OVER (ORDER BY type)::INTEGER AS __typmod, type AS __type,
+       replace(type, 'numeric(38,19)', 'numeric') AS __name
 FROM (SELECT DISTINCT type FROM lake.sparkwave.columns WHERE type LIKE 'struct<%');
 
 -- CHECK constraints.
@@ -119,14 +137,15 @@ FROM (SELECT id, database, schema, schema_id, name AS relation_name, unnest((det
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name,
-       replace(c.type, 'numeric(38,19)', 'numeric') AS type, c.is_hidden,
+       CASE WHEN u.oid IS NOT NULL THEN u.shown || regexp_extract(c.type, '(\[\])*$')
+            ELSE replace(c.type, 'numeric(38,19)', 'numeric') END AS type, c.is_hidden,
        r.kind = 'table' AND (c.not_null OR list_contains(r.key, c.name)) AS not_null,
        list_contains(r.key, c.name) AS is_key,
        c.generated, c.lake_name,
        if(c.is_hidden, NULL,
           row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,
-       if(c.type LIKE '%[]', t.array_oid, t.oid)::UINTEGER AS type_oid,
-       if(c.type LIKE '%[]', -1, t.length)::SMALLINT AS length,
+       if(c.type LIKE '%[]', coalesce(u.array_oid, t.array_oid), coalesce(u.oid, t.oid))::UINTEGER AS type_oid,
+       if(c.type LIKE '%[]', -1, coalesce(if(len(u.labels) > 0, 4, NULL), t.length, -1))::SMALLINT AS length,
        (length(regexp_extract(c.type, '(\[\])*$')) // 2)::SMALLINT AS dimensions,
        -- The digits of a numeric without precision nobody has written.
        coalesce(if(c.type LIKE 'numeric(38,19)%', -1, NULL),
@@ -136,7 +155,7 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
        -- As PostgreSQL shows a literal of text, with its type, and a sequence by its name; none of an identity column.
        CASE WHEN q.identity IS NOT NULL THEN NULL WHEN q.id IS NOT NULL THEN q.default_text
             WHEN regexp_full_match(c.column_default, '''([^'']|'''')*''')
-            THEN c.column_default || '::' || regexp_replace(c.type, '\(.*\)', '')
+            THEN c.column_default || '::' || coalesce(u.shown, regexp_replace(c.type, '\(.*\)', ''))
             ELSE c.column_default END AS default_text,
        q.identity, q.id AS sequence_id, a.acl
 FROM lake.sparkwave.columns c
@@ -144,8 +163,9 @@ JOIN pgc._created_relations r ON r.id = c.relation_id
 LEFT JOIN (SELECT object_id, column_name, list(entry ORDER BY grantee, grantor) AS acl FROM pgc._acl_entries GROUP BY ALL) a
     ON a.object_id = c.relation_id AND a.column_name = c.name
 LEFT JOIN pgc._sequences q ON c.column_default = format('nextval(''{}''::regclass)', q.id)
-LEFT JOIN pgf._struct s ON s.__name = c.type
-LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '');
+LEFT JOIN pgf._struct s ON s.__type = c.type
+LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '')
+LEFT JOIN pgc._user_types u ON u.oid = pg._user_type_in(c.type);
 
 CREATE OR REPLACE TABLE pgf._privilege AS
 SELECT object_id AS __object, grantee AS __grantee, privilege AS __privilege, is_grantable AS __is_grantable,
@@ -235,6 +255,7 @@ SELECT *, list(__schema) OVER (PARTITION BY __database, __name) AS __schemas
 FROM (SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name FROM pgc._relations
       UNION ALL SELECT id, database, schema, name FROM pgc._indexes
       UNION ALL SELECT id, database, schema, name FROM pgc._sequences
+      UNION ALL SELECT relation_oid, database, schema, name FROM pgc._user_types WHERE len(field_names) > 0
       UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations);
 
 CREATE OR REPLACE TABLE pgf._serial AS

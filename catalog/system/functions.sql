@@ -25,7 +25,10 @@ CREATE OR REPLACE MACRO pgf.to_regtype(s) AS
     (SELECT min(__oid) FROM pgf._type
      WHERE lower(s) IN (__name, __typname, 'pg_catalog.' || __typname) OR
            regexp_replace(lower(s), '\s*\([^)]*\)', '') = __name OR
-           __typname = CASE lower(s) WHEN 'int' THEN 'int4' WHEN 'decimal' THEN 'numeric' WHEN 'float' THEN 'float8' END);
+           __typname = CASE lower(s) WHEN 'int' THEN 'int4' WHEN 'decimal' THEN 'numeric' WHEN 'float' THEN 'float8' END
+           OR (__schema <> 'pg_catalog' AND __name = s)
+           OR (__schema <> 'pg_catalog' AND __typname = pgf.name_part(s, 1)
+               AND __schema = coalesce(pgf.name_part(s, 2), __schema)));
 CREATE OR REPLACE MACRO pgf.regtype_in(s) AS coalesce(
     try_cast(s AS UINTEGER), pgf.to_regtype(s), error('type "' || s || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regtype_out(o) AS

@@ -25,11 +25,15 @@ WITH class AS (
     SELECT id, name, schema_id, owner_id, 'S', 0, 0, false, 'n', NULL
     FROM pgc._sequences WHERE database = pgf.session_database()
     UNION ALL
+    SELECT relation_oid, name, schema_id, owner_id, 'c', 0, len(field_names), false, 'n', NULL
+    FROM pgc._user_types WHERE len(field_names) > 0 AND database = pgf.session_database()
+    UNION ALL
     SELECT id, name, schema_id, 1, kind, if(kind = 'r', 2, 0),
            (SELECT count(*) FROM pgc._system_columns c WHERE c.relation_id = r.id), false, 'n', NULL
     FROM pgc._system_relations r
 )
-SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace, 0::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
+SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace,
+       if(kind = 'c', id - 2, 0)::UINTEGER AS reltype, 0::UINTEGER AS reloftype,
        owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam,
        id::UINTEGER AS relfilenode,
        0::UINTEGER AS reltablespace,
@@ -65,6 +69,12 @@ WITH attribute AS (
     UNION ALL
     SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false, NULL, NULL
     FROM pgc._system_columns
+    UNION ALL
+    SELECT f.relation_oid, f.place, f.name, f.oid, -1, coalesce(t.length, -1), 0, false, false, false, NULL, NULL
+    FROM (SELECT relation_oid, generate_subscripts(field_names, 1) AS place, unnest(field_names) AS name,
+                 unnest(field_oids) AS oid
+          FROM pgc._user_types WHERE database = pgf.session_database()) f
+    LEFT JOIN pgc._all_types t ON t.oid = f.oid
 )
 SELECT a.relation_id AS attrelid, a.name AS attname, a.type_oid AS atttypid, (-1)::INTEGER AS attstattarget,
        a.length AS attlen, a.attnum::SMALLINT AS attnum, a.dimensions::INTEGER AS attndims, (-1)::INTEGER AS attcacheoff,
@@ -93,7 +103,24 @@ SELECT oid, typname, 11::UINTEGER AS typnamespace, 1::UINTEGER AS typowner, leng
        align AS typalign, CASE WHEN length >= 0 THEN 'p' WHEN typname = 'numeric' THEN 'm' ELSE 'x' END AS typstorage, false AS typnotnull, 0::UINTEGER AS typbasetype,
        (-1)::INTEGER AS typtypmod, 0::INTEGER AS typndims, if(category = 'S', 100, 0)::UINTEGER AS typcollation,
        NULL::VARCHAR AS typdefaultbin, NULL::VARCHAR AS typdefault, NULL::VARCHAR[] AS typacl
-FROM pgc._all_types;
+FROM pgc._all_types
+UNION ALL
+SELECT own.oid, if(is_array, '_' || name, name), schema_id, owner_id, if(is_enum AND NOT is_array, 4, -1), is_enum AND NOT is_array,
+       CASE WHEN is_array THEN 'b' WHEN is_enum THEN 'e' ELSE 'c' END,
+       CASE WHEN is_array THEN 'A' WHEN is_enum THEN 'E' ELSE 'C' END, false, true, ',',
+       if(is_enum OR is_array, 0, relation_oid), if(is_array, 'array_subscript_handler', '-'), if(is_array, t.oid, 0),
+       if(is_array, 0, array_oid), own.functions || '_in', own.functions || '_out', own.functions || '_recv',
+       own.functions || '_send', '-', '-', '-', if(is_enum, 'i', 'd'), if(is_enum AND NOT is_array, 'p', 'x'), false, 0, -1, 0, 0,
+       NULL, NULL, NULL
+FROM (SELECT *, len(field_names) = 0 AS is_enum FROM pgc._user_types WHERE database = pgf.session_database()) t,
+     LATERAL (SELECT t.oid AS oid, false AS is_array, if(t.is_enum, 'enum', 'record') AS functions
+              UNION ALL SELECT t.array_oid, true, 'array') own;
+
+-- Labels of enums. Their OIDs are no other object's.
+CREATE OR REPLACE VIEW pgc.pg_enum AS
+SELECT (3600000000 + row_number() OVER (ORDER BY enumtypid, enumsortorder))::UINTEGER AS oid, *
+FROM (SELECT oid AS enumtypid, generate_subscripts(labels, 1)::FLOAT AS enumsortorder, unnest(labels) AS enumlabel
+      FROM pgc._user_types WHERE database = pgf.session_database());
 
 -- See pgc._indexes.
 CREATE OR REPLACE VIEW pgc.pg_index AS

@@ -77,9 +77,6 @@ CREATE OR REPLACE TABLE pgc.pg_init_privs (
 );
 
 -- Types, operators, functions.
-CREATE OR REPLACE TABLE pgc.pg_enum (
-    oid UINTEGER, enumtypid UINTEGER, enumsortorder FLOAT, enumlabel VARCHAR
-);
 CREATE OR REPLACE TABLE pgc.pg_range (
     rngtypid UINTEGER, rngsubtype UINTEGER, rngmultitypid UINTEGER, rngcollation UINTEGER, rngsubopc UINTEGER,
     rngcanonical VARCHAR, rngsubdiff VARCHAR

@@ -323,7 +323,14 @@ CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
     WHEN 'VARCHAR' THEN 'character varying' WHEN 'DOUBLE' THEN 'double precision' WHEN 'FLOAT' THEN 'real'
     WHEN 'TIMESTAMP' THEN 'timestamp without time zone' WHEN 'TIME' THEN 'time without time zone'
     WHEN 'HUGEINT' THEN 'numeric' WHEN 'BLOB' THEN 'bytea' WHEN 'JSON' THEN 'jsonb' WHEN '"NULL"' THEN 'unknown'
-    ELSE if(starts_with(t, 'DECIMAL'), 'numeric', if(starts_with(t, 'STRUCT'), 'record', lower(t))) END;
+    ELSE CASE WHEN starts_with(t, 'DECIMAL') THEN 'numeric' WHEN starts_with(t, 'STRUCT') THEN 'record'
+              WHEN starts_with(t, 'ENUM') THEN regexp_extract(t, '\x01\[\d+, ".*", "(.*)"\]''\)$', 1)
+              ELSE lower(t) END END;
+-- The OID of a user's type, whose text begins with its mark, or is an enum's with that as the last label
+-- (`catalog.types.Type.stored`).
+CREATE OR REPLACE MACRO pg._user_type_in(t) AS try_cast(
+    CASE WHEN starts_with(t, chr(1)) THEN regexp_extract(t, '^\x01\[(\d+)', 1)
+         WHEN starts_with(t, 'ENUM(') THEN regexp_extract(t, '\x01\[(\d+), [^\x01]*$', 1) END AS UINTEGER);
 CREATE OR REPLACE MACRO pg.pg_typeof(x) AS
     pg._type_name(regexp_replace(typeof(x), '(\[\])+$', '')) || if(ends_with(typeof(x), '[]'), '[]', '');
 -- As the value prints, which for a boolean is not its cast.

@@ -7,6 +7,7 @@ choose, which is the one of text or of a preferred type.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from catalog.types import ALIASES, Type
 
@@ -75,7 +76,7 @@ def argument_type(name: str, place: int, known: Mapping[int, Type]) -> Type | No
         if (word, other) == ("element", "array") and type_.dimensions:
             return type_.element
         if (word, other) == ("array", "element"):
-            return Type(type_.name, dimensions=type_.dimensions + 1, fields=type_.fields)
+            return replace(type_.without_digits, dimensions=type_.dimensions + 1)
     return None
 
 

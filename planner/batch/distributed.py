@@ -18,6 +18,7 @@ from planner.parse.trees import is_cte, name_of, query_of
 from planner.sql_functions import with_functions
 from planner.statements import CreateMaterializedView, Name
 from planner.stream import StreamPlan, plan_view
+from planner.user_types import with_user_types
 
 _HINT = "SET query_mode = local runs it in the server."
 
@@ -44,7 +45,7 @@ def plan_distributed(tree: exp.Expr, environment: Environment, width: int) -> Di
     catalog, scope = environment.catalog, environment.scope
     if environment.versions or environment.overlays:
         raise _refused("it reads the past, or what its transaction has written")
-    query = with_functions(tree, catalog, scope).copy()
+    query = with_user_types(with_functions(tree, catalog, scope).copy(), catalog, scope)
     if isinstance(query, exp.Values):
         query = query_of(query)
     name_outputs(query)

@@ -7,7 +7,7 @@ way, a set operation, say, leaves it without one (PostgreSQL: markTargetListOrig
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -129,14 +129,19 @@ def _item(item: exp.Expr, sources: list[tuple[str, _Columns | None]]) -> _Column
 
 
 def _cast(value: exp.Expr) -> Origin | None:
-    """A cast has a precision of its own."""
+    """A cast has a precision of its own, and the name of a user's type; so has an array that begins with one."""
+    if isinstance(value, exp.Array) and value.expressions:
+        item = _cast(value.expressions[0])
+        if item is None or item.type.named is None:
+            return None
+        return replace(item, type=replace(item.type, dimensions=item.type.dimensions + 1))
     if not isinstance(value, exp.Cast):
         return None
     try:
         type_ = column_type(value.to)
     except Error:
         return None
-    return Origin(0, 0, type_) if type_.precision is not None else None
+    return Origin(0, 0, type_) if type_.precision is not None or type_.named is not None else None
 
 
 def _all(sources: list[_Columns | None]) -> _Columns:

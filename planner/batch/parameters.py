@@ -56,17 +56,22 @@ def parameter_number(node: exp.Expr) -> int | None:
 
 
 def infer_parameters(
-    tree: exp.Expr, oids: tuple[int, ...], assigned: Mapping[int, Type], name_tables: NameTables
+    tree: exp.Expr,
+    oids: tuple[int, ...],
+    assigned: Mapping[int, Type],
+    name_tables: NameTables,
+    user_types: Mapping[int, Type],
 ) -> tuple[Type, ...]:
     """The types of a statement's parameters: what the client says, else what their place says, else text.
 
-    `assigned` are those of the columns that parameters are written to. `name_tables` gives the tables of a tree names
-    of their own, under which it adds the types of their columns.
+    `assigned` are those of the columns that parameters are written to, `user_types` those that users have made, by OID.
+    `name_tables` gives the tables of a tree names of their own, under which it adds the types of their columns.
     """
     numbers = {n for node in tree.find_all(exp.Parameter) for n in parameter_numbers(node)}
     if 0 in numbers:
         raise Error("there is no parameter $0", errors.UNDEFINED_PARAMETER)
-    given = {n: type_ for n, oid in enumerate(oids, start=1) if (type_ := type_of_oid(oid)) is not None}
+    declared = ((n, type_of_oid(oid) or user_types.get(oid)) for n, oid in enumerate(oids, start=1))
+    given = {n: type_ for n, type_ in declared if type_ is not None}
     given = {number: type_.as_written for number, type_ in given.items()}
     found: dict[int, Type] = {}
     # PostgreSQL reads an UPDATE's condition before its assignments, and the rows of an INSERT for their columns.
@@ -122,7 +127,7 @@ def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:
 
 def _unconstrained(type_: Type) -> Type:
     """A parameter has no precision, and of the two types of text it is of the preferred one unless it is written."""
-    return Type(type_.name, dimensions=type_.dimensions, fields=type_.fields).as_written
+    return type_.without_digits.as_written
 
 
 def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:

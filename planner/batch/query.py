@@ -53,7 +53,8 @@ from planner.privileges import check_relation, holds, holds_any, permission_deni
 from planner.sql_functions import with_functions
 from planner.statements import Name
 from planner.table_references import resolve_references
-from planner.untyped import with_literals_of
+from planner.untyped import holds_enums, with_literals_of
+from planner.user_types import with_user_types
 from planner.views import keep_arguments, reference
 
 SystemColumns = Callable[[str, str], Columns]
@@ -215,6 +216,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     tree = with_written_numerics(with_functions(tree, environment.catalog, environment.scope).copy())
+    tree = with_user_types(tree, environment.catalog, environment.scope)
     check_statement(tree)
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)
@@ -232,7 +234,7 @@ def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
-    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy)
+    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, holds_enums(tree, read))
     return with_averages(tree, typed_copy, reads_quotients)
 
 
@@ -637,4 +639,5 @@ def infer(
 ) -> tuple[Type, ...]:
     """The types of a statement's parameters (`planner.batch.parameters`)."""
     names = {n: TEXT for node in tree.find_all(exp.Parameter) if (n := pg_compat.named_object(node)) is not None}
-    return infer_parameters(tree, oids, {**names, **(assigned or {})}, _name_tables(environment))
+    user_types = environment.catalog.types_by_oid
+    return infer_parameters(tree, oids, {**names, **(assigned or {})}, _name_tables(environment), user_types)

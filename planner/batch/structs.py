@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from catalog.errors import Error
+from catalog.errors import CANNOT_COERCE, Error
 from catalog.model import Catalog, Relation
-from catalog.types import INTERVAL, JSONB, Type
+from catalog.names import literal
+from catalog.types import INTEGER, INTERVAL, JSONB, Type
 from planner.bind import Scope, annotated, expand_rows, resolve
 from planner.functions.documents import makes_document
 from planner.functions.duckdb_spelling import for_duckdb
@@ -126,6 +127,17 @@ def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> s
     for name, source, target in zip(names, sources, targets, strict=False):
         value: exp.Expr = exp.column(name)
         value.type = data_type(source)
-        items.append(exp.cast(value, data_type(target)) if holds_struct(target) and source != target else value)
-    listed = ", ".join(for_duckdb(item, lenient=False).sql(dialect="duckdb") for item in items)
-    return f"SELECT {listed} FROM ({sql}) AS _source ({', '.join(names)})"
+        if not holds_struct(target) or source == target:
+            items.append(name)
+        elif source == INTEGER:
+            items.append(_null_or_fail(name, source, target))
+        else:
+            items.append(for_duckdb(exp.cast(value, data_type(target)), lenient=False).sql(dialect="duckdb"))
+    return f"SELECT {', '.join(items)} FROM ({sql}) AS _source ({', '.join(names)})"
+
+
+def _null_or_fail(name: str, source: Type, target: Type) -> str:
+    """DuckDB's text of a NULL, which has the type integer there, as a struct; any other integer is an error."""
+    message = literal(f"cannot cast type {source} to {target.shown}")
+    failed = f"memory.pg.raise('{CANNOT_COERCE}', {message})::VARCHAR"
+    return f"CAST(CASE WHEN {name} IS NOT NULL THEN {failed} END AS {target.duckdb()})"

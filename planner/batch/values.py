@@ -16,7 +16,10 @@ from planner.bind import data_type
 from planner.functions.typed import with_written_numerics
 from planner.parse.generated import columns_read, expression_of
 from planner.parse.trees import folded, parse_tree, position_of, unsupported
+from planner.parse.type_text import user_type_name
 from planner.sequences import NEXT, drawn_by
+from planner.untyped import with_literals_of_enums
+from planner.user_types import with_user_types
 
 
 def assignments(
@@ -105,6 +108,8 @@ def is_default(value: exp.Expr) -> bool:
 def default_of(column: Column) -> exp.Expr:
     """The value of a column that is given none."""
     default = with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}")).expressions[0]
+    if isinstance(default, exp.Cast) and column.type.named is not None and user_type_name(default.to) is not None:
+        default = default.this  # the cast to the column's type does the same
     return exp.cast(default, data_type(column.type))
 
 
@@ -153,22 +158,31 @@ def read_by(column: Column) -> frozenset[str]:
     return columns_read(column.generated) if column.generated is not None else frozenset()
 
 
-def generated_value(column: Column, environment: Environment, names: Mapping[str, str] = MappingProxyType({})) -> str:
-    """DuckDB's text of a generated column's value, over the other columns of its row, which may have other names."""
+def generated_value(
+    column: Column, columns: Iterable[Column], environment: Environment, names: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """DuckDB's text of a generated column's value, over the columns of its row, which may have other names there."""
     assert column.generated is not None
-    return finish(exp.cast(_over(column.generated, names), data_type(column.type)), environment, ())
+    value = _over(column.generated, columns, environment, names)
+    return finish(exp.cast(value, data_type(column.type)), environment, ())
 
 
-def condition_text(condition: str, names: Mapping[str, str], environment: Environment) -> str:
-    """DuckDB's text of a condition over columns, which may have other names."""
-    return finish(_over(condition, names), environment, ())
+def condition_text(
+    condition: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """DuckDB's text of a condition over columns, which may have other names there."""
+    return finish(_over(condition, columns, environment, names), environment, ())
 
 
-def _over(text: str, names: Mapping[str, str]) -> exp.Expr:
+def _over(text: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str]) -> exp.Expr:
     """An expression over columns that may have other names."""
-    value = expression_of(text).copy()
+    value = with_user_types(expression_of(text).copy(), environment.catalog, environment.scope)
+    enums = {column.name: column.type for column in columns if column.type.labels}
+    if enums:
+        with_literals_of_enums(value, enums)
     for read in value.find_all(exp.Column):
-        read.set("this", identifier(names.get(folded(read.this), folded(read.this))))
+        name = folded(read.this)
+        read.set("this", identifier(names.get(name, name)))
     return value
 
 

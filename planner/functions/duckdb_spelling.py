@@ -272,7 +272,7 @@ def _quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
 
 
 def _inexact_quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
-    """A quotient as versions before `Scope.has_exact_quotients` computed it."""
+    """A quotient as versions before `Scope.has_exact_numerics` computed it."""
     integers = [inner for side in (dividend, divisor) if (inner := _integer_in(side)) is not None]
     return ours("divide_integers", *integers) if len(integers) == 2 else ours("divide_quotients", dividend, divisor)
 

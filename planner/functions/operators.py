@@ -47,7 +47,7 @@ from planner.parse.constant_runs import ConstantRun
 
 Call = tuple[str, list[exp.Expr]]
 
-# Marks a quotient whose places are those of what is divided, as it was for `Scope.has_exact_quotients`.
+# Marks a quotient whose places are those of what is divided, as it was for `Scope.has_exact_numerics`.
 INEXACT = "inexact"
 
 # Nodes to the function they call and, in its order, the arguments that hold its own.

@@ -54,7 +54,7 @@ def _wider(left: Type, right: Type) -> Type:
     if QUOTIENT in (left, right) and _is_exact(left) and _is_exact(right):
         return QUOTIENT
     if left.name == right.name and left.dimensions == right.dimensions:
-        return left if left == right else Type(left.name, dimensions=left.dimensions, fields=left.fields)
+        return left if left == right else left.without_digits
     if left.dimensions or right.dimensions:
         return left
     for ladder in (_NUMBERS, _TIMES):

@@ -121,7 +121,7 @@ def _check_width(value: exp.Expr, width: int, target: Type) -> None:
     if width != len(target.fields):
         few_or_many = "few" if width < len(target.fields) else "many"
         raise Error(
-            f"cannot cast type record to {target}",
+            f"cannot cast type record to {target.shown}",
             errors.CANNOT_COERCE,
             detail=f"Input has too {few_or_many} columns.",
             position=position_of(value),
@@ -132,5 +132,7 @@ def _cannot(value: exp.Expr, source: Known, target: Type) -> Error:
     hint = (
         "A row is made with ROW(..), and a constant can be text such as '(1,a)'." if source in (None, VARCHAR) else None
     )
-    known = source if source is not None else "unknown"
-    return Error(f"cannot cast type {known} to {target}", errors.CANNOT_COERCE, hint=hint, position=position_of(value))
+    known = source.shown if source is not None else "unknown"
+    return Error(
+        f"cannot cast type {known} to {target.shown}", errors.CANNOT_COERCE, hint=hint, position=position_of(value)
+    )

@@ -10,13 +10,17 @@ from sqlglot import exp
 from catalog.errors import Error
 from catalog.types import DEFAULT_NUMERIC, DOUBLE, NUMERIC, QUOTIENT, REAL, VARCHAR, Type, parse_type, struct_type
 from planner.parse.trees import folded
+from planner.parse.type_text import NAMED
 
 _UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
 
 
 def data_type(type_: Type) -> exp.DataType:
-    """sqlglot's form of one of our types."""
-    return _data_type(type_).copy()
+    """sqlglot's form of one of our types, which knows what a user has called it."""
+    made = _data_type(type_).copy()
+    if type_.named is not None:
+        made.meta[NAMED] = type_.named
+    return made
 
 
 @lru_cache(maxsize=1000)
@@ -29,7 +33,8 @@ def sql_type(kind: exp.DataType | None) -> Type | None:
     if kind is None or not isinstance(kind, exp.DataType) or kind.this in _UNTOLD:
         return None
     if _holds_struct(kind):
-        return _with_struct(kind)
+        found, named = _with_struct(kind), kind.meta.get(NAMED)
+        return replace(found, named=named) if found is not None and named is not None else found
     if kind.this == exp.DataType.Type.BIGDECIMAL:
         return NUMERIC
     if kind.this == exp.DataType.Type.DOUBLE:
@@ -82,10 +87,16 @@ def _with_struct(kind: exp.DataType) -> Type | None:
     return struct_type(fields)
 
 
-def with_written_numerics(tree: exp.Expr) -> exp.Expr:
-    """The tree, which is changed, with the digits that `numeric` has where a user writes it in a cast."""
+def with_written_numerics(tree: exp.Expr, in_arrays: bool = True) -> exp.Expr:
+    """The tree, which is changed, with the digits that `numeric` has where a user writes it in a cast.
+
+    `in_arrays` is whether elements of arrays, and fields of structs, have them too.
+    """
     for cast in tree.find_all(exp.Cast):
         to, value = cast.args["to"], cast.this
+        for element in to.find_all(exp.DataType) if in_arrays else ():
+            if element.this == exp.DType.DECIMAL and not element.expressions and element is not to:
+                element.set("expressions", data_type(QUOTIENT).expressions)
         if to.this == exp.DType.DECIMAL and has_exponent(value):
             value.replace(exp.Literal.string(value.sql()))
         if to.this == exp.DType.DECIMAL and not to.expressions:

@@ -10,7 +10,7 @@ from planner.parse.constraints import check_of, constraint_name, length_of, unen
 from planner.parse.naming import Naming, parse_naming
 from planner.parse.table import column_definition, default_text
 from planner.parse.tokens import TokenReader
-from planner.parse.trees import blank, column_type, parse_tree
+from planner.parse.trees import blank, declared_type, parse_tree
 from planner.statements import (
     AddColumn,
     AddConstraint,
@@ -157,7 +157,7 @@ def _alter(reader: TokenReader) -> ColumnAction:
         start = reader.offset
         cast = _placed("SELECT CAST(NULL AS ", reader.sql[: _end_of_action(reader)], start, ")").find(exp.Cast)
         assert cast is not None
-        return SetType(name, position, column_type(cast.to), length_of(cast.to))
+        return SetType(name, position, declared_type(cast.to), length_of(cast.to))
     if reader.accept("SET", "DEFAULT"):
         start = reader.offset
         tree = _placed("SELECT ", reader.sql[: _end_of_action(reader)], start)

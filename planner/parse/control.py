@@ -20,6 +20,7 @@ from planner.parse.tokens import TokenReader
 from planner.parse.transactions import parse_set_transaction
 from planner.parse.trees import parse_tree, text_before
 from planner.parse.user import parse_alter_user
+from planner.parse.user_type import parse_alter_type
 from planner.statements import (
     Backup,
     CancelJobs,
@@ -233,6 +234,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_database(reader)
     if reader.accept("USER") or reader.accept("ROLE"):
         return parse_alter_user(reader)
+    if reader.accept("TYPE"):
+        return parse_alter_type(reader)
     if reader.accept("SECRET"):
         return parse_alter_secret(reader)
     if not reader.accept("SYSTEM"):

@@ -6,6 +6,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type, parse_type
 from planner.parse.tokens import TokenReader
+from planner.parse.type_text import read_type, type_words, written_type
 from planner.statements import CreateFunction, DropFunction, Name
 
 
@@ -78,47 +79,16 @@ def _arguments(reader: TokenReader) -> tuple[tuple[str, Type], ...]:
 
 def _argument(reader: TokenReader) -> tuple[str, Type]:
     """A type, or a name and a type: `double precision` is the first."""
-    start, words = reader.offset, _type_words(reader)
+    start, words = reader.offset, type_words(reader)
     text = reader.sql[start : reader.offset].strip()
+    if " " not in text:
+        return "", written_type(text, start + 1)
     try:
-        return "", parse_type(text)
-    except Error as error:
-        if words < 2:
-            error.position = start + 1
-            raise
-    reader.back(words)
+        return "", parse_type(text).as_written
+    except Error:
+        reader.back(words)
     name = reader.identifier()
-    return name, _type(reader)
-
-
-def _type(reader: TokenReader) -> Type:
-    """Raises Error 42704 for an unknown type."""
-    start = reader.offset
-    _type_words(reader)
-    try:
-        return parse_type(reader.sql[start : reader.offset].strip())
-    except Error as error:
-        error.position = start + 1
-        raise
-
-
-_ENDS = frozenset(
-    {",", ")", "", "LANGUAGE", "AS", "RETURN", "RETURNS", "IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "DEFAULT", "="}
-)
-
-
-def _type_words(reader: TokenReader) -> int:
-    """Step over all that may be a type, with what is in its parentheses. Returns how many tokens these are."""
-    count = depth = 0
-    while depth or reader.peek() not in _ENDS:
-        if reader.at_end:
-            raise reader.syntax_error()
-        depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(reader.peek(), 0)
-        reader.skip()
-        count += 1
-    if not count:
-        raise reader.syntax_error()
-    return count
+    return name, read_type(reader)
 
 
 def _result(reader: TokenReader) -> Type:
@@ -128,7 +98,7 @@ def _result(reader: TokenReader) -> Type:
     if reader.peek() in ("TABLE", "SETOF"):
         message = f"a SQL function that returns {reader.peek()} is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
-    return _type(reader)
+    return read_type(reader)
 
 
 def _of_query(text: str, position: int) -> str:

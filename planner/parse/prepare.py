@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import Type, parse_type
+from catalog.types import Type
 from planner.parse.tokens import TokenReader
 from planner.parse.trees import blank, parse_tree
+from planner.parse.type_text import written_type
 from planner.statements import Deallocate, Delete, Execute, Insert, Merge, Prepare, Query, Statement, Update
 
 _PREPARED = (Query, Insert, Update, Delete, Merge)
@@ -38,12 +39,7 @@ def _type(reader: TokenReader) -> Type:
             raise reader.syntax_error()
         depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(reader.peek(), 0)
         reader.accept(reader.peek())
-    text = reader.sql[start : reader.offset].strip()
-    try:
-        return parse_type(text)
-    except Error as error:
-        error.position = start + 1
-        raise
+    return written_type(reader.sql[start : reader.offset].strip(), start + 1)
 
 
 def parse_execute(reader: TokenReader) -> Execute:

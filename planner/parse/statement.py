@@ -53,6 +53,7 @@ from planner.parse.transactions import (
 )
 from planner.parse.trees import parse_tree
 from planner.parse.user import parse_create_user, parse_drop_user
+from planner.parse.user_type import parse_create_type, parse_drop_type
 from planner.parse.write import parse_truncate, parse_write, write_of
 from planner.statements import (
     CreateMaterializedView,
@@ -64,6 +65,7 @@ from planner.statements import (
     DropFunction,
     DropSchema,
     DropSecret,
+    DropType,
     DropUser,
     Empty,
     Explain,
@@ -126,6 +128,8 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_function(reader, replaces=False)
     if reader.accept("SOURCE"):
         return parse_create_source(reader.sql)
+    if reader.accept("TYPE"):
+        return parse_create_type(reader)
     if reader.accept("SECRET"):
         return parse_create_secret(reader)
     if reader.accept("SCHEMA"):
@@ -138,8 +142,8 @@ def _create(reader: TokenReader) -> Statement:
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, SEQUENCE, FUNCTION, SECRET, "
-        "SCHEMA, DATABASE and USER are.",
+        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, SEQUENCE, FUNCTION, TYPE, "
+        "SECRET, SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -185,10 +189,12 @@ def _create_view(reader: TokenReader) -> CreateView:
 _DROPPED = ("table", "source", "view", "subscription", SEQUENCE, *STREAMING)
 
 
-def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema | DropDatabase | DropUser:
+def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema | DropDatabase | DropUser | DropType:
     reader.expect("DROP")
     if reader.accept("FUNCTION"):
         return parse_drop_function(reader)
+    if reader.accept("TYPE"):
+        return parse_drop_type(reader)
     if reader.accept("SECRET"):
         return parse_drop_secret(reader)
     if reader.accept("SCHEMA"):

@@ -21,7 +21,7 @@ from planner.parse.sequence import parse_sequence_options
 from planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
 from planner.parse.table_as import parse_create_table_as
 from planner.parse.tokens import TokenReader
-from planner.parse.trees import blank, column_type, folded, parse_tree, position_of, unsupported
+from planner.parse.trees import blank, declared_type, folded, parse_tree, position_of, unsupported
 from planner.statements import (
     ColumnDefinition,
     Connector,
@@ -247,7 +247,7 @@ def column_definition(
                 _show(constraint.kind, counts)
             case other:
                 raise unsupported(f"{other.sql(dialect='postgres')} in CREATE TABLE", node)
-    type_ = parse_type(serial) if serial else column_type(kind)
+    type_ = parse_type(serial) if serial else declared_type(kind)
     is_serial = bool(serial)
     for is_there, what in (
         (default is not None and generated is not None, "both default and generation expression"),

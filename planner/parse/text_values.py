@@ -35,11 +35,19 @@ def decode_text(text: str, type: Type) -> object:
         return _ArrayText(text, type).parse()
     if type.is_struct:
         return _record(split_record(text), type)
+    if type.name == "enum":
+        return _label(text, type)
     try:
         return _FROM_TEXT[type.name](text)
     except (ValueError, InvalidOperation):
         code = INVALID_DATETIME_FORMAT if type.name in _DATETIMES else INVALID_TEXT_REPRESENTATION
         raise Error(f'invalid input syntax for type {type}: "{text}"', code) from None
+
+
+def _label(text: str, enum: Type) -> str:
+    if text not in enum.labels[:-1]:
+        raise Error(f'invalid input value for enum {enum}: "{text}"', INVALID_TEXT_REPRESENTATION)
+    return text
 
 
 _BOOLEANS = {word[:n]: True for word in ("true", "yes") for n in range(1, len(word) + 1)}

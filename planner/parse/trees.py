@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import sqlglot
@@ -14,7 +15,7 @@ from sqlglot.tokens import TokenType
 
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import Type, parse_type
+from catalog.types import Type, parse_type, unresolved
 from planner.functions.functions import ALIASES, FUNCTIONS
 from planner.parse.constant_runs import constants_at, runs
 from planner.parse.intervals import is_plain_interval
@@ -26,6 +27,7 @@ from planner.parse.rows import with_rows
 from planner.parse.set_returning import with_unnests
 from planner.parse.strict import StrictParser, StrictTokenizer
 from planner.parse.tokens import syntax_error
+from planner.parse.type_text import user_type, user_type_name
 from planner.statements import Name
 
 # sqlglot warns on its own logger before it falls back to exp.Command, which we turn into an error.
@@ -269,13 +271,36 @@ _PG_CATALOG = re.compile(r'^"?pg_catalog"?\."?(?P<array>_)?(?P<name>\w+)"?')
 
 def column_type(kind: exp.Expr) -> Type:
     """The type a sqlglot DataType names. Raises Error 42704."""
+    element, dimensions = _element(kind)
+    if (found := user_type(element)) is not None:
+        return replace(found, dimensions=dimensions)
     text = kind.sql(dialect="postgres")
     if "STRUCT<" in text:
-        return parse_type(text)  # the names of its fields may be quoted
+        return parse_type(text).as_written  # the names of its fields may be quoted
     # As asyncpg writes them: "pg_catalog"."_int4".
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
     is_text = text.startswith(("varchar", "char")) and "[" not in text
     return parse_type("character varying" if is_text else text).as_written
+
+
+def declared_type(kind: exp.Expr) -> Type:
+    """The same of a column that is declared, unresolved for a name that may be a user's."""
+    try:
+        return column_type(kind)
+    except Error:
+        element, dimensions = _element(kind)
+        name = user_type_name(element)
+        if name is None:
+            raise
+        return unresolved(name.schema, name.name, dimensions, position_of(kind))
+
+
+def _element(kind: exp.Expr) -> tuple[exp.Expr, int]:
+    """The type of an array's elements, and its dimensions; any other type with none."""
+    dimensions = 0
+    while kind.args.get("this") == exp.DType.ARRAY and len(kind.expressions) == 1:
+        kind, dimensions = kind.expressions[0], dimensions + 1
+    return kind, dimensions
 
 
 def alias_of(source: exp.Expr) -> str:

@@ -25,6 +25,7 @@ from planner.statements.alter import (
     SwapRelations,
 )
 from planner.statements.create import (
+    AddLabel,
     AlterSecret,
     ColumnDefinition,
     Connector,
@@ -39,10 +40,12 @@ from planner.statements.create import (
     CreateSubscription,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
     Drop,
     DropFunction,
     DropSecret,
+    DropType,
     Option,
     SequenceOptions,
     SinkFormat,
@@ -109,6 +112,9 @@ Statement = (
     | CreateView
     | CreateSubscription
     | CreateFunction
+    | CreateType
+    | AddLabel
+    | DropType
     | DropFunction
     | CreateSequence
     | CreateSecret
@@ -174,6 +180,7 @@ Statement = (
 __all__ = [
     "AddColumn",
     "AddConstraint",
+    "AddLabel",
     "AlterBackfillParallelism",
     "AlterDatabase",
     "AlterOwner",
@@ -210,6 +217,7 @@ __all__ = [
     "CreateSubscription",
     "CreateTable",
     "CreateTableAs",
+    "CreateType",
     "CreateUser",
     "CreateView",
     "Deallocate",
@@ -224,6 +232,7 @@ __all__ = [
     "DropFunction",
     "DropSchema",
     "DropSecret",
+    "DropType",
     "DropUser",
     "Empty",
     "Execute",

@@ -205,6 +205,33 @@ class CreateFunction:
 
 
 @dataclass(frozen=True)
+class CreateType:
+    """CREATE TYPE: an enum of labels, or a composite type of fields, whichever is not None."""
+
+    name: Name
+    labels: tuple[str, ...] | None = None
+    fields: tuple[tuple[str, Type], ...] | None = None
+
+
+@dataclass(frozen=True)
+class AddLabel:
+    """ALTER TYPE … ADD VALUE: at the end, or before or after `neighbour`."""
+
+    name: Name
+    label: str
+    if_not_exists: bool
+    neighbour: str | None
+    is_before: bool
+
+
+@dataclass(frozen=True)
+class DropType:
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True)
 class DropFunction:
     """DROP FUNCTION: of each its name and the types of its arguments, None where they are not given."""
 

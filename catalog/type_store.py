@@ -1,0 +1,53 @@
+"""The only reader and writer of the relation `types`: those that users make.
+
+What writes takes the cursor of an open lake transaction, as the methods of `catalog.store` do.
+"""
+
+from __future__ import annotations
+
+from catalog.lake import Cursor
+from catalog.model import UserType
+from catalog.names import system_table
+from catalog.types import Type, parse_type
+
+_TABLE = system_table("types")
+
+
+def load_types(cursor: Cursor) -> tuple[UserType, ...]:
+    rows = cursor.execute(f"SELECT id, database, schema, name, owner, type FROM {_TABLE} ORDER BY id").fetchall()
+    return tuple(
+        UserType(id_, database, schema, name, owner, parse_type(type_))
+        for id_, database, schema, name, owner, type_ in rows
+    )
+
+
+def add_type(cursor: Cursor, made: UserType, field_oids: list[int]) -> None:
+    """Store a new type. The OIDs of its fields' types are as written: text is not varchar, of which those are."""
+    type_, names = made.type, [name for name, _ in made.type.fields]
+    values = [
+        made.id, made.database, made.schema, made.name, made.owner, type_.stored, [*type_.labels[:-1]], names,
+        field_oids,
+    ]  # fmt: skip
+    cursor.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def drop_type(cursor: Cursor, made: UserType) -> None:
+    cursor.execute(f"DELETE FROM {_TABLE} WHERE id = ?", [made.id])
+
+
+def drop_types_in(cursor: Cursor, database: str, schema: str) -> None:
+    """Those of a schema that is dropped."""
+    cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
+
+
+def replace_enum(cursor: Cursor, before: Type, after: Type) -> None:
+    """Another enum in the place of one that is there, in types and functions."""
+    values = [before.stored, after.stored]
+    for table, column in (("types", "type"), ("functions", "result_type")):
+        name = system_table(table)
+        cursor.execute(f"UPDATE {name} SET {column} = replace({column}, $1, $2) WHERE contains({column}, $1)", values)
+    cursor.execute(f"UPDATE {_TABLE} SET labels = ? WHERE type = ?", [[*after.labels[:-1]], after.stored])
+    name, listed = system_table("functions"), "list_transform(argument_types, lambda t: replace(t, $1, $2))"
+    cursor.execute(
+        f"UPDATE {name} SET argument_types = {listed} WHERE contains(array_to_string(argument_types, ''), $1)", values
+    )

@@ -1,0 +1,130 @@
+"""Types that users have made: what the names of types in statements mean, and what uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from sqlglot import exp
+
+from catalog import errors
+from catalog.errors import Error
+from catalog.model import Catalog, Relation, UserType
+from catalog.types import UNRESOLVED, Type
+from planner.functions.typed import data_type
+from planner.parse.statement import parse_statement
+from planner.parse.text_values import decode_text
+from planner.parse.trees import parse_tree, position_of
+from planner.parse.type_text import user_type_name
+from planner.scopes import Scope, scope_of
+
+T = TypeVar("T")
+Tree = TypeVar("Tree", bound=exp.Expr)
+
+
+def find_type(catalog: Catalog, scope: Scope, schema: str | None, name: str) -> UserType | None:
+    """The user's type of a name, as far as the scope reaches."""
+    places = (schema,) if schema else scope.path
+    found = (catalog.types_by_name.get((scope.database, place, name)) for place in places)
+    return next((made for made in found if made is not None), None)
+
+
+def resolved(type_: Type, catalog: Catalog, scope: Scope) -> Type:
+    """A type without names that are yet to be looked up. Raises Error 42704."""
+    if type_.fields:
+        return replace(type_, fields=tuple((name, resolved(field, catalog, scope)) for name, field in type_.fields))
+    if type_.name != UNRESOLVED or type_.named is None:
+        return type_
+    made = find_type(catalog, scope, type_.named.schema, type_.named.name)
+    if made is None:
+        named = type_.named
+        written = ".".join(part for part in (named.schema, named.name) if part) + "[]" * type_.dimensions
+        raise Error(f'type "{written}" does not exist', errors.UNDEFINED_OBJECT, position=named.position)
+    return replace(made.type, dimensions=type_.dimensions)
+
+
+def with_types(statement: T, catalog: Catalog, scope: Scope) -> T:
+    """A statement, or a part of one, with the types that its names of types mean. Raises Error 42704."""
+    made: Any = statement
+    if isinstance(statement, Type):
+        made = resolved(statement, catalog, scope)
+    elif isinstance(statement, tuple):
+        made = tuple(with_types(part, catalog, scope) for part in statement)
+    elif is_dataclass(statement):
+        parts = {f.name: getattr(statement, f.name) for f in fields(statement)}
+        changed = {name: with_types(part, catalog, scope) for name, part in parts.items()}
+        if any(changed[name] is not parts[name] and changed[name] != parts[name] for name in parts):
+            made = replace(statement, **changed)  # type: ignore[type-var]
+    return made
+
+
+def with_user_types(tree: Tree, catalog: Catalog, scope: Scope) -> Tree:
+    """A tree, which is changed, where casts are to what the names of users' types mean.
+
+    Raises Error 22P02 for a text that is no label of an enum.
+    """
+    if not catalog.types:
+        return tree
+    for kind in list(tree.find_all(exp.DataType)):
+        name = user_type_name(kind)
+        made = find_type(catalog, scope, name.schema, name.name) if name is not None else None
+        if made is not None:
+            meant = data_type(made.type)
+            if isinstance(kind.parent, exp.Cast) and kind.parent.this.is_string:
+                check_label(kind.parent.this.name, made.type, position_of(kind.parent.this))
+            kind.replace(meant)
+    return tree
+
+
+def check_label(text: str, type_: Type, position: int | None = None) -> None:
+    """Raise Error 22P02 for a text that is no label of an enum; whatever is of any other type."""
+    if type_.labels:
+        try:
+            decode_text(text, replace(type_, dimensions=0))
+        except Error as error:
+            error.position = position
+            raise
+
+
+def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
+    """What uses a user's type, but for types with these ids: `table public.t`, `function public.f`."""
+    found = []
+    for relation in catalog.relations:
+        if any(_holds(column.type, made.id) for column in relation.columns) or _casts(catalog, relation, made):
+            found.append(f"{relation.kind} {relation.qualified_name}")
+    for function in catalog.functions:
+        types = [function.result, *(type_ for _, type_ in function.arguments)]
+        body = parse_tree(f"SELECT {function.body}")
+        scope = Scope(function.database, (function.schema,))
+        if any(_holds(type_, made.id) for type_ in types) or _names(body, catalog, scope, made):
+            found.append(f"function {function.qualified_name}")
+    others = (other for other in catalog.types if other.id not in (made.id, *apart))
+    return found + [f"type {other.qualified_name}" for other in others if _holds(other.type, made.id)]
+
+
+def _holds(type_: Type, oid: int) -> bool:
+    is_same = type_.named is not None and type_.named.oid == oid
+    return is_same or any(_holds(field, oid) for _, field in type_.fields)
+
+
+def with_enum(type_: Type, enum: Type) -> Type:
+    """A type where this enum has the place of the one that it has been."""
+    if type_.named is not None and enum.named is not None and type_.named.oid == enum.named.oid:
+        return replace(enum, dimensions=type_.dimensions)
+    fields = tuple((name, with_enum(field, enum)) for name, field in type_.fields)
+    return replace(type_, fields=fields) if fields != type_.fields else type_
+
+
+def _casts(catalog: Catalog, relation: Relation, made: UserType) -> bool:
+    """Whether the query of a view, or of another relation that has one, casts to a type."""
+    if not (relation.is_view or relation.is_streaming):
+        return False
+    statement = parse_statement(relation.definition)
+    query = getattr(statement, "query", None)
+    return isinstance(query, exp.Expr) and _names(query, catalog, scope_of(relation), made)
+
+
+def _names(tree: exp.Expr, catalog: Catalog, scope: Scope, made: UserType) -> bool:
+    names = (user_type_name(kind) for kind in tree.find_all(exp.DataType))
+    return any(name is not None and find_type(catalog, scope, name.schema, name.name) == made for name in names)

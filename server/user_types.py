@@ -1,0 +1,122 @@
+"""CREATE, ALTER and DROP TYPE: enums and composite types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from catalog import errors
+from catalog.errors import Error, not_found, used
+from catalog.model import UserType
+from catalog.type_store import add_type, drop_type, replace_enum
+from catalog.types import Named, enum_type, struct_type
+from planner.privileges import check_owner
+from planner.statements import AddLabel, CreateType, DropType, Name
+from planner.user_types import find_type, users_of_type, with_enum
+from server.placing import target_schema
+from server.result import Notice, Result
+from server.session import Session
+
+_MOST_BYTES = 63  # of a label (PostgreSQL: NAMEDATALEN - 1)
+
+
+def create_type(session: Session, statement: CreateType) -> Result:
+    """Raises Error 42710 for a name that is taken, 42602 for labels, 42701 for fields, 3F000 or 42501."""
+    store, name = session.context.store, statement.name
+    with store.change() as cursor:
+        schema = target_schema(session, statement)
+        is_relation = store.catalog.find(session.database, schema, name.name) is not None
+        if is_relation or (session.database, schema, name.name) in store.catalog.types_by_name:
+            message = f'type "{name.name}" already exists'
+            raise Error(message, errors.DUPLICATE_OBJECT, position=name.position)
+        id_ = store.next_type_id(cursor)
+        named = Named(id_, schema, name.name)
+        if statement.labels is not None:
+            _check_labels(statement.labels)
+            type_ = enum_type((*statement.labels, named.mark))
+        else:
+            if not statement.fields:
+                message = "a composite type without fields is not supported"
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
+            type_ = replace(struct_type(statement.fields), named=named)
+        made = UserType(id_, session.database, schema, name.name, session.user.name, type_)
+        add_type(cursor, made, [field.oid for _, field in statement.fields or ()])
+    return Result("CREATE_TYPE")
+
+
+def _check_labels(labels: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for label in labels:
+        if not label.isprintable() or len(label.encode()) > _MOST_BYTES:
+            detail = f"Labels must be {_MOST_BYTES} bytes or less."
+            raise Error(f'invalid enum label "{label}"', errors.INVALID_NAME, detail=detail)
+        if label in seen:
+            raise Error(f'enum label "{label}" used more than once', errors.DUPLICATE_OBJECT)
+        seen.add(label)
+
+
+def add_label(session: Session, statement: AddLabel) -> Result:
+    """Raises Error 42704, 42809 for a type that is no enum, 42710 for a label that is there, 22023 for a neighbour."""
+    store = session.context.store
+    with store.change() as cursor:
+        made = _find(session, statement.name)
+        labels = [*made.type.labels[:-1]]
+        if not made.type.labels:
+            message = f"{statement.name.name} is not an enum"
+            raise Error(message, errors.WRONG_OBJECT_TYPE, position=statement.name.position)
+        _check_labels([statement.label])
+        if statement.label in labels:
+            message = f'enum label "{statement.label}" already exists'
+            if statement.if_not_exists:
+                return Result("ALTER_TYPE", notices=[Notice(f"{message}, skipping")])
+            raise Error(message, errors.DUPLICATE_OBJECT)
+        place = len(labels)
+        if statement.neighbour is not None:
+            if statement.neighbour not in labels:
+                message = f'"{statement.neighbour}" is not an existing enum label'
+                raise Error(message, errors.INVALID_PARAMETER_VALUE)
+            place = labels.index(statement.neighbour) + (not statement.is_before)
+        labels.insert(place, statement.label)
+        changed = enum_type((*labels, made.type.labels[-1]))
+        replace_enum(cursor, made.type, changed)
+        for relation in store.catalog.relations:
+            columns = tuple(replace(c, type=with_enum(c.type, changed)) for c in relation.columns)
+            if columns != relation.columns:
+                store.replace_columns(cursor, replace(relation, columns=columns))
+    for relation in store.catalog.relations:  # those too that only cast to it
+        session.context.plans.forget(relation.id)
+    return Result("ALTER_TYPE")
+
+
+def drop_types(session: Session, statement: DropType) -> Result:
+    """Raises Error 42704, 42501, or 2BP01 for one that something uses, with CASCADE too."""
+    store, notices, dropped = session.context.store, list[Notice](), dict[int, UserType]()
+    with store.change() as cursor:
+        for name in statement.names:
+            try:
+                made = _find(session, name)
+            except Error as error:
+                is_missing = error.sqlstate in (errors.UNDEFINED_OBJECT, errors.INVALID_SCHEMA_NAME)
+                if not (statement.if_exists and is_missing):
+                    raise
+                notices.append(Notice(f'type "{name}" does not exist, skipping'))
+                continue
+            dropped[made.id] = made
+        for made in dropped.values():
+            users = users_of_type(store.catalog, made, dropped)
+            if users:
+                raise used("type", users, "DROP the dependent objects first.", statement.names[0].position)
+            drop_type(cursor, made)
+    return Result("DROP_TYPE", notices=notices)
+
+
+def _find(session: Session, name: Name) -> UserType:
+    """The user's own type of a name. Raises Error 42704, 42501, 3F000."""
+    catalog = session.context.store.catalog
+    if name.schema is not None and (session.database, name.schema) not in catalog.schemas:
+        raise not_found("schema", name.schema, sqlstate=errors.INVALID_SCHEMA_NAME, position=name.position)
+    made = find_type(catalog, session.scope, name.schema, name.name)
+    if made is None:
+        raise not_found("type", str(name), position=name.position)
+    check_owner(session.user, made.securable, name.position)
+    return made

@@ -1,0 +1,257 @@
+"""CREATE TYPE: enums and composite types, as PostgreSQL has them, in tables, queries and views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import beside
+from psycopg.types.composite import CompositeInfo, register_composite
+from psycopg.types.enum import EnumInfo, register_enum
+from servers import Server, refused, rows
+
+Connection = psycopg.Connection[Any]
+
+TYPES = (
+    "CREATE TYPE mood AS ENUM ('sad', 'o''k', 'a, (b)', 'happy', 'Größe')",
+    "CREATE TYPE other AS ENUM ('sad', 'o''k', 'a, (b)', 'happy', 'Größe')",
+    'CREATE TYPE "My Item" AS (name text, "Supplier Id" int, price numeric, felt mood)',
+    "CREATE SCHEMA app",
+    "CREATE TYPE app.level AS ENUM ('low', 'high')",
+    "CREATE TABLE p (id int PRIMARY KEY, m mood, ms mood[], i \"My Item\", l app.level DEFAULT 'low')",
+    """INSERT INTO p VALUES (1, 'sad', '{sad,"a, (b)",NULL}', row('x', 1, 1.5, 'happy'), 'low'),
+                            (2, 'happy', array['Größe', 'o''k']::mood[], NULL, 'high'),
+                            (3, NULL, '{}', ('y', 2, 2.5, NULL), DEFAULT),
+                            (4, 'o''k', NULL, row(NULL, NULL, NULL, 'sad'), NULL), (5, 'Größe', NULL, NULL, 'low')""",
+)
+QUERIES = (
+    "SELECT * FROM p ORDER BY id",
+    "SELECT id FROM p ORDER BY m DESC NULLS LAST, id",
+    "SELECT m, count(*), min(l), max(l) FROM p GROUP BY m ORDER BY m",
+    "SELECT id FROM p WHERE m > 'sad' AND m <> 'happy' ORDER BY id",
+    "SELECT id FROM p WHERE m IN ('sad', 'happy') OR m BETWEEN 'Größe' AND 'Größe' ORDER BY id",
+    "SELECT max(m), min(m), count(DISTINCT m) FROM p",
+    "SELECT m::text || '!', m::varchar, ('o''' || 'k')::mood FROM p ORDER BY id",
+    "SELECT coalesce(m, 'sad'), nullif(m, 'sad'), CASE WHEN m < 'happy' THEN m ELSE 'happy' END FROM p ORDER BY id",
+    "SELECT CASE m WHEN 'sad' THEN 1 WHEN 'happy' THEN 2 END FROM p ORDER BY id",
+    "SELECT greatest(m, 'o''k'), least(m, 'o''k') FROM p ORDER BY id",
+    "SELECT array_agg(m ORDER BY m), array_agg(l ORDER BY id) FROM p",
+    'SELECT (i).name, (i)."Supplier Id", (i).felt FROM p ORDER BY id',
+    "SELECT DISTINCT m FROM p ORDER BY 1",
+    "SELECT a.id, b.id FROM p a JOIN p b ON a.m = b.m ORDER BY a.id",
+    "SELECT id, row_number() OVER (ORDER BY m, id) FROM p ORDER BY id",
+    "SELECT m FROM p WHERE id < 3 UNION SELECT 'sad' ORDER BY 1",
+    "SELECT 'sad'::mood < 'happy', 'low'::app.level = 'low', array['sad']::mood[] = '{sad}'",
+    "SELECT unnest(ms) FROM p WHERE id < 3 ORDER BY 1",
+    "SELECT to_jsonb(m) FROM p ORDER BY id",
+    """SELECT t.typname, t.typtype, t.typcategory, t.typlen, a.typname, n.nspname FROM pg_type t
+       JOIN pg_type a ON a.oid = t.typarray JOIN pg_namespace n ON n.oid = t.typnamespace
+       WHERE t.typname IN ('mood', 'My Item', 'level') ORDER BY 1""",
+    "SELECT enumlabel, enumsortorder FROM pg_enum WHERE enumtypid = 'mood'::regtype ORDER BY enumsortorder",
+    """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
+       WHERE attrelid = (SELECT typrelid FROM pg_type WHERE typname = 'My Item') AND attnum <> 2 ORDER BY attnum""",
+    """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
+       WHERE attrelid = 'p'::regclass AND attnum > 0 ORDER BY 1""",
+    "SELECT 'mood'::regtype::text, 'app.level'::regtype::text, '\"My Item\"'::regtype::text, to_regtype('nothing')",
+    """SELECT column_name, data_type, udt_schema, udt_name FROM information_schema.columns
+       WHERE table_name = 'p' ORDER BY 1""",
+)
+VIEWS = (
+    "SELECT id, m, ms, l FROM p",
+    "SELECT m, count(*) AS n, max(l) AS l, array_agg(ms ORDER BY id) FILTER (WHERE id < 0) AS none FROM p GROUP BY m",
+    "SELECT max(m) AS hi, min(m) AS lo FROM p",
+    "SELECT a.id AS a, b.id AS b, b.m FROM p a LEFT JOIN p b ON a.m = b.m AND b.m >= 'o''k'",
+    """SELECT id, CASE WHEN m < 'happy' THEN m ELSE 'happy' END AS c, coalesce(m, 'sad') AS d
+       FROM p WHERE m <> 'sad' OR m IS NULL""",
+    "SELECT id, m, row_number() OVER (PARTITION BY l ORDER BY m, id) AS place FROM p",
+    "SELECT id, (i).name AS name, (i).felt AS felt, i FROM p WHERE (i).felt = 'happy' OR (i).\"Supplier Id\" = 2",
+    "SELECT m::text AS t, 'happy'::mood AS h FROM p WHERE m > 'sad'::mood",
+    "SELECT m FROM p ORDER BY m DESC NULLS LAST LIMIT 2",
+)
+ERRORS = (
+    "SELECT 'nope'::mood", "INSERT INTO p (id, m) VALUES (9, 'nope')", "SELECT m = 'nope' FROM p",
+    "SELECT ('no' || 'pe')::mood", "CREATE TYPE mood AS ENUM ('x')", "SELECT 'x'::missing", "DROP TYPE missing",
+    "CREATE TABLE q (a missing)", "ALTER TYPE mood ADD VALUE 'sad'", "ALTER TYPE mood ADD VALUE 'x' BEFORE 'nope'",
+    "DROP TYPE mood", "DROP TYPE app.level", 'DROP TYPE "My Item"', "CREATE TYPE t AS (a int, a text)",
+    "UPDATE p SET m = 'nope' WHERE id = 1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    with beside(in_process_server) as clients:
+        for client in clients:
+            for statement in TYPES:
+                client.execute(statement.encode())
+        yield clients
+
+
+def _texts(client: Connection, query: str, binary: bool = False) -> list[tuple[Any, ...]]:
+    return client.execute(query.encode(), binary=binary).fetchall()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries(both: tuple[Connection, Connection], query: str) -> None:
+    here, there = both
+    assert _texts(here, query) == _texts(there, query)
+
+
+def test_views_follow(both: tuple[Connection, Connection]) -> None:
+    here, there = both
+    for number, query in enumerate(VIEWS):
+        here.execute(f"CREATE MATERIALIZED VIEW v{number} AS {query}".encode())
+    for client in both:
+        client.execute("INSERT INTO p VALUES (6, 'a, (b)', '{}', row('z', 6, 6, 'happy'), 'high')")
+        client.execute("INSERT INTO p (id, m) VALUES (7, 'sad')")
+        client.execute("UPDATE p SET m = 'happy', l = 'low' WHERE id = 4")
+        client.execute("DELETE FROM p WHERE id = 2")
+    here.execute("FLUSH")
+    for number, query in enumerate(VIEWS):
+        expected = sorted(_texts(there, query), key=str)
+        assert sorted(_texts(here, query), key=str) == expected, query
+        columns = [column.name for column in there.execute(query.encode()).description or ()]
+        listed = ", ".join(f'"{name}"' for name in columns)
+        assert sorted(_texts(here, f"SELECT {listed} FROM v{number}"), key=str) == expected, query
+
+
+@pytest.mark.parametrize("statement", ERRORS)
+def test_errors(both: tuple[Connection, Connection], statement: str) -> None:
+    states = []
+    for client in both:
+        with pytest.raises(psycopg.Error) as caught:
+            client.execute(statement.encode())
+        states.append(caught.value.sqlstate)
+    assert states[0] == states[1]
+
+
+def test_a_label_is_named_in_the_error(both: tuple[Connection, Connection]) -> None:
+    error = refused(both[0], "SELECT id FROM p WHERE m = 'nope'")
+    assert error.diag.message_primary == 'invalid input value for enum mood: "nope"'
+    assert error.diag.statement_position is not None
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_clients_know_the_types(both: tuple[Connection, Connection], binary: bool) -> None:
+    for client in both:
+        mood = EnumInfo.fetch(client, "mood")
+        item = CompositeInfo.fetch(client, '"My Item"')
+        assert mood is not None and list(mood.labels) == ["sad", "o'k", "a, (b)", "happy", "Größe"]
+        assert item is not None and list(item.field_names) == ["name", "Supplier Id", "price", "felt"]
+        register_enum(mood, client)
+        register_composite(item, client)
+    here, there = both
+    for query in ("SELECT m, ms, i FROM p ORDER BY id", "SELECT 'sad'::mood, array['sad']::mood[]"):
+        found, expected = here.execute(query.encode(), binary=binary), there.execute(query.encode(), binary=binary)
+        assert [c.type_display for c in found.description or ()] == [c.type_display for c in expected.description or ()]
+        assert str(found.fetchall()) == str(expected.fetchall())
+    for client in both:
+        given = ("sad", "happy", ["o'k"])
+        [(one, two, several)] = client.execute("SELECT %s::mood, %b::mood, %t::mood[]", given, binary=binary).fetchall()
+        assert [one.name, two.name, *(each.name for each in several)] == ["sad", "happy", "o'k"]
+
+
+def test_copy(both: tuple[Connection, Connection]) -> None:
+    texts = []
+    for client in both:
+        client.execute("CREATE TABLE c (id int, m mood, ms mood[])")
+        with client.cursor() as cursor:
+            with cursor.copy("COPY c FROM STDIN") as copy:
+                copy.write("1\tsad\t{sad,happy}\n2\t\\N\t\\N\n")
+            with pytest.raises(psycopg.errors.InvalidTextRepresentation), cursor.copy("COPY c FROM STDIN") as copy:
+                copy.write("3\tnope\t{}\n")
+            with cursor.copy("COPY (SELECT * FROM c ORDER BY id) TO STDOUT") as copy:
+                texts.append(b"".join(bytes(part) for part in copy))
+    assert texts[0] == texts[1]
+
+
+def test_a_label_comes_into_use(both: tuple[Connection, Connection]) -> None:
+    """Of a type that tables, views and functions have."""
+    here, there = both
+    here.execute("CREATE MATERIALIZED VIEW levels AS SELECT l, count(*) AS n, max(l) AS hi FROM p GROUP BY l")
+    for client in both:
+        client.execute(
+            "CREATE FUNCTION worst(a app.level, b app.level) RETURNS app.level LANGUAGE SQL AS $$ SELECT least(a, b) $$"
+        )
+        client.execute("ALTER TYPE app.level ADD VALUE 'middle' AFTER 'low'")
+        client.execute("ALTER TYPE app.level ADD VALUE IF NOT EXISTS 'middle'")
+        client.execute("INSERT INTO p (id, l) VALUES (20, 'middle'), (21, 'high')")
+    here.execute("FLUSH")
+    levels = "SELECT l, count(*), max(l) FROM p GROUP BY l ORDER BY l"
+    for query in (levels, "SELECT worst('middle', 'high'), worst(l, 'middle') FROM p ORDER BY id"):
+        assert _texts(here, query) == _texts(there, query)
+    assert _texts(here, "SELECT * FROM levels ORDER BY l") == _texts(there, levels)
+
+
+def test_what_uses_a_type_keeps_it(both: tuple[Connection, Connection]) -> None:
+    here = both[0]
+    here.execute("CREATE TYPE passing AS ENUM ('a')")
+    here.execute("CREATE VIEW casts AS SELECT 'a'::passing AS a")
+    assert "view public.casts" in str(refused(here, "DROP TYPE passing").diag.message_detail)
+    here.execute("DROP VIEW casts")
+    here.execute("DROP TYPE passing")
+    assert rows(here, "SELECT 1 FROM pg_type WHERE typname LIKE '%passing'") == []
+    here.execute("DROP TYPE IF EXISTS passing, none.passing")
+
+
+def test_checks_and_defaults_compare_as_enums(both: tuple[Connection, Connection]) -> None:
+    for client in both:
+        client.execute("""CREATE TABLE held (id int PRIMARY KEY, m mood DEFAULT 'happy'::mood CHECK (m > 'o''k'),
+                                             l app.level NOT NULL DEFAULT 'low')""")
+        client.execute("INSERT INTO held (id) VALUES (1)")
+        client.execute("INSERT INTO held VALUES (2, 'a, (b)', 'high')")
+        for statement in (
+            "INSERT INTO held VALUES (3, 'sad')",
+            "UPDATE held SET m = 'o''k'",
+            "UPDATE held SET l = NULL",
+        ):
+            with pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NotNullViolation)):
+                client.execute(statement.encode())
+        client.execute("ALTER TABLE held ADD CONSTRAINT low CHECK (l < 'high' OR id > 1)")
+    assert _texts(both[0], "SELECT * FROM held ORDER BY id") == _texts(both[1], "SELECT * FROM held ORDER BY id")
+
+
+def test_a_schema_with_types(both: tuple[Connection, Connection]) -> None:
+    here = both[0]
+    for client in both:
+        client.execute("CREATE SCHEMA held_types")
+        client.execute("CREATE TYPE held_types.t AS ENUM ('x')")
+        client.execute("CREATE TABLE uses_t (t held_types.t)")
+    for client in both:
+        with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+            client.execute("DROP SCHEMA held_types")
+    # PostgreSQL drops the column.
+    assert refused(here, "DROP SCHEMA held_types CASCADE").sqlstate == "2BP01"
+    for client in both:
+        client.execute("DROP TABLE uses_t")
+        client.execute("DROP SCHEMA held_types CASCADE")
+        assert rows(client, "SELECT 1 FROM pg_type WHERE typname = 't'") == []
+
+
+@pytest.mark.spark
+def test_after_a_restart_and_on_spark(tmp_path: Any) -> None:
+    """Types are there after a restart, and a view on serverless Spark has the rows that its query has."""
+    server = Server(tmp_path / "data")
+    try:
+        with server.connect() as client:
+            for statement in TYPES:
+                client.execute(statement.encode())
+            client.execute("""INSERT INTO p (id, m, l)
+                SELECT g, CASE g % 3 WHEN 0 THEN 'sad' WHEN 1 THEN 'happy' END::mood, 'high'::app.level
+                FROM generate_series(10, 5000) g""")
+        server.kill()
+        server = Server(tmp_path / "data")
+        with server.connect() as client:
+            client.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
+            serverless = "WITH (cloud.serverless_backfill_enabled = true)"
+            for number, query in enumerate(VIEWS):
+                client.execute(f"CREATE MATERIALIZED VIEW s{number} {serverless} AS {query}".encode())
+            client.execute("UPDATE p SET m = 'Größe' WHERE id % 100 = 7")
+            client.execute("FLUSH")
+            for number, query in enumerate(VIEWS):
+                columns = ", ".join(f'"{c.name}"' for c in client.execute(query.encode()).description or ())
+                expected = sorted(_texts(client, query), key=str)
+                assert sorted(_texts(client, f"SELECT {columns} FROM s{number}"), key=str) == expected, query
+    finally:
+        server.stop()
