@@ -124,6 +124,15 @@ class Constraints:
     lengths: tuple[tuple[str, int], ...] = ()
 
 
+@dataclass(frozen=True)
+class Domain:
+    """What values of a type are like that is another one with conditions; these call the value `value`."""
+
+    checks: tuple[Check, ...] = ()
+    not_null: bool = False
+    default: str | None = None
+
+
 NO_CONSTRAINTS = Constraints()
 Details = Index | Sink | Sequence | Constraints
 

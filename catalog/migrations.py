@@ -207,7 +207,7 @@ MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE lake.sparkwave.types (
         id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR, owner VARCHAR, type VARCHAR, labels VARCHAR[],
-        field_names VARCHAR[], field_oids BIGINT[]
+        field_names VARCHAR[], field_oids BIGINT[], domain VARCHAR  -- of `catalog.kinds.Domain`, as JSON
     )
     """,
 )

@@ -15,6 +15,7 @@ from catalog.kinds import (
     STREAMING,
     Constraints,
     Details,
+    Domain,
     Index,
     Sequence,
     Sink,
@@ -337,7 +338,7 @@ class Function:
 
 @dataclass(frozen=True)
 class UserType:
-    """A type that a user has made: an enum, or a struct with a name (PostgreSQL: a composite type)."""
+    """A type that a user has made: an enum, a struct with a name (PostgreSQL: a composite type), or a domain."""
 
     id: int
     database: str
@@ -345,6 +346,7 @@ class UserType:
     name: str
     owner: str
     type: Type
+    domain: Domain | None = None
 
     @property
     def qualified_name(self) -> str:

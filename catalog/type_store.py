@@ -5,6 +5,10 @@ What writes takes the cursor of an open lake transaction, as the methods of `cat
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
+from catalog.kinds import Check, Domain
 from catalog.lake import Cursor
 from catalog.model import UserType
 from catalog.names import system_table
@@ -14,21 +18,31 @@ _TABLE = system_table("types")
 
 
 def load_types(cursor: Cursor) -> tuple[UserType, ...]:
-    rows = cursor.execute(f"SELECT id, database, schema, name, owner, type FROM {_TABLE} ORDER BY id").fetchall()
+    query = f"SELECT id, database, schema, name, owner, type, domain FROM {_TABLE} ORDER BY id"
     return tuple(
-        UserType(id_, database, schema, name, owner, parse_type(type_))
-        for id_, database, schema, name, owner, type_ in rows
+        UserType(id_, database, schema, name, owner, parse_type(type_), _domain(domain))
+        for id_, database, schema, name, owner, type_, domain in cursor.execute(query).fetchall()
     )
 
 
+def _domain(text: str | None) -> Domain | None:
+    if text is None:
+        return None
+    found = json.loads(text)
+    return Domain(tuple(Check(**check) for check in found["checks"]), found["not_null"], found["default"])
+
+
 def add_type(cursor: Cursor, made: UserType, field_oids: list[int]) -> None:
-    """Store a new type. The OIDs of its fields' types are as written: text is not varchar, of which those are."""
+    """Store a new type. The OIDs of its fields' types are as written: text is not varchar, of which those are.
+
+    Of a domain there is one, that of the type it is of.
+    """
     type_, names = made.type, [name for name, _ in made.type.fields]
     values = [
         made.id, made.database, made.schema, made.name, made.owner, type_.stored, [*type_.labels[:-1]], names,
-        field_oids,
+        field_oids, None if made.domain is None else json.dumps(asdict(made.domain)),
     ]  # fmt: skip
-    cursor.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    cursor.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def drop_type(cursor: Cursor, made: UserType) -> None:

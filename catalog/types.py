@@ -162,7 +162,7 @@ class Type:
             return self.duckdb()
         mark = self.named.mark if self.named is not None else ""
         if not self.fields:
-            return str(self)
+            return mark + str(replace(self, named=None))
         listed = ", ".join(f"{quote_if_needed(name)} {type_.stored}" for name, type_ in self.fields)
         return f"{mark}struct<{listed}>{'[]' * self.dimensions}"
 
@@ -189,7 +189,7 @@ class Type:
 
     @property
     def oid(self) -> int:
-        if self.named is not None:
+        if self.named is not None and (self.labels or self.fields):  # of a domain clients get the type it is of
             return self.named.oid + (self.dimensions > 0)
         return self.base.array_oid if self.dimensions else self.base.oid
 

@@ -10,14 +10,18 @@ from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.kinds import Check, Domain
 from catalog.model import Catalog, Relation, UserType
 from catalog.types import UNRESOLVED, Type
 from planner.functions.typed import data_type
+from planner.parse.constraints import named_checks
+from planner.parse.generated import expression_of, renamed
 from planner.parse.statement import parse_statement
 from planner.parse.text_values import decode_text
 from planner.parse.trees import parse_tree, position_of
 from planner.parse.type_text import user_type_name
 from planner.scopes import Scope, scope_of
+from planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateTable
 
 T = TypeVar("T")
 Tree = TypeVar("Tree", bound=exp.Expr)
@@ -30,10 +34,11 @@ def find_type(catalog: Catalog, scope: Scope, schema: str | None, name: str) -> 
     return next((made for made in found if made is not None), None)
 
 
-def resolved(type_: Type, catalog: Catalog, scope: Scope) -> Type:
-    """A type without names that are yet to be looked up. Raises Error 42704."""
+def resolved(type_: Type, catalog: Catalog, scope: Scope, of_column: bool = False) -> Type:
+    """A type without names that are yet to be looked up. Raises Error 42704, 0A000 for a domain that is no column's."""
     if type_.fields:
-        return replace(type_, fields=tuple((name, resolved(field, catalog, scope)) for name, field in type_.fields))
+        fields_ = tuple((name, resolved(field, catalog, scope, False)) for name, field in type_.fields)
+        return replace(type_, fields=fields_)
     if type_.name != UNRESOLVED or type_.named is None:
         return type_
     made = find_type(catalog, scope, type_.named.schema, type_.named.name)
@@ -41,19 +46,31 @@ def resolved(type_: Type, catalog: Catalog, scope: Scope) -> Type:
         named = type_.named
         written = ".".join(part for part in (named.schema, named.name) if part) + "[]" * type_.dimensions
         raise Error(f'type "{written}" does not exist', errors.UNDEFINED_OBJECT, position=named.position)
+    if made.domain is not None and (type_.dimensions or not of_column):
+        raise _misplaced(made, type_.named.position)
     return replace(made.type, dimensions=type_.dimensions)
 
 
-def with_types(statement: T, catalog: Catalog, scope: Scope) -> T:
-    """A statement, or a part of one, with the types that its names of types mean. Raises Error 42704."""
+def _misplaced(made: UserType, position: int | None) -> Error:
+    message = f"domain {made.name} is for columns of tables and for casts, not for arrays, fields or arguments"
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+
+
+def with_types(statement: T, catalog: Catalog, scope: Scope, of_column: bool = False) -> T:
+    """A statement, or a part of one, with the types that its names of types mean.
+
+    Raises Error 42704, and 0A000 for a domain that is not the type of a table's new column.
+    """
     made: Any = statement
     if isinstance(statement, Type):
-        made = resolved(statement, catalog, scope)
+        made = resolved(statement, catalog, scope, of_column)
     elif isinstance(statement, tuple):
-        made = tuple(with_types(part, catalog, scope) for part in statement)
+        made = tuple(with_types(part, catalog, scope, of_column) for part in statement)
     elif is_dataclass(statement):
+        is_definition = of_column and isinstance(statement, ColumnDefinition)
+        of_column = is_definition or isinstance(statement, CreateTable | AddColumn)
         parts = {f.name: getattr(statement, f.name) for f in fields(statement)}
-        changed = {name: with_types(part, catalog, scope) for name, part in parts.items()}
+        changed = {name: with_types(part, catalog, scope, of_column) for name, part in parts.items()}
         if any(changed[name] is not parts[name] and changed[name] != parts[name] for name in parts):
             made = replace(statement, **changed)  # type: ignore[type-var]
     return made
@@ -70,11 +87,72 @@ def with_user_types(tree: Tree, catalog: Catalog, scope: Scope) -> Tree:
         name = user_type_name(kind)
         made = find_type(catalog, scope, name.schema, name.name) if name is not None else None
         if made is not None:
-            meant = data_type(made.type)
-            if isinstance(kind.parent, exp.Cast) and kind.parent.this.is_string:
-                check_label(kind.parent.this.name, made.type, position_of(kind.parent.this))
-            kind.replace(meant)
+            cast = kind.parent
+            if isinstance(cast, exp.Cast) and cast.this.is_string:
+                check_label(cast.this.name, made.type, position_of(cast.this))
+            kind.replace(data_type(made.type))
+            if made.domain is not None:
+                if not isinstance(cast, exp.Cast):
+                    raise _misplaced(made, position_of(kind))
+                cast.set("this", _checked(cast.this, made, made.domain))
     return tree
+
+
+def _checked(value: exp.Expr, made: UserType, domain: Domain) -> exp.Expr:
+    """A value that is cast to a domain, raising where it does not meet the conditions."""
+    base = data_type(replace(made.type, named=None))
+    value = exp.cast(value.copy(), base)
+    case = exp.Case()
+    if domain.not_null:
+        is_null = exp.Is(this=value.copy(), expression=exp.null())
+        case = case.when(is_null, _raised(f"23502 domain {made.name} does not allow null values", base))
+    for check in domain.checks:
+        condition = expression_of(check.condition).copy()
+        for column in list(condition.find_all(exp.Column)):
+            column.replace(value.copy())
+        message = f'23514 value for domain {made.name} violates check constraint "{check.name}"'
+        case = case.when(exp.Not(this=exp.paren(condition)), _raised(message, base))
+    return exp.paren(case.else_(value)) if case.args.get("ifs") else value
+
+
+def _raised(text: str, base: exp.DataType) -> exp.Expr:
+    """What raises an error, as a value of a type: DuckDB finds no number in it."""
+    return exp.cast(exp.cast(exp.cast(exp.Literal.string(f"!{text}"), "int"), "varchar"), base)
+
+
+def with_domains(statement: T, catalog: Catalog) -> T:
+    """A statement that makes columns, where those of domains have these' conditions and defaults."""
+    domains = {made.id: made.domain for made in catalog.types if made.domain is not None}
+
+    def with_domain(column: ColumnDefinition) -> ColumnDefinition:
+        domain = domains.get(column.type.named.oid) if column.type.named is not None else None
+        if domain is None:
+            return column
+        checks = tuple(Check("", renamed(check.condition, {"value": column.name})) for check in domain.checks)
+        return replace(
+            column,
+            not_null=column.not_null or domain.not_null,
+            default=column.default or domain.default,
+            checks=(*column.checks, *checks),
+        )
+
+    made: Any = statement
+    if isinstance(statement, CreateTable) and domains:
+        columns = tuple(map(with_domain, statement.columns))
+        new = [
+            check
+            for own, column in zip(statement.columns, columns, strict=True)
+            for check in column.checks[len(own.checks) :]
+        ]
+        names = [column.name for column in columns]
+        checks = named_checks(statement.name.name, new, names, [check.name for check in statement.checks])
+        made = replace(statement, columns=columns, checks=(*statement.checks, *checks))
+    elif isinstance(statement, AlterTable) and domains:
+        actions = (
+            replace(a, column=with_domain(a.column)) if isinstance(a, AddColumn) else a for a in statement.actions
+        )
+        made = replace(statement, actions=tuple(actions))
+    return made
 
 
 def check_label(text: str, type_: Type, position: int | None = None) -> None:

@@ -10,7 +10,7 @@ from catalog.errors import Error
 from catalog.users import User
 from planner import statements
 from planner.statements import Statement
-from planner.user_types import with_types
+from planner.user_types import with_domains, with_types
 from server import (
     activity,
     alter,
@@ -99,6 +99,7 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateFunction: _plain(functions.create_function),
     statements.DropFunction: _plain(functions.drop_function),
     statements.CreateType: _plain(user_types.create_type),
+    statements.CreateDomain: _plain(user_types.create_domain),
     statements.AddLabel: _plain(user_types.add_label),
     statements.DropType: _plain(user_types.drop_types),
     statements.CreateSecret: _plain(secrets.create_secret),
@@ -157,7 +158,7 @@ HANDLERS: dict[type, Handler] = {
 # Statements with types of columns, fields, arguments and parameters.
 _WITH_TYPES = (
     statements.CreateTable, statements.CreateSource, statements.AlterTable, statements.CreateFunction,
-    statements.CreateType, statements.Prepare,
+    statements.CreateType, statements.CreateDomain, statements.Prepare,
 )  # fmt: skip
 
 # How often a statement is planned while others alter its tables.
@@ -167,7 +168,8 @@ _ATTEMPTS = 10
 def run(session: Session, statement: Statement, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a statement. Raises Error, with its place in the client's text where that is known."""
     if isinstance(statement, _WITH_TYPES):
-        statement = with_types(statement, session.context.store.catalog, session.scope)
+        catalog = session.context.store.catalog
+        statement = with_domains(with_types(statement, catalog, session.scope), catalog)
     atomic.check(session, statement)
     transactions.check_writable(session, statement)
 

@@ -15,6 +15,7 @@ from catalog.temporary import create_temporary_schema
 from planner.bind import check_database
 from planner.privileges import check, permission_denied
 from planner.statements import (
+    CreateDomain,
     CreateFunction,
     CreateSecret,
     CreateSequence,
@@ -38,6 +39,7 @@ Creation = (
     | CreateSequence
     | CreateFunction
     | CreateType
+    | CreateDomain
     | CreateSecret
 )
 
@@ -104,7 +106,7 @@ def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
 
 def existing_notice(session: Session, statement: Creation) -> Notice | None:
     """A notice when the name is taken and that is allowed. Raises Error 42P07 when it is not."""
-    assert not isinstance(statement, CreateType)
+    assert not isinstance(statement, CreateType | CreateDomain)
     name = statement.name
     found = session.context.store.catalog.find(session.database, target_schema(session, statement), name.name)
     if found is None:

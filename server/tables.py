@@ -48,7 +48,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     if statement.connector is not None:
         statement, source = with_source(session, statement, statement.connector)
     given = [replace(column, default=settled_default(session, column.default)) for column in statement.columns]
-    _try_expressions(session, tuple(column.column for column in given), statement.checks)
+    try_expressions(session, tuple(column.column for column in given), statement.checks)
     key = statement.primary_key
     store = session.context.store
     with store.change() as cursor:
@@ -92,7 +92,7 @@ def unenforced_notice(kind: str) -> Notice:
     return Notice(f"{kind} is not enforced here; PRIMARY KEY, NOT NULL and CHECK are")
 
 
-def _try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple[Check, ...]) -> None:
+def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple[Check, ...]) -> None:
     """Try whether defaults, generated columns and checks are of their types. Raises Error, also of a wrong name."""
     cursor = session.cursor()
     rows = ", ".join(f"CAST(NULL AS {column.type.duckdb()}) AS {quote(column.name)}" for column in columns)

@@ -1,21 +1,26 @@
-"""CREATE, ALTER and DROP TYPE: enums and composite types."""
+"""CREATE, ALTER and DROP TYPE: enums, composite types and domains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from catalog import errors
 from catalog.errors import Error, not_found, used
+from catalog.kinds import Check, Domain
 from catalog.model import UserType
 from catalog.type_store import add_type, drop_type, replace_enum
 from catalog.types import Named, enum_type, struct_type
+from planner.object_names import object_name
+from planner.parse.constraints import named_checks
+from planner.parse.generated import renamed
 from planner.privileges import check_owner
-from planner.statements import AddLabel, CreateType, DropType, Name
+from planner.statements import AddLabel, CreateDomain, CreateType, DropType, Name
 from planner.user_types import find_type, users_of_type, with_enum
 from server.placing import target_schema
 from server.result import Notice, Result
 from server.session import Session
+from server.tables import try_expressions
 
 _MOST_BYTES = 63  # of a label (PostgreSQL: NAMEDATALEN - 1)
 
@@ -24,11 +29,7 @@ def create_type(session: Session, statement: CreateType) -> Result:
     """Raises Error 42710 for a name that is taken, 42602 for labels, 42701 for fields, 3F000 or 42501."""
     store, name = session.context.store, statement.name
     with store.change() as cursor:
-        schema = target_schema(session, statement)
-        is_relation = store.catalog.find(session.database, schema, name.name) is not None
-        if is_relation or (session.database, schema, name.name) in store.catalog.types_by_name:
-            message = f'type "{name.name}" already exists'
-            raise Error(message, errors.DUPLICATE_OBJECT, position=name.position)
+        schema = _free_schema(session, statement)
         id_ = store.next_type_id(cursor)
         named = Named(id_, schema, name.name)
         if statement.labels is not None:
@@ -42,6 +43,42 @@ def create_type(session: Session, statement: CreateType) -> Result:
         made = UserType(id_, session.database, schema, name.name, session.user.name, type_)
         add_type(cursor, made, [field.oid for _, field in statement.fields or ()])
     return Result("CREATE_TYPE")
+
+
+def create_domain(session: Session, statement: CreateDomain) -> Result:
+    """Raises Error 42710, 0A000 for one over a type that a user has made, and what is wrong with its conditions."""
+    store, name, value = session.context.store, statement.name, statement.value
+    with store.change() as cursor:
+        schema = _free_schema(session, statement)
+        if value.type.named is not None or value.type.dimensions or value.type.is_struct:
+            message = f"a domain over {value.type.shown} is not supported"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
+        checks = named_checks(name.name, _with_names(value.checks, name.name), ["value"])
+        try_expressions(session, (value.column,), checks)
+        id_ = store.next_type_id(cursor)
+        type_ = replace(value.type, named=Named(id_, schema, name.name))
+        domain = Domain(checks, value.not_null, value.default)
+        made = UserType(id_, session.database, schema, name.name, session.user.name, type_, domain)
+        add_type(cursor, made, [value.type.oid])
+    return Result("CREATE_DOMAIN")
+
+
+def _with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
+    """The checks of a domain under the names that PostgreSQL gives them."""
+    taken = {check.name for check in checks}
+    for check in checks:
+        name = check.name or object_name(domain, None, "check", lambda own: own not in taken)
+        taken.add(name)
+        yield Check(name, renamed(check.condition, {}))
+
+
+def _free_schema(session: Session, statement: CreateType | CreateDomain) -> str:
+    """The schema of a new type. Raises Error 42710 for a name that is taken there."""
+    catalog, name, schema = session.context.store.catalog, statement.name, target_schema(session, statement)
+    is_relation = catalog.find(session.database, schema, name.name) is not None
+    if is_relation or (session.database, schema, name.name) in catalog.types_by_name:
+        raise Error(f'type "{name.name}" already exists', errors.DUPLICATE_OBJECT, position=name.position)
+    return schema
 
 
 def _check_labels(labels: Iterable[str]) -> None:

@@ -255,3 +255,61 @@ def test_after_a_restart_and_on_spark(tmp_path: Any) -> None:
                 assert sorted(_texts(client, f"SELECT {columns} FROM s{number}"), key=str) == expected, query
     finally:
         server.stop()
+
+
+DOMAINS = (
+    "CREATE DOMAIN pos AS int CHECK (value > 0)",
+    """CREATE DOMAIN email AS text NOT NULL DEFAULT 'a@b' CHECK (value LIKE '%@%')
+       CONSTRAINT short CHECK (length(value) < 9)""",
+    "CREATE TABLE d (id int PRIMARY KEY, p pos, e email, q pos DEFAULT 7)",
+    "INSERT INTO d (id, p) VALUES (1, 5), (2, NULL)",
+)
+OF_DOMAINS = (
+    "SELECT * FROM d ORDER BY id", "SELECT 5::pos, 'x@y'::email, '7'::pos + 1, NULL::pos",
+    "SELECT (p + 1)::pos FROM d ORDER BY id",
+    """SELECT typname, typtype, typbasetype::regtype::text, typnotnull FROM pg_type
+       WHERE typtype = 'd' AND typname IN ('pos', 'email') ORDER BY 1""",
+    """SELECT column_name, data_type, domain_name, udt_name, is_nullable FROM information_schema.columns
+       WHERE table_name = 'd' ORDER BY 1""",
+    "SELECT conname FROM pg_constraint WHERE contypid IN ('pos'::regtype, 'email'::regtype) ORDER BY 1",
+)  # fmt: skip
+BROKEN = (
+    "SELECT (-1)::pos", "SELECT '0'::pos", "SELECT NULL::email", "SELECT 'nothing'::email",
+    "SELECT 'far@too-long'::email", "INSERT INTO d (id, p) VALUES (3, -5)", "INSERT INTO d (id, e) VALUES (3, NULL)",
+    "UPDATE d SET e = 'no'", "UPDATE d SET q = 0", "SELECT (p - 5)::pos FROM d", "DROP DOMAIN pos",
+    "CREATE DOMAIN pos AS text", "CREATE DOMAIN x AS missing",
+)  # fmt: skip
+
+
+def test_domains(both: tuple[Connection, Connection]) -> None:
+    here, there = both
+    for client in both:
+        for statement in DOMAINS:
+            client.execute(statement.encode())
+    here.execute("CREATE MATERIALIZED VIEW of_d AS SELECT id, p, (p - 5)::pos AS less, e FROM d")
+    for query in OF_DOMAINS:
+        found, expected = here.execute(query.encode()), there.execute(query.encode())
+        if "_schema" not in query and "pg_" not in query:
+            assert [(c.name, c.type_code) for c in found.description or ()] == [
+                (c.name, c.type_code) for c in expected.description or ()
+            ]
+        assert found.fetchall() == expected.fetchall(), query
+    for statement in BROKEN:
+        states = []
+        for client in both:
+            with pytest.raises(psycopg.Error) as caught:
+                client.execute(statement.encode())
+            states.append(caught.value.sqlstate)
+        assert states[0] == states[1], statement
+    for client in both:
+        client.execute("ALTER TABLE d ADD COLUMN more pos")
+        client.execute("UPDATE d SET more = 3, p = 9 WHERE id = 1")
+        with pytest.raises(psycopg.errors.CheckViolation):
+            client.execute("UPDATE d SET more = 0")
+    here.execute("FLUSH")
+    assert rows(here, "SELECT * FROM of_d ORDER BY id") == [(1, 9, 4, "a@b"), (2, None, None, "a@b")]
+    assert here.execute("SELECT 1 FROM d WHERE more = 3").fetchall() == [(1,)]
+    for statement in ("CREATE TABLE a (p pos[])", "CREATE FUNCTION f(p pos) RETURNS int LANGUAGE SQL AS 'SELECT 1'"):
+        assert refused(here, statement).sqlstate == "0A000"
+    here.execute("DROP TABLE d CASCADE")
+    here.execute("DROP DOMAIN pos, email")

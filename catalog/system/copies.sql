@@ -85,7 +85,11 @@ FROM pgf._owner o LEFT JOIN pgc._acl_entries e ON e.object_id = __object AND col
 CREATE OR REPLACE TABLE pgc._user_types AS
 SELECT t.id::UINTEGER AS oid, (t.id + 1)::UINTEGER AS array_oid, (t.id + 2)::UINTEGER AS relation_oid, t.database, t.schema,
        n.id AS schema_id, t.name, if(t.schema = 'public', '', pg.quote_ident(t.schema) || '.') || pg.quote_ident(t.name) AS shown,
-       coalesce(o.id, 1)::UINTEGER AS owner_id, t.labels, t.field_names, t.field_oids::UINTEGER[] AS field_oids
+       CASE WHEN t.domain IS NOT NULL THEN 'd' WHEN len(t.field_names) > 0 THEN 'c' ELSE 'e' END AS kind,
+       coalesce(o.id, 1)::UINTEGER AS owner_id, t.labels, t.field_names, t.field_oids::UINTEGER[] AS field_oids,
+       if(t.domain IS NULL, 0, t.field_oids[1])::UINTEGER AS base_oid,
+       coalesce((t.domain::JSON->>'not_null')::BOOLEAN, false) AS not_null, t.domain::JSON->>'default' AS default_text,
+       (t.domain::JSON->'checks')::JSON[] AS checks
 FROM lake.sparkwave.types t
 JOIN pgc._namespaces n ON n.database = t.database AND n.name = t.schema
 LEFT JOIN pgc._roles o ON o.name = t.owner;
@@ -145,7 +149,7 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
        if(c.is_hidden, NULL,
           row_number() OVER (PARTITION BY c.relation_id, c.is_hidden ORDER BY c.position))::SMALLINT AS attnum,
        if(c.type LIKE '%[]', coalesce(u.array_oid, t.array_oid), coalesce(u.oid, t.oid))::UINTEGER AS type_oid,
-       if(c.type LIKE '%[]', -1, coalesce(if(len(u.labels) > 0, 4, NULL), t.length, -1))::SMALLINT AS length,
+       if(c.type LIKE '%[]', -1, coalesce(if(u.kind = 'e', 4, NULL), t.length, -1))::SMALLINT AS length,
        (length(regexp_extract(c.type, '(\[\])*$')) // 2)::SMALLINT AS dimensions,
        -- The digits of a numeric without precision nobody has written.
        coalesce(if(c.type LIKE 'numeric(38,19)%', -1, NULL),
@@ -280,6 +284,13 @@ SELECT id AS __oid, constraint_id AS __constraint_oid,
        if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
 FROM pgc._indexes;
 
+-- The conditions of domains.
+CREATE OR REPLACE TABLE pgc._domain_checks AS
+SELECT (3700000000 + row_number() OVER (ORDER BY oid, place))::UINTEGER AS id, oid AS type_oid, database, schema_id,
+       listed->>'name' AS name, regexp_replace(listed->>'condition', '\bvalue\b', 'VALUE', 'g') AS condition
+FROM (SELECT oid, database, schema_id, unnest(checks) AS listed, generate_subscripts(checks, 1) AS place
+      FROM pgc._user_types WHERE kind = 'd');
 CREATE OR REPLACE TABLE pgf._constraint AS
 SELECT __constraint_oid AS __oid, 'PRIMARY KEY (' || __list || ')' AS __text FROM pgf._index WHERE __constraint_oid IS NOT NULL
-UNION ALL SELECT id, 'CHECK ((' || condition || '))' FROM pgc._checks;
+UNION ALL SELECT id, 'CHECK ((' || condition || '))' FROM pgc._checks
+UNION ALL SELECT id, 'CHECK ((' || condition || '))' FROM pgc._domain_checks;

@@ -26,7 +26,7 @@ CREATE OR REPLACE VIEW infs.columns AS
 SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name AS table_name, c.name AS column_name,
        c.attnum::INTEGER AS ordinal_position, c.default_text AS column_default,
        if(c.not_null, 'NO', 'YES') AS is_nullable,
-       CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type WHEN t.oid IS NULL THEN 'USER-DEFINED' ELSE t.name END AS data_type,
+       CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type WHEN t.oid IS NULL AND u.kind <> 'd' THEN 'USER-DEFINED' ELSE coalesce(t.name, d.name) END AS data_type,
        if(t.typname = 'varchar' AND c.typmod > 0, c.typmod - 4, NULL)::INTEGER AS character_maximum_length,
        if(t.category = 'S', if(c.typmod > 0, 4 * (c.typmod - 4), 1073741824), NULL)::INTEGER AS character_octet_length,
        CASE t.typname WHEN 'int2' THEN 16 WHEN 'int4' THEN 32 WHEN 'int8' THEN 64 WHEN 'float4' THEN 24 WHEN 'float8' THEN 53
@@ -37,10 +37,10 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        if(t.category IN ('D', 'T'), if(t.typname = 'date', 0, 6), NULL)::INTEGER AS datetime_precision,
        NULL::VARCHAR AS interval_type, NULL::INTEGER AS interval_precision, NULL::VARCHAR AS character_set_catalog,
        NULL::VARCHAR AS character_set_schema, NULL::VARCHAR AS character_set_name, NULL::VARCHAR AS collation_catalog,
-       NULL::VARCHAR AS collation_schema, NULL::VARCHAR AS collation_name, NULL::VARCHAR AS domain_catalog,
-       NULL::VARCHAR AS domain_schema, NULL::VARCHAR AS domain_name, pgf.session_database() AS udt_catalog,
-       coalesce(u.schema, 'pg_catalog') AS udt_schema,
-       coalesce(t.typname, if(u.array_oid = c.type_oid, '_', '') || u.name) AS udt_name, NULL::VARCHAR AS scope_catalog, NULL::VARCHAR AS scope_schema,
+       NULL::VARCHAR AS collation_schema, NULL::VARCHAR AS collation_name, if(u.kind = 'd', u.database, NULL) AS domain_catalog,
+       if(u.kind = 'd', u.schema, NULL) AS domain_schema, if(u.kind = 'd', u.name, NULL) AS domain_name,
+       pgf.session_database() AS udt_catalog, if(u.kind = 'd', 'pg_catalog', coalesce(u.schema, 'pg_catalog')) AS udt_schema,
+       coalesce(t.typname, d.typname, if(u.array_oid = c.type_oid, '_', '') || u.name) AS udt_name, NULL::VARCHAR AS scope_catalog, NULL::VARCHAR AS scope_schema,
        NULL::VARCHAR AS scope_name, NULL::INTEGER AS maximum_cardinality, c.attnum::VARCHAR AS dtd_identifier,
        'NO' AS is_self_referencing, if(s.id IS NULL, 'NO', 'YES') AS is_identity, c.identity AS identity_generation,
        s.start::VARCHAR AS identity_start, s.increment::VARCHAR AS identity_increment,
@@ -52,6 +52,7 @@ FROM pgc._columns c
 JOIN pgc._relations r ON r.id = c.relation_id
 LEFT JOIN pgc._all_types t ON t.oid = c.type_oid
 LEFT JOIN pgc._user_types u ON c.type_oid IN (u.oid, u.array_oid)
+LEFT JOIN pgc._all_types d ON d.oid = u.base_oid
 LEFT JOIN pgc._sequences s ON s.id = c.sequence_id AND c.identity IS NOT NULL
 WHERE NOT c.is_hidden AND r.database = pgf.session_database();
 

@@ -105,16 +105,22 @@ SELECT oid, typname, 11::UINTEGER AS typnamespace, 1::UINTEGER AS typowner, leng
        NULL::VARCHAR AS typdefaultbin, NULL::VARCHAR AS typdefault, NULL::VARCHAR[] AS typacl
 FROM pgc._all_types
 UNION ALL
-SELECT own.oid, if(is_array, '_' || name, name), schema_id, owner_id, if(is_enum AND NOT is_array, 4, -1), is_enum AND NOT is_array,
-       CASE WHEN is_array THEN 'b' WHEN is_enum THEN 'e' ELSE 'c' END,
-       CASE WHEN is_array THEN 'A' WHEN is_enum THEN 'E' ELSE 'C' END, false, true, ',',
-       if(is_enum OR is_array, 0, relation_oid), if(is_array, 'array_subscript_handler', '-'), if(is_array, t.oid, 0),
-       if(is_array, 0, array_oid), own.functions || '_in', own.functions || '_out', own.functions || '_recv',
-       own.functions || '_send', '-', '-', '-', if(is_enum, 'i', 'd'), if(is_enum AND NOT is_array, 'p', 'x'), false, 0, -1, 0, 0,
-       NULL, NULL, NULL
-FROM (SELECT *, len(field_names) = 0 AS is_enum FROM pgc._user_types WHERE database = pgf.session_database()) t,
-     LATERAL (SELECT t.oid AS oid, false AS is_array, if(t.is_enum, 'enum', 'record') AS functions
-              UNION ALL SELECT t.array_oid, true, 'array') own;
+SELECT own.oid, if(is_array, '_' || u.name, u.name), schema_id, owner_id,
+       CASE WHEN is_array THEN -1 WHEN u.kind = 'e' THEN 4 ELSE coalesce(b.length, -1) END,
+       NOT is_array AND (u.kind = 'e' OR coalesce(b.by_value, false)), if(is_array, 'b', u.kind),
+       CASE WHEN is_array THEN 'A' WHEN u.kind = 'd' THEN b.category ELSE upper(u.kind) END, false, true, ',',
+       if(u.kind = 'c' AND NOT is_array, relation_oid, 0), if(is_array, 'array_subscript_handler', '-'),
+       if(is_array, u.oid, 0), if(is_array, 0, u.array_oid),
+       own.functions || '_in', CASE WHEN u.kind = 'd' AND NOT is_array THEN regexp_replace(b.input, 'in$', 'out') ELSE own.functions || '_out' END,
+       own.functions || '_recv', CASE WHEN u.kind = 'd' AND NOT is_array THEN regexp_replace(b.receive, 'recv$', 'send') ELSE own.functions || '_send' END,
+       '-', '-', '-', coalesce(b.align, if(u.kind = 'e', 'i', 'd')), if(u.kind = 'e' AND NOT is_array, 'p', 'x'),
+       u.not_null AND NOT is_array, if(is_array, 0, u.base_oid), -1, 0, if(b.category = 'S', 100, 0),
+       NULL, if(is_array, NULL, u.default_text), NULL
+FROM pgc._user_types u LEFT JOIN pgc._all_types b ON b.oid = u.base_oid,
+     LATERAL (SELECT u.oid AS oid, false AS is_array,
+                     CASE u.kind WHEN 'e' THEN 'enum' WHEN 'c' THEN 'record' ELSE 'domain' END AS functions
+              UNION ALL SELECT u.array_oid, true, 'array') own
+WHERE u.database = pgf.session_database();
 
 -- Labels of enums. Their OIDs are no other object's.
 CREATE OR REPLACE VIEW pgc.pg_enum AS
@@ -146,7 +152,11 @@ FROM pgc._indexes WHERE is_primary AND database = pgf.session_database()
 UNION ALL
 SELECT id, name, schema_id, 'c', false, false, true, relation_id, 0, 0, 0, 0, ' ', ' ', ' ', true, 0, false, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, condition
-FROM pgc._checks WHERE database = pgf.session_database();
+FROM pgc._checks WHERE database = pgf.session_database()
+UNION ALL
+SELECT id, name, schema_id, 'c', false, false, true, 0, type_oid, 0, 0, 0, ' ', ' ', ' ', true, 0, false, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, condition
+FROM pgc._domain_checks WHERE database = pgf.session_database();
 
 -- Comments: on what is in the session's database, and on databases.
 CREATE OR REPLACE VIEW pgc.pg_description AS

@@ -53,7 +53,7 @@ from planner.parse.transactions import (
 )
 from planner.parse.trees import parse_tree
 from planner.parse.user import parse_create_user, parse_drop_user
-from planner.parse.user_type import parse_create_type, parse_drop_type
+from planner.parse.user_type import parse_create_domain, parse_create_type, parse_drop_type
 from planner.parse.write import parse_truncate, parse_write, write_of
 from planner.statements import (
     CreateMaterializedView,
@@ -130,6 +130,8 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_source(reader.sql)
     if reader.accept("TYPE"):
         return parse_create_type(reader)
+    if reader.accept("DOMAIN"):
+        return parse_create_domain(reader)
     if reader.accept("SECRET"):
         return parse_create_secret(reader)
     if reader.accept("SCHEMA"):
@@ -143,7 +145,7 @@ def _create(reader: TokenReader) -> Statement:
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
         hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, SEQUENCE, FUNCTION, TYPE, "
-        "SECRET, SCHEMA, DATABASE and USER are.",
+        "DOMAIN, SECRET, SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -193,7 +195,7 @@ def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema 
     reader.expect("DROP")
     if reader.accept("FUNCTION"):
         return parse_drop_function(reader)
-    if reader.accept("TYPE"):
+    if reader.accept("TYPE") or reader.accept("DOMAIN"):
         return parse_drop_type(reader)
     if reader.accept("SECRET"):
         return parse_drop_secret(reader)

@@ -1,13 +1,17 @@
-"""Parsing of CREATE, ALTER and DROP TYPE (PostgreSQL: src/backend/parser/gram.y, DefineStmt and AlterEnumStmt)."""
+"""Parsing of CREATE, ALTER and DROP TYPE and of CREATE DOMAIN (PostgreSQL: src/backend/parser/gram.y, DefineStmt)."""
 
 from __future__ import annotations
+
+from sqlglot import exp
 
 from catalog import errors
 from catalog.errors import Error
 from catalog.types import Type
+from planner.parse.table import column_definition
 from planner.parse.tokens import TokenReader
+from planner.parse.trees import parse_tree
 from planner.parse.type_text import read_type
-from planner.statements import AddLabel, CreateType, DropType
+from planner.statements import AddLabel, CreateDomain, CreateType, DropType
 
 
 def parse_create_type(reader: TokenReader) -> CreateType:
@@ -29,6 +33,28 @@ def _field(reader: TokenReader) -> tuple[str, Type]:
     return reader.identifier(), read_type(reader)
 
 
+# A domain is written as a column is, behind its name.
+_COLUMN = "CREATE TABLE t (value "
+
+
+def parse_create_domain(reader: TokenReader) -> CreateDomain:
+    """From the word after DOMAIN on. Raises Error 0A000 for varchar(n) and for what only columns have."""
+    name = reader.name()
+    reader.accept("AS")
+    start = reader.offset
+    try:
+        node = parse_tree(f"{_COLUMN}{reader.rest})").find(exp.ColumnDef)
+        assert node is not None
+        value, is_key = column_definition(node, table=name.name)
+    except Error as error:
+        error.position = error.position + start - len(_COLUMN) if error.position else None
+        raise
+    if is_key or value.generated is not None or value.counts is not None or value.length is not None:
+        message = "a domain has a type without a length, DEFAULT, NOT NULL and CHECK"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=start + 1)
+    return CreateDomain(name, value)
+
+
 def parse_alter_type(reader: TokenReader) -> AddLabel:
     """From the word after TYPE on. Raises Error 0A000 for other changes than ADD VALUE."""
     name = reader.name()
@@ -44,7 +70,7 @@ def parse_alter_type(reader: TokenReader) -> AddLabel:
 
 
 def parse_drop_type(reader: TokenReader) -> DropType:
-    """From the word after TYPE on."""
+    """From the word after TYPE or DOMAIN on."""
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.name)
     cascade = reader.cascade()

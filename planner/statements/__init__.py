@@ -29,6 +29,7 @@ from planner.statements.create import (
     AlterSecret,
     ColumnDefinition,
     Connector,
+    CreateDomain,
     CreateFunction,
     CreateIndex,
     CreateMaterializedView,
@@ -113,6 +114,7 @@ Statement = (
     | CreateSubscription
     | CreateFunction
     | CreateType
+    | CreateDomain
     | AddLabel
     | DropType
     | DropFunction
@@ -205,6 +207,7 @@ __all__ = [
     "Connector",
     "Copy",
     "CreateDatabase",
+    "CreateDomain",
     "CreateFunction",
     "CreateIndex",
     "CreateMaterializedView",

@@ -214,6 +214,14 @@ class CreateType:
 
 
 @dataclass(frozen=True)
+class CreateDomain:
+    """CREATE DOMAIN: its values are like those of a column called `value`."""
+
+    name: Name
+    value: ColumnDefinition
+
+
+@dataclass(frozen=True)
 class AddLabel:
     """ALTER TYPE … ADD VALUE: at the end, or before or after `neighbour`."""
 
