@@ -139,6 +139,8 @@ class Session:
             return self.context.parameter(resolved)
         if resolved == "transaction_read_only":
             return "on" if self.context.lake.read_only or self.is_read_only else "off"
+        if resolved in _OF_TRANSACTIONS and resolved not in self._variables:
+            return self.get(f"default_{resolved}")
         if resolved == "in_hot_standby":
             return "on" if self.context.lake.read_only else "off"
         if resolved == AUTHORIZATION:
@@ -600,7 +602,8 @@ _IDENTITY: dict[str, Callable[[Session], str]] = {
 }
 
 # Variables whose values change without a SET.
-_VARYING = ("transaction_read_only", AUTHORIZATION)
+_OF_TRANSACTIONS = ("transaction_isolation", "transaction_deferrable")
+_VARYING = ("transaction_read_only", AUTHORIZATION, *_OF_TRANSACTIONS)
 
 
 _IN_TRANSACTION = (

@@ -130,7 +130,9 @@ def test_transactions_show_what_was_asked_for(connection: Connection) -> None:
     connection.execute("BEGIN")
     assert shown(connection, "transaction_isolation") == "read uncommitted"
     connection.execute("ROLLBACK")
+    assert shown(connection, "transaction_isolation") == "read uncommitted"  # of the next one
     connection.execute("RESET default_transaction_isolation")
+    assert shown(connection, "transaction_isolation") == "read committed"
 
 
 def test_what_clients_show(connection: Connection) -> None:
