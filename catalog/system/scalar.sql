@@ -195,7 +195,7 @@ CREATE OR REPLACE MACRO pg._exact_quotient(x, y) AS
         d: pg._digits_of(x), e: pg._digits_of(y)}],
     lambda _v: {d: _v['d'] || '0', e: _v['e'] || '0', z: least(pg._zeros_behind(_v['d']), pg._zeros_behind(_v['e']))}),
     lambda _v: {a: ('0' || left(_v['d'], length(_v['d']) - _v['z'] - 1))::HUGEINT, z: _v['z'],
-                b: left(_v['e'], length(_v['e']) - _v['z'] - 1)::HUGEINT,
+                b: ('0' || left(_v['e'], length(_v['e']) - _v['z'] - 1))::HUGEINT,
                 qw: pg._long_quotient_weight(_v['d'], _v['e'])}),
     lambda _v: {q: _v['a'] // _v['b'], r: _v['a'] % _v['b'], b: _v['b'], p: pg._places(_v['qw'], 19 - _v['z'], 0)}),
     lambda _v: {q: _v['q'], p: _v['p'], f:
