@@ -22,6 +22,8 @@ EXPRESSIONS = (
     "array_to_string(ARRAY[a, NULL], NULL)", "array_to_string(ARRAY[a, NULL], ',')",
     r"E'a\tb'",
     "encode((s || 'ä€')::bytea, 'base64')", r"('a\\b' || s)::bytea", r"('\x6162' || left(s, 0))::bytea",
+    """('2020-01-0' || id)::"pg_catalog"."date" """, """s::"pg_catalog"."varchar" """,
+    """iv::text::"pg_catalog"."interval" """, """ts::text::"pg_catalog"."timestamp" """,
     "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'",
 )  # fmt: skip
 AGGREGATES = (

@@ -103,7 +103,7 @@ class Sparkwave(Postgres):
             brackets = (TokenType.L_BRACKET, TokenType.R_BRACKET)
             if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
                 return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
-            return found
+            return _of_the_catalog(found) if isinstance(found, exp.DataType) else found
 
         def _parse_bracket(self, this: Any = None) -> Any:
             """sqlglot works out the type of all that is before a subscript, again for each."""
@@ -264,6 +264,19 @@ def _parse_error(sql: str, error: ParseError) -> Error:
         return Error(str(error).splitlines()[0], errors.SYNTAX_ERROR)
     line_start = sum(len(text) + 1 for text in sql.split("\n")[: line - 1])
     return syntax_error(sql, max(line_start + col - len(highlight), 0))
+
+
+# As clients write them with their schema: in another way sqlglot does not know these.
+_WITH_SCHEMA = frozenset({"date", "time", "timestamp", "timestamptz", "interval", "jsonb", "json", "bytea", "varchar"})
+
+
+def _of_the_catalog(kind: exp.DataType) -> exp.DataType:
+    """The type that `"pg_catalog"."date"` or `"pg_catalog"."_date"` is; any other as it is."""
+    name = user_type_name(kind)
+    if name is None or name.schema != "pg_catalog" or name.name.removeprefix("_") not in _WITH_SCHEMA:
+        return kind
+    array = "[]" if name.name.startswith("_") else ""
+    return exp.DataType.build(name.name.removeprefix("_") + array, dialect="postgres")
 
 
 _PG_CATALOG = re.compile(r'^"?pg_catalog"?\."?(?P<array>_)?(?P<name>\w+)"?')
