@@ -188,14 +188,17 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
 
 
 def _parsed(sql: str) -> Statement:
-    """The statement of a text. Raises Error 42601 also for several."""
+    """The statement of a text, which semicolons may follow. Raises Error 42601 also for several."""
     try:
         return parse(sql)
     except Error as error:
-        if len(split(sql)) > 1:
+        [(text, offset), *more] = split(sql)
+        if more:
             message = "cannot insert multiple commands into a prepared statement"
             raise Error(message, errors.SYNTAX_ERROR) from error
-        raise
+        if offset or text == sql:
+            raise
+    return parse(text)
 
 
 class Client:

@@ -134,3 +134,19 @@ def test_execute_over_the_extended_protocol(connection: Connection) -> None:
     assert found.fetchall() == [(1, "x")]
     connection.pgconn.prepare(b"again", b"EXECUTE again")
     assert refused(connection, "EXECUTE again").sqlstate == "0A000"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SHOW timezone;",
+        "BEGIN ; ",
+        "COMMIT;; -- done",
+        "SELECT 1;",
+        "CREATE TABLE ended (a int);",
+        "DROP TABLE ended ;",
+    ],
+)
+def test_semicolons_may_follow(connection: Connection, statement: str) -> None:
+    """In the extended protocol too."""
+    connection.execute(statement.encode(), binary=True)
