@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
@@ -17,8 +18,23 @@ _AGO = re.compile(r"(?<!\s)\s++ago\s*+$", re.IGNORECASE)
 _SIGNED = re.compile(r"([+-]?)(?<![\d.:])((?:\d|\.\d)[\d.:]*)")
 
 
+# Seconds with more digits than are kept, which the engines cut off.
+_FINE = re.compile(r"(\d*)(\.\d{7,})(?=\s*(?:s|secs?|seconds?)\b|\s*$|\s+[+-]?\d)", re.IGNORECASE)
+
+
 def interval_text(text: str) -> str:
-    """An interval without what the engines do not read or misread: ISO 8601, years-months, `+` and `ago`."""
+    """An interval without what engines do not read or misread: ISO 8601, years-months, `+`, `ago` and nanoseconds."""
+    return _FINE.sub(lambda match: _to_micros(match[1], match[2]), _in_units(text))
+
+
+def _to_micros(whole: str, fraction: str) -> str:
+    """Seconds to six digits, half a digit rounded down (PostgreSQL: src/backend/utils/adt/datetime.c,
+    AdjustFractMicroseconds)."""
+    micros = int(whole or 0) * 1_000_000 + math.ceil(float(fraction) * 1_000_000 - 0.5)
+    return f"{micros // 1_000_000}.{micros % 1_000_000:06}"
+
+
+def _in_units(text: str) -> str:
     iso = _ISO.fullmatch(text)
     if iso is not None:
         return " ".join(f"{n} {unit}" for n, unit in zip(iso.groups(), _ISO_UNITS, strict=True) if n) or text

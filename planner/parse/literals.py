@@ -9,12 +9,13 @@ import re
 
 from sqlglot import exp
 
-from catalog.types import parse_type
+from catalog.types import TIME, parse_type
 from planner.parse.intervals import interval_text
 from planner.parse.text_values import day_text, decode_text
 
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
+_FINE = re.compile(r"\.\d{7}")  # digits of a second that the engines cut off
 _COMPACT = re.compile(r"\s*(\d{4})(\d{2})(\d{2})(?=\s*$|[T ])")
 
 
@@ -49,6 +50,8 @@ def engine_text(text: str, type_: str) -> str:
     """A text of a type, named as sqlglot writes PostgreSQL's in upper case, as the engines read it. Raises Error."""
     if type_ == "INTERVAL":
         return interval_text(text)
+    if type_ == "TIME" and _FINE.search(text):
+        return str(decode_text(text, TIME))
     if type_ in _DAYS:
         return day_text(_COMPACT.sub(r"\1-\2-\3", text))
     if type_ not in _CHECKED:

@@ -190,7 +190,7 @@ def _timestamptz(text: str) -> datetime.datetime | str:
 
 def _clock(hour: str, minute: str, second: str | None, fraction: str | None) -> datetime.timedelta:
     """Time since midnight; 24:00:00 and second 60 are allowed, as in Postgres."""
-    micros = round(Decimal(f"0.{fraction or 0}") * 1_000_000)
+    micros = round(float(f"0.{fraction or 0}") * 1_000_000)  # as PostgreSQL rounds
     clock = datetime.timedelta(hours=int(hour), minutes=int(minute), seconds=int(second or 0), microseconds=micros)
     if int(minute) > 59 or int(second or 0) > 60 or clock > datetime.timedelta(days=1):
         raise ValueError("field out of range")
