@@ -24,8 +24,8 @@ EXPRESSIONS = (
     "encode((s || 'ä€')::bytea, 'base64')", r"('a\\b' || s)::bytea", r"('\x6162' || left(s, 0))::bytea",
     """('2020-01-0' || id)::"pg_catalog"."date" """, """s::"pg_catalog"."varchar" """,
     """iv::text::"pg_catalog"."interval" """, """ts::text::"pg_catalog"."timestamp" """,
-    "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'", "iv + '1 day 0.0000007 s'", "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv",
-    "time '00:00:00.0000007' + iv",
+    "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'",
+    "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
 )  # fmt: skip
 AGGREGATES = (
     "corr(f, g)", "regr_slope(f, g)", "regr_intercept(f, g)", "regr_r2(f, g)", "covar_pop(f, g)", "covar_samp(f, g)",

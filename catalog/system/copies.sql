@@ -93,6 +93,34 @@ SELECT t.id::UINTEGER AS oid, (t.id + 1)::UINTEGER AS array_oid, (t.id + 2)::UIN
 FROM lake.sparkwave.types t
 JOIN pgc._namespaces n ON n.database = t.database AND n.name = t.schema
 LEFT JOIN pgc._roles o ON o.name = t.owner;
+CREATE OR REPLACE TABLE pgc._labels AS
+SELECT (3600000000 + row_number() OVER (ORDER BY type_oid, place))::UINTEGER AS id, *
+FROM (SELECT database, oid AS type_oid, generate_subscripts(labels, 1)::FLOAT AS place, unnest(labels) AS label
+      FROM pgc._user_types);
+CREATE OR REPLACE TABLE pgc._user_type_fields AS
+SELECT f.*, coalesce(t.length, -1) AS length
+FROM (SELECT database, relation_oid, generate_subscripts(field_names, 1) AS place, unnest(field_names) AS name,
+             unnest(field_oids) AS oid
+      FROM pgc._user_types) f
+LEFT JOIN pgc._all_types t ON t.oid = f.oid;
+-- Their rows of pg_type, and those of their arrays.
+CREATE OR REPLACE TABLE pgc._user_type_rows AS
+SELECT u.database, own.oid, if(is_array, '_' || u.name, u.name), schema_id, owner_id,
+       CASE WHEN is_array THEN -1 WHEN u.kind = 'e' THEN 4 ELSE coalesce(b.length, -1) END,
+       NOT is_array AND (u.kind = 'e' OR coalesce(b.by_value, false)), if(is_array, 'b', u.kind),
+       CASE WHEN is_array THEN 'A' WHEN u.kind = 'd' THEN b.category ELSE upper(u.kind) END, false, true, ',',
+       if(u.kind = 'c' AND NOT is_array, relation_oid, 0), if(is_array, 'array_subscript_handler', '-'),
+       if(is_array, u.oid, 0), if(is_array, 0, u.array_oid),
+       own.functions || '_in', if(u.kind = 'd' AND NOT is_array, regexp_replace(b.input, 'in$', 'out'), own.functions || '_out'),
+       own.functions || '_recv',
+       if(u.kind = 'd' AND NOT is_array, regexp_replace(b.receive, 'recv$', 'send'), own.functions || '_send'),
+       '-', '-', '-', coalesce(b.align, if(u.kind = 'e', 'i', 'd')), if(u.kind = 'e' AND NOT is_array, 'p', 'x'),
+       u.not_null AND NOT is_array, if(is_array, 0, u.base_oid), -1, 0, if(b.category = 'S', 100, 0),
+       NULL, if(is_array, NULL, u.default_text), NULL
+FROM pgc._user_types u LEFT JOIN pgc._all_types b ON b.oid = u.base_oid,
+     LATERAL (SELECT u.oid AS oid, false AS is_array,
+                     CASE u.kind WHEN 'e' THEN 'enum' WHEN 'c' THEN 'record' ELSE 'domain' END AS functions
+              UNION ALL SELECT u.array_oid, true, 'array') own;
 CREATE OR REPLACE TABLE pgf._type AS
 SELECT oid AS __oid, name AS __name, typname AS __typname, 'pg_catalog' AS __schema FROM pgc._all_types
 UNION ALL SELECT oid, shown, name, schema FROM pgc._user_types

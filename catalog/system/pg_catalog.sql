@@ -70,11 +70,8 @@ WITH attribute AS (
     SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false, NULL, NULL
     FROM pgc._system_columns
     UNION ALL
-    SELECT f.relation_oid, f.place, f.name, f.oid, -1, coalesce(t.length, -1), 0, false, false, false, NULL, NULL
-    FROM (SELECT relation_oid, generate_subscripts(field_names, 1) AS place, unnest(field_names) AS name,
-                 unnest(field_oids) AS oid
-          FROM pgc._user_types WHERE database = pgf.session_database()) f
-    LEFT JOIN pgc._all_types t ON t.oid = f.oid
+    SELECT relation_oid, place, name, oid, -1, length, 0, false, false, false, NULL, NULL
+    FROM pgc._user_type_fields WHERE database = pgf.session_database()
 )
 SELECT a.relation_id AS attrelid, a.name AS attname, a.type_oid AS atttypid, (-1)::INTEGER AS attstattarget,
        a.length AS attlen, a.attnum::SMALLINT AS attnum, a.dimensions::INTEGER AS attndims, (-1)::INTEGER AS attcacheoff,
@@ -105,28 +102,12 @@ SELECT oid, typname, 11::UINTEGER AS typnamespace, 1::UINTEGER AS typowner, leng
        NULL::VARCHAR AS typdefaultbin, NULL::VARCHAR AS typdefault, NULL::VARCHAR[] AS typacl
 FROM pgc._all_types
 UNION ALL
-SELECT own.oid, if(is_array, '_' || u.name, u.name), schema_id, owner_id,
-       CASE WHEN is_array THEN -1 WHEN u.kind = 'e' THEN 4 ELSE coalesce(b.length, -1) END,
-       NOT is_array AND (u.kind = 'e' OR coalesce(b.by_value, false)), if(is_array, 'b', u.kind),
-       CASE WHEN is_array THEN 'A' WHEN u.kind = 'd' THEN b.category ELSE upper(u.kind) END, false, true, ',',
-       if(u.kind = 'c' AND NOT is_array, relation_oid, 0), if(is_array, 'array_subscript_handler', '-'),
-       if(is_array, u.oid, 0), if(is_array, 0, u.array_oid),
-       own.functions || '_in', CASE WHEN u.kind = 'd' AND NOT is_array THEN regexp_replace(b.input, 'in$', 'out') ELSE own.functions || '_out' END,
-       own.functions || '_recv', CASE WHEN u.kind = 'd' AND NOT is_array THEN regexp_replace(b.receive, 'recv$', 'send') ELSE own.functions || '_send' END,
-       '-', '-', '-', coalesce(b.align, if(u.kind = 'e', 'i', 'd')), if(u.kind = 'e' AND NOT is_array, 'p', 'x'),
-       u.not_null AND NOT is_array, if(is_array, 0, u.base_oid), -1, 0, if(b.category = 'S', 100, 0),
-       NULL, if(is_array, NULL, u.default_text), NULL
-FROM pgc._user_types u LEFT JOIN pgc._all_types b ON b.oid = u.base_oid,
-     LATERAL (SELECT u.oid AS oid, false AS is_array,
-                     CASE u.kind WHEN 'e' THEN 'enum' WHEN 'c' THEN 'record' ELSE 'domain' END AS functions
-              UNION ALL SELECT u.array_oid, true, 'array') own
-WHERE u.database = pgf.session_database();
+SELECT * EXCLUDE (database) FROM pgc._user_type_rows WHERE database = pgf.session_database();
 
 -- Labels of enums. Their OIDs are no other object's.
 CREATE OR REPLACE VIEW pgc.pg_enum AS
-SELECT (3600000000 + row_number() OVER (ORDER BY enumtypid, enumsortorder))::UINTEGER AS oid, *
-FROM (SELECT oid AS enumtypid, generate_subscripts(labels, 1)::FLOAT AS enumsortorder, unnest(labels) AS enumlabel
-      FROM pgc._user_types WHERE database = pgf.session_database());
+SELECT id AS oid, type_oid AS enumtypid, place AS enumsortorder, label AS enumlabel
+FROM pgc._labels WHERE database = pgf.session_database();
 
 -- See pgc._indexes.
 CREATE OR REPLACE VIEW pgc.pg_index AS
