@@ -125,6 +125,7 @@ class Named:
 
 
 _MARK = "\x01"
+_CATALOG = "pg_catalog"
 # The name of a type that is yet to be looked up.
 UNRESOLVED = "unresolved"
 
@@ -189,7 +190,8 @@ class Type:
 
     @property
     def oid(self) -> int:
-        if self.named is not None and (self.labels or self.fields):  # of a domain clients get the type it is of
+        # Of a domain clients get the type it is of.
+        if self.named is not None and (self.labels or self.fields or self.named.schema == _CATALOG):
             return self.named.oid + (self.dimensions > 0)
         return self.base.array_oid if self.dimensions else self.base.oid
 
@@ -293,6 +295,9 @@ DATE, TIMESTAMP, TIMESTAMPTZ = (
     Type("timestamp with time zone"),
 )
 TIME, INTERVAL, JSONB, UUID = Type("time without time zone"), Type("interval"), Type("jsonb"), Type("uuid")
+
+# What columns of PostgreSQL's catalogs are of that hold a letter; here it is text.
+CHAR = Type("text", named=Named(18, _CATALOG, "char"))
 
 _BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name not in _OF_MANY} | {
     base.array_oid: Type(name, dimensions=1) for name, base in BASES.items() if name not in _OF_MANY

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog.errors import Error
 from catalog.model import Relation
-from catalog.types import Type
+from catalog.types import CHAR, Type
 from planner.parse.trees import alias_of, column_type, folded
 
 
@@ -28,6 +28,21 @@ class Origin:
 
 # What a source of rows has: the name of each column with its origin, None for that of an expression.
 _Columns = list[tuple[str, Origin | None]]
+
+
+class _Some(list[tuple[str, Origin | None]]):
+    """Some of the columns of a source, whose others are not told."""
+
+
+_LETTER = Origin(0, 0, CHAR)
+# Columns of a relation of the catalog that hold a letter.
+_LETTERS = {
+    "pg_type": ("typtype", "typcategory", "typdelim", "typalign", "typstorage"),
+    "pg_class": ("relkind", "relpersistence", "relreplident"),
+    "pg_attribute": ("attalign", "attstorage", "attcompression", "attidentity", "attgenerated"),
+    "pg_constraint": ("contype", "confupdtype", "confdeltype", "confmatchtype"),
+    "pg_proc": ("prokind", "provolatile", "proparallel"),
+}
 
 
 class _Unknown(Exception):
@@ -60,7 +75,7 @@ def _outputs(query: exp.Expr, names: _Names) -> _Columns:
             columns = []
         names = _Names({**names.ctes, folded(cte.args["alias"].this): columns}, names.relations)
     if isinstance(query, exp.SetOperation):
-        return [(name, None) for name, _ in _outputs(query.this, names)]
+        return [(name, origin if origin == _LETTER else None) for name, origin in _outputs(query.this, names)]
     if not isinstance(query, exp.Select):
         raise _Unknown
     sources = list(_sources(query, names))
@@ -95,6 +110,9 @@ def _source(source: exp.Expr, names: _Names) -> _Columns | None:
         pairs = enumerate(relation.visible, start=1)
         return _renamed([(c.name, Origin(relation.id, n, c.type)) for n, c in pairs], alias)
     columns = names.ctes.get(folded(source.this)) if source.args.get("db") is None else None
+    letters = _LETTERS.get(folded(source.this)) if columns is None and source.text("db") in ("", "pg_catalog") else None
+    if letters is not None and not (isinstance(alias, exp.TableAlias) and alias.columns):
+        return _Some((name, _LETTER) for name in letters)
     return _renamed(columns, alias) if columns else None
 
 
@@ -147,7 +165,7 @@ def _cast(value: exp.Expr) -> Origin | None:
 def _all(sources: list[_Columns | None]) -> _Columns:
     found: _Columns = []
     for columns in sources:
-        if columns is None:
+        if columns is None or isinstance(columns, _Some):
             raise _Unknown
         found += columns
     if not sources:
