@@ -25,6 +25,7 @@ from planner.parse.trees import folded, is_cte, name_of, parse_tree
 from planner.scopes import Scope, scope_of
 from planner.sql_functions import calls
 from planner.statements import CreateIndex, CreateSink, CreateStreaming, CreateSubscription, CreateView, Name
+from planner.user_types import named_types
 
 Place = tuple[str, str]  # schema and name of a relation
 Target = Callable[[Name], Place | None]  # where what a name means will be; None to leave the name alone
@@ -52,7 +53,24 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
         system = system_schema(name.name, environment.scope.path, environment.is_system)
         return (system, name.name) if system in environment.scope.path else None
 
-    return _with_function_schemas(_rewritten(definition, schema, target), schema, environment)
+    definition = _with_function_schemas(_rewritten(definition, schema, target), schema, environment)
+    return _with_type_schemas(definition, schema, environment)
+
+
+def _with_type_schemas(definition: str, schema: str, environment: Environment) -> str:
+    """The definition where users' types that are not in its schema have theirs."""
+    statement = parse_statement(definition)
+    query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
+    if query is None or not environment.catalog.types:
+        return definition
+    found = {
+        kind.args["kind"].meta["start"]: made.schema
+        for kind, made in named_types(query, environment.catalog, environment.scope)
+        if isinstance(kind.args["kind"], exp.Identifier) and made.schema != schema
+    }
+    for start, name in sorted(found.items(), reverse=True):
+        definition = f"{definition[:start]}{quote_if_needed(name)}.{definition[start:]}"
+    return definition
 
 
 def _with_function_schemas(definition: str, schema: str, environment: Environment) -> str:

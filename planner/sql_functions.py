@@ -22,6 +22,7 @@ from planner.functions.typed import data_type
 from planner.parse.trees import folded, parse_tree, position_of
 from planner.scopes import Scope
 from planner.statements import CreateFunction
+from planner.user_types import with_user_types
 
 T = TypeVar("T", bound=exp.Expr)
 
@@ -104,7 +105,8 @@ def _inlined(tree: exp.Expr, catalog: Catalog, scope: Scope, left: list[int]) ->
 def _value(function: Function, call: exp.Anonymous, catalog: Catalog, left: list[int]) -> exp.Expr:
     """What a call of a function is. Raises Error 0A000 where an argument would be computed more often than once."""
     body = _body(function.body, function.name, function.arguments).copy()
-    body = _inlined(body, catalog, Scope(function.database, (function.schema,)), left)
+    scope = Scope(function.database, (function.schema,))
+    body = with_user_types(_inlined(body, catalog, scope, left), catalog, scope)
     for node in body.walk():
         node.meta.pop("start", None)  # places in another text
     places = list(body.find_all(exp.Parameter))

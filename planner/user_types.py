@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from catalog import errors
 from catalog.errors import Error
 from catalog.kinds import Check, Domain
 from catalog.model import Catalog, Relation, UserType
+from catalog.names import quote_if_needed
 from catalog.types import UNRESOLVED, Type
 from planner.functions.typed import data_type
 from planner.parse.constraints import named_checks
@@ -64,6 +65,8 @@ def with_types(statement: T, catalog: Catalog, scope: Scope, of_column: bool = F
     made: Any = statement
     if isinstance(statement, Type):
         made = resolved(statement, catalog, scope, of_column)
+    elif isinstance(statement, Check):
+        made = replace(statement, condition=_settled(statement.condition, catalog, scope))
     elif isinstance(statement, tuple):
         made = tuple(with_types(part, catalog, scope, of_column) for part in statement)
     elif is_dataclass(statement):
@@ -71,6 +74,9 @@ def with_types(statement: T, catalog: Catalog, scope: Scope, of_column: bool = F
         of_column = is_definition or isinstance(statement, CreateTable | AddColumn)
         parts = {f.name: getattr(statement, f.name) for f in fields(statement)}
         changed = {name: with_types(part, catalog, scope, of_column) for name, part in parts.items()}
+        if isinstance(statement, ColumnDefinition):
+            texts = {name: parts[name] for name in ("default", "generated") if parts[name] is not None}
+            changed |= {name: _settled(text, catalog, scope) for name, text in texts.items()}
         if any(changed[name] is not parts[name] and changed[name] != parts[name] for name in parts):
             made = replace(statement, **changed)  # type: ignore[type-var]
     return made
@@ -83,18 +89,15 @@ def with_user_types(tree: Tree, catalog: Catalog, scope: Scope) -> Tree:
     """
     if not catalog.types:
         return tree
-    for kind in list(tree.find_all(exp.DataType)):
-        name = user_type_name(kind)
-        made = find_type(catalog, scope, name.schema, name.name) if name is not None else None
-        if made is not None:
-            cast = kind.parent
-            if isinstance(cast, exp.Cast) and cast.this.is_string:
-                check_label(cast.this.name, made.type, position_of(cast.this))
-            kind.replace(data_type(made.type))
-            if made.domain is not None:
-                if not isinstance(cast, exp.Cast):
-                    raise _misplaced(made, position_of(kind))
-                cast.set("this", _checked(cast.this, made, made.domain))
+    for kind, made in list(named_types(tree, catalog, scope)):
+        cast = kind.parent
+        if isinstance(cast, exp.Cast) and cast.this.is_string:
+            check_label(cast.this.name, made.type, position_of(cast.this))
+        kind.replace(data_type(made.type))
+        if made.domain is not None:
+            if not isinstance(cast, exp.Cast):
+                raise _misplaced(made, position_of(kind))
+            cast.set("this", _checked(cast.this, made, made.domain))
     return tree
 
 
@@ -155,6 +158,30 @@ def with_domains(statement: T, catalog: Catalog) -> T:
     return made
 
 
+def named_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.DataType, UserType]]:
+    """The DataTypes of a tree that name users' types, and what they mean."""
+    for kind in list(tree.find_all(exp.DataType)):
+        name = user_type_name(kind)
+        made = find_type(catalog, scope, name.schema, name.name) if name is not None else None
+        if made is not None:
+            yield kind, made
+
+
+def _settled(text: str, catalog: Catalog, scope: Scope) -> str:
+    """An expression that is stored with a table, where names of types have their schemas."""
+    if not catalog.types:
+        return text
+    tree = parse_tree(f"SELECT {text}").expressions[0]
+    is_changed = False
+    for kind, made in named_types(tree, catalog, scope):
+        written = kind.args["kind"]
+        if isinstance(written, exp.Identifier):
+            schema = exp.to_identifier(made.schema, quoted=quote_if_needed(made.schema) != made.schema)
+            kind.set("kind", exp.Dot(this=schema, expression=written.copy()))
+            is_changed = True
+    return tree.sql(dialect="postgres", normalize_functions="lower") if is_changed else text
+
+
 def check_label(text: str, type_: Type, position: int | None = None) -> None:
     """Raise Error 22P02 for a text that is no label of an enum; whatever is of any other type."""
     if type_.labels:
@@ -204,5 +231,4 @@ def _casts(catalog: Catalog, relation: Relation, made: UserType) -> bool:
 
 
 def _names(tree: exp.Expr, catalog: Catalog, scope: Scope, made: UserType) -> bool:
-    names = (user_type_name(kind) for kind in tree.find_all(exp.DataType))
-    return any(name is not None and find_type(catalog, scope, name.schema, name.name) == made for name in names)
+    return any(found == made for _, found in named_types(tree, catalog, scope))

@@ -212,6 +212,35 @@ def test_checks_and_defaults_compare_as_enums(both: tuple[Connection, Connection
     assert _texts(both[0], "SELECT * FROM held ORDER BY id") == _texts(both[1], "SELECT * FROM held ORDER BY id")
 
 
+def test_types_are_found_by_the_search_path_of_who_named_them(both: tuple[Connection, Connection]) -> None:
+    """A view, a function, a check and a default mean the same type whatever is searched later."""
+    here, there = both
+    for client in both:
+        client.execute("CREATE SCHEMA named")
+        client.execute("CREATE TYPE named.size AS ENUM ('small', 'large')")
+        client.execute("CREATE DOMAIN named.few AS int CHECK (value < 5)")
+        client.execute("SET search_path TO public, named")
+        client.execute("""CREATE TABLE sizes (id int PRIMARY KEY, n few, s size DEFAULT 'small'::size
+                          CHECK (s < 'large'::size OR id > 5))""")
+        client.execute("CREATE VIEW large_sizes AS SELECT id, 'large'::size AS s, id::few AS f FROM sizes")
+    here.execute("""CREATE FUNCTION named.tiny(a int) RETURNS named.size LANGUAGE SQL
+                    AS $$ SELECT CASE WHEN a > 0 THEN 'small'::size END $$""")
+    here.execute("""CREATE MATERIALIZED VIEW sized AS
+                    SELECT id, 'large'::size AS s, array['small']::size[] AS l, named.tiny(id) AS least FROM sizes""")
+    for client in both:
+        client.execute("RESET search_path")
+        client.execute("INSERT INTO sizes (id, n) VALUES (1, 4)")
+        with pytest.raises(psycopg.errors.CheckViolation):
+            client.execute("INSERT INTO sizes VALUES (2, 1, 'large')")
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            client.execute("SELECT 'large'::size")
+    here.execute("FLUSH")
+    for query in ("SELECT * FROM sizes", "SELECT * FROM large_sizes"):
+        assert _texts(here, query) == _texts(there, query)
+    assert _texts(here, "SELECT *, named.tiny(id) FROM sized") == [(1, "large", "{small}", "small", "small")]
+    assert "public.sized depends on it" in str(refused(here, "DROP TYPE named.size").diag.message_detail)
+
+
 def test_a_schema_with_types(both: tuple[Connection, Connection]) -> None:
     here = both[0]
     for client in both:
