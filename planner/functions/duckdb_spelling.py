@@ -273,22 +273,27 @@ def _quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
 
 def _inexact_quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
     """A quotient as versions before `Scope.has_exact_numerics` computed it."""
-    integers = [inner for side in (dividend, divisor) if (inner := _integer_in(side)) is not None]
+    integers = [inner for side in (dividend, divisor) if (inner := _integer_in(side, as_before=True)) is not None]
     return ours("divide_integers", *integers) if len(integers) == 2 else ours("divide_quotients", dividend, divisor)
 
 
-def _integer_in(value: exp.Expr) -> exp.Expr | None:
-    """What a numeric is computed from, if that is an integer, also as a literal like 3.0; None for any other."""
+def _integer_in(value: exp.Expr, as_before: bool = False) -> exp.Expr | None:
+    """What a numeric is computed from, if that is an integer, also as a literal like 3.0; None for any other.
+
+    `as_before` is for versions that did not look at literals, nor at the digits of casts.
+    """
     inner = value.unnest()
-    if isinstance(inner, exp.Literal) and not inner.is_string:
+    if isinstance(inner, exp.Literal) and not inner.is_string and not as_before:
         digits_before, _, digits_behind = inner.name.partition(".")
         is_whole = digits_before.isdigit() and len(digits_before) <= INT64_DIGITS and not digits_behind.strip("0")
         return exp.Literal.number(digits_before) if is_whole else None
     if isinstance(inner, exp.Neg) and not inner.is_int:
-        negated = _integer_in(inner.this)
+        negated = _integer_in(inner.this, as_before)
         return None if negated is None else exp.Neg(this=exp.paren(negated.copy()))
-    if isinstance(inner, exp.Cast) and (to := sql_type(inner.to)) is not None and to.is_unconstrained:
-        inner = inner.this.unnest()
+    if isinstance(inner, exp.Cast) and inner.to.this == exp.DType.DECIMAL:
+        to = sql_type(inner.to)
+        if as_before or (to is not None and to.is_unconstrained):
+            inner = inner.this.unnest()
     type_ = type_of_part(inner)
     is_integer = inner.is_int if isinstance(inner, exp.Literal | exp.Neg) else type_ is not None and type_.is_integer
     return inner if is_integer else None
