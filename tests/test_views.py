@@ -379,7 +379,9 @@ ENDS = ["CANCEL JOBS {job}, 999999", "DROP MATERIALIZED VIEW doomed"]
 def test_ending_a_running_job(session: Connection, shared_server: Server, command: str) -> None:
     create_big_table(session)
     session.execute("SET background_ddl = true")
+    session.execute("SET backfill_rate_limit = 20000")  # it runs when it is ended
     session.execute("CREATE MATERIALIZED VIEW doomed AS SELECT k, v + 1 AS w FROM big")
+    session.execute("RESET backfill_rate_limit")
     job = job_of(session, "doomed")
     wait_for_first_slice(session)
     result = session.execute(command.format(job=job))
