@@ -189,6 +189,12 @@ class Relation:
         return self.kind == "subscription"
 
     @property
+    def expressions(self) -> list[str]:
+        """SQL that is stored with a table: defaults, generated columns, checks."""
+        texts = [text for column in self.columns for text in (column.default, column.generated) if text is not None]
+        return texts + [check.condition for check in self.constraints.checks]
+
+    @property
     def is_sequence(self) -> bool:
         return self.kind == SEQUENCE
 

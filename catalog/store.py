@@ -232,8 +232,8 @@ class Store:
 
     def next_type_id(self, cursor: Cursor) -> int:
         """An id that is no OID of PostgreSQL's types, and behind it two that nothing has."""
-        ids = [self.next_id(cursor, _FIRST_FREE_OID) for _ in range(3)]
-        return ids[0]
+        first, _, _ = (self.next_id(cursor, _FIRST_FREE_OID) for _ in range(3))
+        return first
 
     def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
         """Add a database with the schema `public`; every user may connect to it and look into that schema."""

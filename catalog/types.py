@@ -264,6 +264,11 @@ class Type:
             return f"json({value})"
         return f"list_transform(CAST({value} AS {self.duckdb()}), lambda x: {self.element.cast('x')})"
 
+    def holds(self, oid: int) -> bool:
+        """Whether it is a user's type with this OID, an array of it, or has a field of it."""
+        is_same = self.named is not None and self.named.oid == oid
+        return is_same or any(field.holds(oid) for _, field in self.fields)
+
     @property
     def is_text_in_lake(self) -> bool:
         """Whether the lake has it as text: it has no enums, and intervals of Parquet no sign and no microseconds."""
@@ -314,7 +319,7 @@ def duckdb_type(text: str) -> Type:
 
 
 _STRUCT = re.compile(r"\s*struct\s*([<(])(.*)([>)])\s*((?:\[\d*\])*)\s*$", re.IGNORECASE | re.DOTALL)
-_ENUM = re.compile(r"\s*enum\s*\(((?:\s*'(?:[^']|'')*'\s*,?)*)\)\s*((?:\[\d*\])*)\s*$", re.IGNORECASE)
+_ENUM = re.compile(r"ENUM\(('(?:[^']|'')*+'(?:, '(?:[^']|'')*+')*+)\)((?:\[\])*+)")
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
 
@@ -326,7 +331,7 @@ def parse_type(text: str) -> Type:
     """
     if text.startswith(_MARK):
         return _marked(text)
-    enum = _ENUM.match(text)
+    enum = _ENUM.fullmatch(text)
     if enum is not None:
         labels = [label.replace("''", "'") for label in _LABEL.findall(enum[1])]
         return enum_type(labels, enum[2].count("["))
@@ -350,6 +355,11 @@ def enum_type(labels: Sequence[str], dimensions: int = 0) -> Type:
     """An enum of these labels, of which the last one may be the mark."""
     named = _named(labels[-1])[0] if labels and labels[-1].startswith(_MARK) else None
     return Type("enum", dimensions=dimensions, labels=tuple(labels), named=named)
+
+
+def is_of_ours(text: str) -> bool:
+    """Whether a text may be the form of a user's type that is stored, or DuckDB's: no user writes it."""
+    return _MARK in text or "ENUM(" in text
 
 
 def _marked(text: str) -> Type:

@@ -7,18 +7,19 @@ the columns of the query, and what is made of them, keep their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from catalog.model import Catalog, Function, Relation
+from catalog.model import Catalog, Function, Relation, UserType
 from catalog.names import quote_if_needed
 from planner.batch.pg_names import system_schema
 from planner.batch.query import Environment
 from planner.bind import find
 from planner.build.time_windows import windowed_table
+from planner.parse.generated import expression_of
 from planner.parse.statement import parse_statement
 from planner.parse.tokens import TokenReader, tokenize
 from planner.parse.trees import folded, is_cte, name_of, parse_tree
@@ -53,38 +54,26 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
         system = system_schema(name.name, environment.scope.path, environment.is_system)
         return (system, name.name) if system in environment.scope.path else None
 
-    definition = _with_function_schemas(_rewritten(definition, schema, target), schema, environment)
-    return _with_type_schemas(definition, schema, environment)
+    return _with_schemas(_rewritten(definition, schema, target), schema, environment)
 
 
-def _with_type_schemas(definition: str, schema: str, environment: Environment) -> str:
-    """The definition where users' types that are not in its schema have theirs."""
-    statement = parse_statement(definition)
+def _with_schemas(definition: str, schema: str, environment: Environment) -> str:
+    """The definition where SQL functions and users' types that are not in its schema have theirs."""
+    statement, catalog, scope = parse_statement(definition), environment.catalog, environment.scope
     query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
-    if query is None or not environment.catalog.types:
+    if query is None:
         return definition
-    found = {
-        kind.args["kind"].meta["start"]: made.schema
-        for kind, made in named_types(query, environment.catalog, environment.scope)
-        if isinstance(kind.args["kind"], exp.Identifier) and made.schema != schema
-    }
-    for start, name in sorted(found.items(), reverse=True):
-        definition = f"{definition[:start]}{quote_if_needed(name)}.{definition[start:]}"
-    return definition
-
-
-def _with_function_schemas(definition: str, schema: str, environment: Environment) -> str:
-    """The definition where SQL functions that are not in its schema have theirs."""
-    statement = parse_statement(definition)
-    query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
-    if query is None or not environment.catalog.functions:
-        return definition
-    found = calls(query, environment.catalog, environment.scope)
-    starts = {
-        node.meta["start"]: function.schema
-        for node, function in found
-        if isinstance(node, exp.Anonymous) and function.schema != schema
-    }
+    found: list[tuple[exp.Expr, str]] = [
+        (node, function.schema)
+        for node, function in (calls(query, catalog, scope) if catalog.functions else ())
+        if isinstance(node, exp.Anonymous)
+    ]
+    found += [
+        (kind.args["kind"], made.schema)
+        for kind, made in named_types(query, catalog, scope)
+        if isinstance(kind.args["kind"], exp.Identifier)
+    ]
+    starts = {node.meta["start"]: name for node, name in found if name != schema}
     for start, name in sorted(starts.items(), reverse=True):
         definition = f"{definition[:start]}{quote_if_needed(name)}.{definition[start:]}"
     return definition
@@ -93,18 +82,41 @@ def _with_function_schemas(definition: str, schema: str, environment: Environmen
 def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
     """What calls one of these functions, but they themselves: `view public.v`, `function public.f`."""
     ids = {function.id for function in functions}
-    found = []
+    return [
+        _what(owner)
+        for owner, tree, scope in _stored(catalog)
+        if owner.id not in ids and ids & {f.id for _, f in calls(tree, catalog, scope)}
+    ]
+
+
+def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
+    """What uses a user's type, but for types with these ids: `table public.t`, `function public.f`."""
+    found = [_what(r) for r in catalog.relations if any(column.type.holds(made.id) for column in r.columns)]
+    for function in catalog.functions:
+        types = [function.result, *(type_ for _, type_ in function.arguments)]
+        found += [_what(function)] if any(type_.holds(made.id) for type_ in types) else []
+    found += [_what(t) for t in catalog.types if t.id not in (made.id, *apart) and t.type.holds(made.id)]
+    for owner, tree, scope in _stored(catalog):
+        found += [_what(owner)] if any(named == made for _, named in named_types(tree, catalog, scope)) else []
+    return list(dict.fromkeys(found))
+
+
+def _what(owner: Relation | Function | UserType) -> str:
+    return f"{owner.securable.kind} {owner.qualified_name}"
+
+
+def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, Scope]]:
+    """The expressions that are stored, and where names in them are looked up: queries, what tables say, functions."""
     for relation in catalog.relations:
+        scope = scope_of(relation)
         statement = parse_statement(relation.definition) if relation.is_view or relation.is_streaming else None
         query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
         if query is not None:
-            called = {f.id for _, f in calls(query, catalog, scope_of(relation))}
-            found += [f"{relation.kind} {relation.qualified_name}"] if called & ids else []
+            yield relation, query, scope
+        for text in relation.expressions:
+            yield relation, expression_of(text), scope
     for function in catalog.functions:
-        body = parse_tree(f"SELECT {function.body}")
-        called = {f.id for _, f in calls(body, catalog, Scope(function.database, (function.schema,)))}
-        found += [f"function {function.qualified_name}"] if called & ids and function.id not in ids else []
-    return found
+        yield function, parse_tree(f"SELECT {function.body}"), Scope(function.database, (function.schema,))
 
 
 def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,17 +11,16 @@ from sqlglot import exp
 from catalog import errors
 from catalog.errors import Error
 from catalog.kinds import Check, Domain
-from catalog.model import Catalog, Relation, UserType
+from catalog.model import Catalog, UserType
 from catalog.names import quote_if_needed
 from catalog.types import UNRESOLVED, Type
 from planner.functions.typed import data_type
 from planner.parse.constraints import named_checks
 from planner.parse.generated import expression_of, renamed
-from planner.parse.statement import parse_statement
 from planner.parse.text_values import decode_text
 from planner.parse.trees import parse_tree, position_of
 from planner.parse.type_text import user_type_name
-from planner.scopes import Scope, scope_of
+from planner.scopes import Scope
 from planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateTable
 
 T = TypeVar("T")
@@ -192,43 +191,9 @@ def check_label(text: str, type_: Type, position: int | None = None) -> None:
             raise
 
 
-def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
-    """What uses a user's type, but for types with these ids: `table public.t`, `function public.f`."""
-    found = []
-    for relation in catalog.relations:
-        if any(_holds(column.type, made.id) for column in relation.columns) or _casts(catalog, relation, made):
-            found.append(f"{relation.kind} {relation.qualified_name}")
-    for function in catalog.functions:
-        types = [function.result, *(type_ for _, type_ in function.arguments)]
-        body = parse_tree(f"SELECT {function.body}")
-        scope = Scope(function.database, (function.schema,))
-        if any(_holds(type_, made.id) for type_ in types) or _names(body, catalog, scope, made):
-            found.append(f"function {function.qualified_name}")
-    others = (other for other in catalog.types if other.id not in (made.id, *apart))
-    return found + [f"type {other.qualified_name}" for other in others if _holds(other.type, made.id)]
-
-
-def _holds(type_: Type, oid: int) -> bool:
-    is_same = type_.named is not None and type_.named.oid == oid
-    return is_same or any(_holds(field, oid) for _, field in type_.fields)
-
-
 def with_enum(type_: Type, enum: Type) -> Type:
     """A type where this enum has the place of the one that it has been."""
     if type_.named is not None and enum.named is not None and type_.named.oid == enum.named.oid:
         return replace(enum, dimensions=type_.dimensions)
     fields = tuple((name, with_enum(field, enum)) for name, field in type_.fields)
     return replace(type_, fields=fields) if fields != type_.fields else type_
-
-
-def _casts(catalog: Catalog, relation: Relation, made: UserType) -> bool:
-    """Whether the query of a view, or of another relation that has one, casts to a type."""
-    if not (relation.is_view or relation.is_streaming):
-        return False
-    statement = parse_statement(relation.definition)
-    query = getattr(statement, "query", None)
-    return isinstance(query, exp.Expr) and _names(query, catalog, scope_of(relation), made)
-
-
-def _names(tree: exp.Expr, catalog: Catalog, scope: Scope, made: UserType) -> bool:
-    return any(found == made for _, found in named_types(tree, catalog, scope))

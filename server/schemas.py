@@ -16,10 +16,9 @@ from catalog.secrets import drop_secret
 from catalog.system_views import SCHEMAS
 from catalog.type_store import drop_types_in
 from catalog.users import Securable
-from planner.definitions import callers
+from planner.definitions import callers, users_of_type
 from planner.privileges import check, check_owner, find_owner
 from planner.statements import CreateSchema, DropSchema, Name, RenameSchema
-from planner.user_types import users_of_type
 from server.ddl import refuse_creating, with_dependents
 from server.naming import store_places
 from server.result import Notice, Result

@@ -601,8 +601,9 @@ _IDENTITY: dict[str, Callable[[Session], str]] = {
     "session_user": lambda session: session.session_user.name,
 }
 
-# Variables whose values change without a SET.
+# Variables that outside of a block, and where it says nothing else, are what is set for all.
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_deferrable")
+# Variables whose values change without a SET.
 _VARYING = ("transaction_read_only", AUTHORIZATION, *_OF_TRANSACTIONS)
 
 

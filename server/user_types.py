@@ -11,12 +11,13 @@ from catalog.kinds import Check, Domain
 from catalog.model import UserType
 from catalog.type_store import add_type, drop_type, replace_enum
 from catalog.types import Named, enum_type, struct_type
+from planner.definitions import users_of_type
 from planner.object_names import object_name
 from planner.parse.constraints import named_checks
 from planner.parse.generated import renamed
 from planner.privileges import check_owner
 from planner.statements import AddLabel, CreateDomain, CreateType, DropType, Name
-from planner.user_types import find_type, users_of_type, with_enum
+from planner.user_types import find_type, with_enum
 from server.placing import target_schema
 from server.result import Notice, Result
 from server.session import Session

@@ -18,8 +18,10 @@ import psycopg
 import pytest
 from servers import PATIENCE_SECONDS, Server, refused, rows
 
-from planner.parse.intervals import _AGO
+from catalog.errors import Error
+from planner.parse.intervals import _AGO, interval_text
 from planner.parse.sink import _EMIT
+from planner.parse.statement import parse_statement
 from planner.parse.table_as import _DATA
 
 Connection = psycopg.Connection[Any]
@@ -224,6 +226,16 @@ def test_what_is_too_deep_is_told_by_the_name_of_the_limit(connection: Connectio
     assert rows(connection, f"SELECT {chain('1', ' + ', 400)}") == [(400,)]
     error = refused(connection, f"SELECT length('a'), concat({listed('1', 101)})")
     assert (error.sqlstate, error.diag.statement_position) == ("54023", "21")
+
+
+def test_texts_of_types_and_intervals_are_read_once() -> None:
+    started = time.thread_time()
+    interval_text("1" * 50_000 + "." + "1" * 50_000 + "x")
+    interval_text(".1234567" + " " * 50_000 + "x")
+    for text in ("PREPARE q (enum('a'{0}'b'{0}x", "SELECT 1::enum('a'{0}'b'{0}x)", "PREPARE q (enum({1}x"):
+        with pytest.raises(Error):
+            parse_statement(text.format(" " * 50_000, "'" * 50_000))
+    assert time.thread_time() - started < 2
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ ERRORS = (
     "SELECT ('no' || 'pe')::mood", "CREATE TYPE mood AS ENUM ('x')", "SELECT 'x'::missing", "DROP TYPE missing",
     "CREATE TABLE q (a missing)", "ALTER TYPE mood ADD VALUE 'sad'", "ALTER TYPE mood ADD VALUE 'x' BEFORE 'nope'",
     "DROP TYPE mood", "DROP TYPE app.level", 'DROP TYPE "My Item"', "CREATE TYPE t AS (a int, a text)",
-    "UPDATE p SET m = 'nope' WHERE id = 1",
+    "UPDATE p SET m = 'nope' WHERE id = 1", "SELECT 'x'::enum('x', 'y')", "CREATE TABLE q (a enum('x', 'y'))",
 )  # fmt: skip
 
 
@@ -190,6 +190,9 @@ def test_what_uses_a_type_keeps_it(both: tuple[Connection, Connection]) -> None:
     here.execute("CREATE VIEW casts AS SELECT 'a'::passing AS a")
     assert "view public.casts" in str(refused(here, "DROP TYPE passing").diag.message_detail)
     here.execute("DROP VIEW casts")
+    here.execute("CREATE TABLE checked (t text CHECK (t::passing = 'a'))")
+    assert "table public.checked" in str(refused(here, "DROP TYPE passing").diag.message_detail)
+    here.execute("DROP TABLE checked")
     here.execute("DROP TYPE passing")
     assert rows(here, "SELECT 1 FROM pg_type WHERE typname LIKE '%passing'") == []
     here.execute("DROP TYPE IF EXISTS passing, none.passing")

@@ -234,7 +234,8 @@ def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
-    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, holds_enums(tree, read))
+    has_enums = bool(environment.catalog.types) and holds_enums(tree, read)
+    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, has_enums)
     return with_averages(tree, typed_copy, reads_quotients)
 
 

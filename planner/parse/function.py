@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from catalog import errors
 from catalog.errors import Error
-from catalog.types import Type, parse_type
+from catalog.types import Type, is_of_ours, parse_type
 from planner.parse.tokens import TokenReader
 from planner.parse.type_text import read_type, type_words, written_type
 from planner.statements import CreateFunction, DropFunction, Name
@@ -83,10 +85,10 @@ def _argument(reader: TokenReader) -> tuple[str, Type]:
     text = reader.sql[start : reader.offset].strip()
     if " " not in text:
         return "", written_type(text, start + 1)
-    try:
-        return "", parse_type(text).as_written
-    except Error:
-        reader.back(words)
+    if not is_of_ours(text):
+        with contextlib.suppress(Error):
+            return "", parse_type(text).as_written
+    reader.back(words)
     name = reader.identifier()
     return name, read_type(reader)
 

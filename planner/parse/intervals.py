@@ -16,10 +16,8 @@ _PLUS = re.compile(r"\+(?=[\d.])")
 _AGO = re.compile(r"(?<!\s)\s++ago\s*+$", re.IGNORECASE)
 # A number or a clock, whose sign `ago` turns.
 _SIGNED = re.compile(r"([+-]?)(?<![\d.:])((?:\d|\.\d)[\d.:]*)")
-
-
 # Seconds with more digits than are kept, which the engines cut off.
-_FINE = re.compile(r"(\d*)(\.\d{7,})(?=\s*(?:s|secs?|seconds?)\b|\s*$|\s+[+-]?\d)", re.IGNORECASE)
+_FINE = re.compile(r"(?<!\d)(\d{0,18}+)(\.\d{7,}+)(?=\s*+(?:s|secs?|seconds?)\b|\s*+$|\s++[+-]?\d)", re.IGNORECASE)
 
 
 def interval_text(text: str) -> str:

@@ -103,6 +103,8 @@ class Sparkwave(Postgres):
             brackets = (TokenType.L_BRACKET, TokenType.R_BRACKET)
             if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
                 return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
+            if isinstance(found, exp.DataType) and found.this == exp.DType.ENUM and found.expressions:
+                raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # one has a name of its own
             return _of_the_catalog(found) if isinstance(found, exp.DataType) else found
 
         def _parse_bracket(self, this: Any = None) -> Any:

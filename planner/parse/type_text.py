@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from catalog.errors import UNDEFINED_OBJECT, Error
-from catalog.types import Type, parse_type, unresolved
+from catalog.types import Type, is_of_ours, parse_type, unresolved
 from planner.parse.tokens import TokenReader
 from planner.statements import Name
 
@@ -25,6 +25,8 @@ def read_type(reader: TokenReader) -> Type:
 
 def written_type(text: str, position: int | None = None) -> Type:
     """The type of a text, unresolved where it is a name with or without a schema. Raises Error 42704."""
+    if is_of_ours(text):
+        raise Error(f'type "{text}" does not exist', UNDEFINED_OBJECT, position=position)
     try:
         return parse_type(text).as_written
     except Error as error:
