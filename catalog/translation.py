@@ -9,6 +9,7 @@ import duckdb
 
 from catalog import errors
 from catalog.errors import Error
+from catalog.types import with_names
 from catalog.wording import in_postgres_words
 
 _SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
@@ -76,8 +77,8 @@ def disk_full(text: str) -> Error:
 
 def translate(error: duckdb.Error) -> Error:
     """A DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
-    text = str(error)
-    message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", first_line(error))
+    text = with_names(str(error))
+    message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", with_names(first_line(error)))
     message = _ADVICE.sub("", message)
     column = re.search(
         r'column (?:named )?"?([^"]+?)"? (?:was )?not found|does not have a column named "([^"]+)"|'

@@ -362,6 +362,11 @@ def is_of_ours(text: str) -> bool:
     return _MARK in text or "ENUM(" in text
 
 
+def with_names(text: str) -> str:
+    """An engine's message where enums are called as users do."""
+    return _ENUM.sub(lambda match: str(parse_type(match[0])), text) if _MARK in text else text
+
+
 def _marked(text: str) -> Type:
     """The type of a text that begins with the mark of a user's type."""
     named, rest = _named(text)

@@ -130,6 +130,7 @@ def test_a_label_is_named_in_the_error(both: tuple[Connection, Connection]) -> N
     error = refused(both[0], "SELECT id FROM p WHERE m = 'nope'")
     assert error.diag.message_primary == 'invalid input value for enum mood: "nope"'
     assert error.diag.statement_position is not None
+    assert "\x01" not in str(refused(both[0], "SELECT m > 3 FROM p"))
 
 
 @pytest.mark.parametrize("binary", [False, True])
