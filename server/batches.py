@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from catalog.lake import Cursor
 from catalog.translation import DuckDBError, is_passing, restored, translate
 from planner.batch.query import Batch
-
-if TYPE_CHECKING:
-    from server.session import Session
+from server.session import Session
 
 # Rows of a batch sent to the client at once.
 BATCH_ROWS = 16_384

@@ -40,7 +40,7 @@ from executor.spark_engine import warm_up
 from executor.usage import Usage
 from executor.warm_groups import WarmGroups
 from executor.work import Settings
-from server.activity import Activity
+from server.backends import Backends
 from server.config import Config
 from server.delivery import Delivery, write_rows
 from server.group_commit import GroupCommit
@@ -73,7 +73,7 @@ class Context:
     group_commit: GroupCommit
     sequence_numbers: SequenceNumbers
     inlined_inserts: InlinedInserts
-    activity: Activity
+    backends: Backends
     usage: Usage
 
     def follow(self) -> None:
@@ -116,10 +116,10 @@ class Context:
 class SystemViews:
     """The system catalogs, brought up to date when somebody reads them."""
 
-    def __init__(self, store: Store, activity: Activity) -> None:
+    def __init__(self, store: Store, backends: Backends) -> None:
         self._store = store
         self._cursor: Cursor = store.lake.cursor()
-        system_views.define_signal(self._cursor, activity.signal)
+        system_views.define_signal(self._cursor, backends.signal)
         self._lock = RankedLock(Rank.SYSTEM_VIEWS)
         self._version = store.version
         system_views.install(self._cursor, store.lake.read_only)
@@ -243,15 +243,15 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     )
     serving = Serving(store, buffer, cache_bytes("serving_cache_mib"))
     serving.start()
-    activity = Activity()
-    views = SystemViews(store, activity)
+    backends = Backends(lambda: store.catalog.users)
+    views = SystemViews(store, backends)
     most_rows = lambda: int(parameter("source_rows_per_epoch"))  # noqa: E731
     delivery = Delivery(lambda: store.catalog)
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
         config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, buffer, jobs,
         background, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), SequenceNumbers(store),
-        InlinedInserts(), activity,
+        InlinedInserts(), backends,
         Usage(groups.trees),
     )  # fmt: skip
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from catalog import errors
+from catalog.errors import Error
 from catalog.model import FAILED
 from catalog.types import VARCHAR
 from planner.batch.query import failed_job
 from planner.bind import resolve_readable
 from planner.privileges import check_owner, permission_denied
-from planner.statements import CancelJobs, Discard, Flush, Recover, Refresh, Wait
+from planner.statements import CancelJobs, Discard, Flush, Kill, Recover, Refresh, Wait
 from server.columns import rows_result
 from server.kinds import find_of_kind
 from server.result import Notice, Result
@@ -98,3 +99,10 @@ def discard(session: Session, statement: Discard) -> Result:
     if statement.tag in ("RESET", "DISCARD ALL"):
         session.reset_all(and_user=statement.tag == "DISCARD ALL")
     return Result(statement.tag)
+
+
+def kill(session: Session, statement: Kill) -> Result:
+    """KILL: cancel what a session runs. Raises Error 42704 when there is none of that number, 42501."""
+    if not session.context.backends.signal(session.user.name, statement.process_id, "cancel"):
+        raise Error(f"process {statement.process_id} does not exist", errors.UNDEFINED_OBJECT)
+    return Result("KILL")

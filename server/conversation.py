@@ -25,12 +25,13 @@ from catalog.metrics import count_error, statement_seconds
 from catalog.translation import DuckDBError, translate
 from server import messages as m
 from server.client_encoding import UTF8, Encoding
+from server.client_session import ClientSession
 from server.copy import CopyParser, copy_rows
 from server.copy_binary import BinaryCopyParser, binary_rows
 from server.encoding import data_rows
 from server.memory import MEMORY
 from server.portal import Portal, Rows, Statement
-from server.result import ClientSession, CopySink, Notice, Result, ResultColumn
+from server.result import CopySink, Notice, Result, ResultColumn
 from server.stream import Disconnected
 from server.text_style import TextStyle, style_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from planner.batch.query import find_relation, plan_query, select_columns
 from planner.batch.values import condition_text
 from planner.batch.write import INSERTED, resolve_target
 from planner.statements import Copy
+from server import execution
 from server.client_encoding import ENCODINGS, encoding_name
 from server.copy import binary_copy, csv_copy, text_copy
 from server.parameters import decode_parameter
@@ -45,7 +47,7 @@ def copy(session: Session, statement: Copy) -> Result:
             assert statement.table is not None
             find_relation(statement.table, session.environment)
             query = select_columns(statement.table, statement.columns)
-        result = session.query(plan_query(query, session.environment), tag="COPY")
+        result = execution.query(session, plan_query(query, session.environment), tag="COPY")
         _check_forced(options, [column.name for column in result.columns or ()])
         result.copy_out = options
         return result
@@ -95,7 +97,7 @@ def _condition(session: Session, statement: Copy, target: Relation) -> str:
     """DuckDB's text of COPY's WHERE over the staged rows. Raises what a query with it raises, and 42804."""
     assert statement.table is not None and statement.where is not None
     value = select_columns(statement.table, ()).select(statement.where.tree.copy(), append=False)
-    [found] = session.describe_batch(plan_query(value, session.environment))
+    [found] = execution.describe_batch(session, plan_query(value, session.environment))
     if found.type != BOOLEAN:
         message = f"argument of WHERE must be type boolean, not type {found.type}"
         raise Error(message, DATATYPE_MISMATCH)
@@ -153,7 +155,9 @@ class _TableSink:
     def finish(self) -> int:
         with self.session.running(self.cursor):
             environment = self.session.environment
-            compute_defaults(environment, self.cursor, self.target, self.targets, self.session.drawing)
+            compute_defaults(
+                environment, self.cursor, self.target, self.targets, partial(execution.drawing, self.session)
+            )
             compute_generated(environment, self.cursor, self.target)
             if self.condition is not None:
                 self.cursor.execute(f"DELETE FROM {INSERTED} WHERE ({self.condition}) IS NOT TRUE")

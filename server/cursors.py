@@ -13,7 +13,7 @@ import pyarrow as pa
 from catalog import errors
 from catalog.errors import Error
 from planner.statements import CloseCursor, DeclareCursor, Fetch, Query
-from server import queries, subscription_cursors
+from server import execution, queries, subscription_cursors
 from server.portal import Portal, Rows, Statement
 from server.prepared import Prepared
 from server.result import Result
@@ -32,7 +32,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     query = Prepared(session, Query(statement.query), oids, session.running_text)
     planned = queries.plan(session, statement, oids, values)
     with told(session, planned.environment.versions):
-        result = session.run(planned, values, keeps=True)
+        result = execution.run(session, planned, values, keeps=True)
     result.is_binary = statement.is_binary
     rows = Rows(result.batches)
     spool = None

@@ -18,7 +18,7 @@ from catalog.users import Securable
 from planner.definitions import in_database
 from planner.privileges import check_owner, find_user, permission_denied
 from planner.statements import AlterDatabase, CreateDatabase, DropDatabase, RenameDatabase
-from server.activity import Backend
+from server.backends import Backend
 from server.result import Notice, Result
 from server.session import Session
 
@@ -145,7 +145,7 @@ def _refuse_creating(relations: list[Relation], position: int) -> None:
 
 
 def _backends(session: Session, name: str) -> list[Backend]:
-    return [backend for backend in session.context.activity.backends() if backend.session.database == name]
+    return [backend for backend in session.context.backends.all() if backend.session.database == name]
 
 
 def _wait_until_unused(session: Session, name: str) -> None:

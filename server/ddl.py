@@ -11,6 +11,7 @@ from planner.batch.query import plan_query, relations_read
 from planner.definitions import settled
 from planner.privileges import check_owner
 from planner.statements import CreateView, Drop
+from server import execution
 from server.kinds import find_of_kind
 from server.placing import existing_notice, made_schema, refuse_temporary, take_temporary
 from server.result import Notice, Result, ResultColumn
@@ -39,7 +40,7 @@ def create_view(session: Session, statement: CreateView) -> Result:
             schema=schema,
             name=statement.name.name,
             kind="view",
-            columns=_view_columns(statement, session.describe_batch(batch)),
+            columns=_view_columns(statement, execution.describe_batch(session, batch)),
             key=(),
             definition=settled(statement.definition, schema, environment),
             created=True,

@@ -12,7 +12,6 @@ from planner import statements
 from planner.statements import Statement
 from planner.user_types import with_domains, with_types
 from server import (
-    activity,
     alter,
     alter_table,
     atomic,
@@ -46,7 +45,7 @@ from server import (
     user_types,
     users,
 )
-from server.activity import Backend
+from server.backends import Backend
 from server.command_tags import postgres_tag
 from server.context import Context
 from server.literals import by_literal, prepare_lookup
@@ -108,7 +107,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Drop: _plain(ddl.drop),
     statements.Show: _plain(show.show),
     statements.ShowCreate: _plain(show.show_create),
-    statements.Kill: _plain(activity.kill),
+    statements.Kill: _plain(control.kill),
     statements.ShowVariable: _plain(show.show_variable),
     statements.SetVariable: _plain(show.set_variable),
     statements.CreateSequence: _plain(sequences.create_sequence),
@@ -202,7 +201,7 @@ def _parsed(sql: str) -> Statement:
 
 
 class Client:
-    """A `server.result.ClientSession` over the running server."""
+    """A `server.client_session.ClientSession` over the running server."""
 
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
         context.follow()
@@ -282,7 +281,7 @@ class Client:
 
     def attach(self, process_id: int, address: tuple[str, int], terminate: Callable[[], None]) -> None:
         self._session.backend = Backend(process_id, address, self._session, terminate)
-        self._session.context.activity.add(self._session.backend)
+        self._session.context.backends.add(self._session.backend)
 
     def idle_limit(self) -> tuple[float, Error] | None:
         return self._session.idle_limit(self._in_transaction)
@@ -295,5 +294,5 @@ class Client:
 
     def close(self) -> None:
         if self._session.backend is not None:
-            self._session.context.activity.remove(self._session.backend.process_id)
+            self._session.context.backends.remove(self._session.backend.process_id)
         self._session.close()

@@ -20,6 +20,7 @@ from executor.batch_query import query_engine, rows_on_spark
 from planner.batch.distributed import Distributed, plan_distributed, reads_stored
 from planner.batch.query import Environment
 from planner.statements import Query
+from server import execution
 from server.plan_cache import Plan
 from server.result import Notice, Result, ResultColumn
 from server.session import Session
@@ -40,7 +41,7 @@ def distributed(
 
 def run(session: Session, query: Distributed, plan: Plan) -> Result:
     """Run a query on the Spark of the session's database. Raises Error 57014 when cancelled, and what Spark does."""
-    lake, columns = session.context.lake, session.describe(plan)
+    lake, columns = session.context.lake, execution.describe(session, plan)
     group = session.context.groups.get(plan.environment.catalog.databases[session.database], session.is_cancelled)
     session.check_cancelled()
     target = lake.new_temporary("query")
@@ -93,7 +94,7 @@ def _instead(session: Session, statement: Query, plan: Plan, error: Error) -> Re
     if not reads_stored(statement.tree, environment):
         raise error
     try:
-        query = plan_distributed(statement.tree, environment, len(session.describe(plan)))
+        query = plan_distributed(statement.tree, environment, len(execution.describe(session, plan)))
     except Error as refused:
         error.detail, error.hint = refused.message, _HINT
         raise error from refused
@@ -152,7 +153,7 @@ def _streamed(
     cursor = session.cursor()
     with session.running(cursor):
         cursor.execute(f"SELECT {values} FROM read_parquet([{listed}]){query.order}")
-    result = session.stream(cursor, "SELECT", columns)
+    result = execution.stream(session, cursor, "SELECT", columns)
     assert result.batches is not None
     result.batches = _OfFiles(result.batches, target)
     return result

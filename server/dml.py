@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from catalog import errors
 from catalog.errors import Error
@@ -29,6 +30,7 @@ from planner.batch.write import (
 )
 from planner.parse.constant_rows import ConstantRows
 from planner.statements import Delete, Insert, Merge, Truncate, Update
+from server import execution
 from server.batches import bindings
 from server.columns import result_columns
 from server.conflicts import meets_stored
@@ -74,7 +76,9 @@ def returned_columns(
     target = resolve_target(
         statement.table, _PRIVILEGES[type(statement)], session.environment, written_columns(statement)
     )
-    return session.describe_batch(plan_returning(statement, target, session.environment, parameters, is_staged=False))
+    return execution.describe_batch(
+        session, plan_returning(statement, target, session.environment, parameters, is_staged=False)
+    )
 
 
 def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, ...]]:
@@ -161,9 +165,9 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
             store_shared(session, target, columns, rows.removeprefix("VALUES "), count, given)
             return Result(f"INSERT 0 {count}")
         create_staging(cursor, target)
-        with session.drawing(cursor, batch.draws):
+        with execution.drawing(session, cursor, batch.draws):
             cursor.execute(fill_staging(columns, rows), given)
-        compute_defaults(session.environment, cursor, target, columns, session.drawing)
+        compute_defaults(session.environment, cursor, target, columns, partial(execution.drawing, session))
         compute_generated(session.environment, cursor, target)
         if statement.upsert is not None:
             with writing(session, cursor, target) as (store,):
@@ -193,10 +197,10 @@ def change(
         names: tuple[str, ...] = ()
         with writing(session, cursor, target) as (store,):
             if planned.is_direct:
-                with session.drawing(cursor, batch.draws):
+                with execution.drawing(session, cursor, batch.draws):
                     count = scalar(cursor, batch.sql, given)
             else:
-                with session.drawing(cursor, batch.draws):
+                with execution.drawing(session, cursor, batch.draws):
                     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
                 if planned.assigned or planned.numbers("INSERT"):
                     compute_generated(session.environment, cursor, target, CHANGED)
@@ -253,7 +257,7 @@ def _keep_returned(
         return ()
     returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
     given = bindings(cursor, returned.sql, values)
-    with session.drawing(cursor, returned.draws):
+    with execution.drawing(session, cursor, returned.draws):
         described = cursor.execute(f"DESCRIBE {returned.sql}", given and dict.fromkeys(given)).fetchall()
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_RETURNED} AS {returned.sql}", given)
     return tuple(name for name, *_ in described)
@@ -266,7 +270,7 @@ def _result(session: Session, cursor: Cursor, tag: str, names: tuple[str, ...]) 
     cursor.execute(f"FROM {_RETURNED}")
     columns = (replace(column, name=name) for column, name in zip(result_columns(cursor), names, strict=True))
     # The tag has the number of rows that were changed, however many of them the client takes.
-    return replace(session.stream(cursor, tag, tuple(columns)), counts_rows=False)
+    return replace(execution.stream(session, cursor, tag, tuple(columns)), counts_rows=False)
 
 
 def truncate(session: Session, statement: Truncate) -> Result:

@@ -16,6 +16,7 @@ from planner.privileges import check_owner
 from planner.scopes import Scope
 from planner.sql_functions import Probe, check_function
 from planner.statements import CreateFunction, DropFunction, Name
+from server import execution
 from server.placing import target_schema
 from server.result import Notice, Result
 from server.session import Session
@@ -85,8 +86,8 @@ def _is_replaced(session: Session, statement: CreateFunction, function: Function
 def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:
     """Raise Error 42P13 for a body of another type than is declared, and what is wrong with it in DuckDB's eyes."""
     try:
-        session.describe_batch(plan_query(probe.call, session.environment))
-        [found] = session.describe_batch(plan_query(probe.body, session.environment))
+        execution.describe_batch(session, plan_query(probe.call, session.environment))
+        [found] = execution.describe_batch(session, plan_query(probe.body, session.environment))
     except Error as error:
         error.position = statement.body_position
         raise

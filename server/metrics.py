@@ -26,8 +26,8 @@ from catalog.model import CREATED, FAILED, Catalog, Relation
 from catalog.names import literal, system_table
 from catalog.redaction import redact
 from catalog.sizes import relation_sizes
-from server.activity import backfill_rows
 from server.context import Context
+from server.live_catalog import backfill_rows
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ def _nodes(context: Context) -> Iterator[Metric]:
 
 
 def _sessions(context: Context) -> Iterator[Metric]:
-    states = Tally(backend.state for backend in context.activity.backends())
+    states = Tally(backend.state for backend in context.backends.all())
     rows = [((state,), states[state]) for state in ("active", "idle", "idle in transaction")]
     rows.append((("idle in transaction (aborted)",), states["idle in transaction (aborted)"]))
     yield gauge("sparkwave_sessions", "Connected clients by what their sessions do", ("state",), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -25,9 +25,6 @@ from server.messages import Bind, spread_formats
 from server.parameters import decode_parameter
 from server.result import Prepared, Result, ResultColumn
 from server.spool import Scroll, Spool
-
-if TYPE_CHECKING:
-    from server.subscription_cursors import ChangeFeed
 
 # json, unknown, name, "char": types we do not have whose binary format is their text.
 _TEXT_OIDS = frozenset({114, 705, 19, 18})
@@ -103,6 +100,33 @@ class Rows:
             yield from slices(batch)
 
 
+class Feed(Protocol):
+    """The changes that a subscription's cursor reads (`server.subscription_cursors`)."""
+
+    columns: tuple[ResultColumn, ...]
+
+    @property
+    def subscription_name(self) -> str:
+        """Of the subscription in the catalog."""
+
+    @property
+    def state(self) -> str:
+        """What SHOW SUBSCRIPTION CURSORS calls it."""
+
+    @property
+    def idle_ms(self) -> int:
+        """For how many milliseconds nobody has fetched."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for changes, so long at most."""
+
+    def take(self, count: int | None) -> Iterator[pa.RecordBatch]:
+        """The next changes, so many rows at most; None: all that there are."""
+
+    def close(self) -> None:
+        """Forget what has been read ahead."""
+
+
 @dataclass
 class Portal:
     """A bound statement. `result` is there once Execute has started it, `rows` if it returns any.
@@ -121,7 +145,7 @@ class Portal:
     survives: bool = False
     spool: Spool | None = None
     scroll: Scroll | None = None
-    feed: ChangeFeed | None = None  # of a subscription's cursor, which has no other rows
+    feed: Feed | None = None  # of a subscription's cursor, which has no other rows
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def hold(self) -> None:

@@ -17,7 +17,7 @@ from planner.batch.query import plan_arguments
 from planner.functions.operators import called_functions
 from planner.parse.trees import locate
 from planner.statements import Statement
-from server import backup, dml, portal, queries, show
+from server import backup, dml, execution, portal, queries, show
 from server.parameters import decode_parameter
 from server.result import Result, ResultColumn
 from server.session import Session
@@ -137,7 +137,7 @@ class Prepared:
     def _own_columns(self) -> tuple[ResultColumn, ...] | None:
         if isinstance(self.statement, statements.Query):
             with Places(self.statement):
-                return self.session.describe(queries.plan(self.session, self.statement, self.oids))
+                return execution.describe(self.session, queries.plan(self.session, self.statement, self.oids))
         if isinstance(self.statement, statements.Insert | statements.Update | statements.Delete):
             with Places(self.statement):
                 return dml.returned_columns(self.session, self.statement, self.oids)
@@ -189,7 +189,7 @@ def arguments(session: Session, statement: statements.Execute, target: portal.St
     if not types:
         return ()
     batch = plan_arguments(statement.arguments, types, session.environment)
-    result = session.query(batch)
+    result = execution.query(session, batch)
     try:
         assert result.batches is not None
         (row,) = [batch for batch in result.batches if batch.num_rows]

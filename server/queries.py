@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from catalog.errors import Error
 from catalog.translation import DuckDBError, translate
 from catalog.types import VARCHAR
@@ -21,7 +23,7 @@ from planner.statements import (
     Update,
 )
 from planner.streaming import streaming_of
-from server import distributed, dml
+from server import distributed, dml, execution
 from server.columns import rows_result
 from server.plan_cache import Plan
 from server.result import Result
@@ -44,14 +46,18 @@ def select(session: Session, statement: Query, oids: tuple[int, ...], values: tu
         elif session.names.in_block or session.block is not None:
             # Else it lasts for this statement, in which nothing looks at it.
             session.set_local(name, value)
-    on_spark = distributed.distributed(session, statement, planned.environment, lambda: len(session.describe(planned)))
+    on_spark = distributed.distributed(
+        session, statement, planned.environment, lambda: len(execution.describe(session, planned))
+    )
     if on_spark is not None:
         return distributed.run(session, on_spark, planned)
     if not versions:
         served = serve(session, planned, values)
-        return served or distributed.or_on_spark(session, statement, planned, lambda: session.run(planned, values))
+        return served or distributed.or_on_spark(
+            session, statement, planned, lambda: execution.run(session, planned, values)
+        )
     with told(session, versions):
-        return session.run(planned, values)
+        return execution.run(session, planned, values)
 
 
 def plan(
@@ -85,7 +91,9 @@ def explain(session: Session, statement: Explain) -> Result:
     try:
         indexes = session.flag("enable_index_selection")
         catalog, scope = environment.catalog, environment.scope
-        lines = explain_lines(statement, catalog, scope, session.backfill_settings, indexes, session.check_plan)
+        lines = explain_lines(
+            statement, catalog, scope, session.backfill_settings, indexes, partial(execution.check_plan, session)
+        )
     except Error as refused:
         if batch is None or statement.options.format != "text" or statement.options.type != "physical":
             raise
@@ -101,7 +109,7 @@ def explain(session: Session, statement: Explain) -> Result:
 def _place(session: Session, target: Query, batch: Batch) -> list[str]:
     """A line that says where a query runs, if that is not in the server."""
     environment = session.environment
-    found = distributed.distributed(session, target, environment, lambda: len(session.describe_batch(batch)))
+    found = distributed.distributed(session, target, environment, lambda: len(execution.describe_batch(session, batch)))
     group = environment.catalog.databases[session.database]
     return [f"Distributed {{ engine: Spark, resource_group: {group} }}"] if found is not None else []
 

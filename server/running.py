@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from catalog.errors import QUERY_CANCELED, Error
 from catalog.locks import RankedLock
 from server.alarm import ALARMS
-from server.variable_kinds import milliseconds
-
-if TYPE_CHECKING:
-    from server.session import Session
 
 _AGAIN_S = 0.02
 
@@ -77,24 +73,22 @@ class Running:
 
 
 class RunningStatement:
-    """While entered, one statement runs: a cancel or `statement_timeout` stops it."""
+    """While entered, one statement runs: a cancel stops it, or a limit of so many milliseconds, 0 for none."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, running: Running, limit_ms: int) -> None:
+        self._running, self._limit_ms = running, limit_ms
         self._alarm: int | None = None
 
     def __enter__(self) -> None:
-        session = self._session
-        session.forget_cancel()
-        limit = milliseconds(session.get("statement_timeout"))
-        if limit:
-            self._alarm = ALARMS.set(limit / 1000, lambda: session.cancel("statement timeout"))
+        self._running.forget_cancel()
+        if self._limit_ms:
+            self._alarm = ALARMS.set(self._limit_ms / 1000, lambda: self._running.cancel("statement timeout"))
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._alarm is not None:
             ALARMS.call_off(self._alarm)
         if isinstance(error, Error) and error.sqlstate == QUERY_CANCELED:
-            self._session.check_cancelled()  # which knows the reason
+            self._running.check()  # which knows the reason
 
 
 class RunningCursor:

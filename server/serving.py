@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.translation import DuckDBError
+from server import execution
 from server.columns import result_columns
 from server.plan_cache import Plan
 from server.result import Result
@@ -36,4 +37,4 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         cursor.close()
         return None  # a view may have had rows that a table had not
     plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
-    return session.stream(cursor, "SELECT", plan.columns)
+    return execution.stream(session, cursor, "SELECT", plan.columns)

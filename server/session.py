@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-
-import pyarrow as pa
 
 from catalog import errors, system_views
 from catalog.errors import Error
 from catalog.lake import Cursor
 from catalog.model import Catalog
 from catalog.names import DEFAULT_DATABASE, literal, parse_search_path
-from catalog.sequence_store import Position
-from catalog.sizes import reads_sizes, set_sizes
 from catalog.system_views import is_system
 from catalog.temporary import drop_temporary_schemas
-from catalog.transactions import rollback
-from catalog.translation import DuckDBError
-from catalog.types import Type
 from catalog.users import ROOT, User
-from executor.binding import check_binds
-from executor.shared_buffer import ANCHOR
-from planner.batch.index_selection import is_kept
 from planner.batch.query import Batch, Environment
-from planner.batch.sequences import Draws, last_name
 from planner.bind import Scope
-from planner.parse.text_values import decode_text
 from planner.privileges import holds, permission_denied
 from planner.statements import Statement
 from planner.strategy import BackfillSettings
-from planner.stream import StreamPlan
-from server.activity import Backend, variables
-from server.batches import BATCH_ROWS, Batches, bindings, execute, given
+from server.backends import Backend
 from server.block import Block
-from server.columns import described_columns, result_columns
 from server.context import Context
 from server.identity import AUTHORIZATION, ROLE, Identity
 from server.plan_cache import LONGEST_TEXT, MOST_CHARACTERS, MOST_PLANS, Plan, Settings
 from server.portal import Names
-from server.result import Notice, Result, ResultColumn
+from server.result import Notice
 from server.running import Interruptible, Running, RunningCursor, RunningStatement
-from server.sequence_numbers import describe_with
 from server.variable_kinds import milliseconds
 from server.variables import SESSION, SYSTEM, find, normalise, resolve_name
 
@@ -97,7 +79,7 @@ class Session:
         self.has_committed = False  # a statement of the block that goes on, where each commits by itself
         self._before_block: dict[str, str | None] = {}
         self.temporary_schema: str | None = None
-        self._last_numbers: dict[int | None, int] = {}  # of sequences, by id; None is the last of any
+        self.last_numbers: dict[int | None, int] = {}  # of sequences, by id; None is the last of any
         self.backend: Backend | None = None
         for name, value in startup.items():
             variable = SESSION.get(resolve_name(name))
@@ -326,7 +308,7 @@ class Session:
 
     def statement(self) -> RunningStatement:
         """While entered, one statement runs: a cancel or the time limit stops it."""
-        return RunningStatement(self)
+        return RunningStatement(self._running, milliseconds(self.get("statement_timeout")))
 
     def forget_cancel(self) -> None:
         """A statement starts: what was to stop the one before it does not stop this one."""
@@ -409,132 +391,14 @@ class Session:
         """While entered, a cancel interrupts the cursor, or whatever else can be."""
         return RunningCursor(self._running, cursor)
 
-    def check_plan(self, plan: StreamPlan) -> None:
-        """Raise the Error with which a view's job would fail because DuckDB cannot run what its plan asks for."""
-        with closing(self.context.lake.cursor()) as cursor, self.running(cursor):
-            check_binds(cursor, plan)
-
-    def run(self, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
-        """Run a planned query, as `query`."""
-        if plan.rows is not None:
-            return Result("SELECT", plan.columns, iter(plan.rows), counts_rows=True)
-        oldest = min(plan.environment.versions.values(), default=None)
-        result = self.query(plan.batch, values, keeps=keeps, columns=plan.columns, oldest=oldest)
-        plan.columns = result.columns
-        if plan.batch.is_constant and result.batches is not None:
-            plan.rows = tuple(result.batches)
-            result.close()
-            return self.run(plan)
-        return result
-
-    def query(
-        self,
-        batch: Batch,
-        values: tuple[object, ...] = (),
-        tag: str = "SELECT",
-        keeps: bool = False,
-        columns: tuple[ResultColumn, ...] | None = None,
-        oldest: int | None = None,
-    ) -> Result:
-        """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes.
-
-        `columns` are its columns where they are known, `oldest` is the oldest snapshot that it names.
-        """
-        if batch.reads_system:
-            self.context.system_views.refresh()
-        cursor = self.cursor()
-        kept = self.context.lake.pin(oldest) if keeps else None
-        try:
-            with self.running(cursor):
-                if batch.reads_system:
-                    self._set_variables(cursor, batch.sql)
-                bound = given(cursor, batch, values)
-                with self.drawing(cursor, batch.draws):
-                    if not self._run_indexed(cursor, batch, bound):
-                        if batch.mixes:  # so that no view has rows that a table has not
-                            cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
-                        execute(cursor, batch.sql, bound)
-                    columns = columns or result_columns(cursor, batch.origins)
-                    # Numbers are drawn before anybody else draws.
-                    drawn = cursor.to_arrow_table() if batch.draws else None
-                if drawn is None:
-                    return self.stream(cursor, tag, columns, kept)
-                self._set_sequences(batch.draws, drawn)
-                batches = Batches(self, cursor, drawn.to_reader(BATCH_ROWS), kept)
-                return Result(tag, columns, batches, counts_rows=True)
-        except BaseException:
-            self.context.lake.unpin(kept)
-            raise
-
-    def _set_sequences(self, draws: Draws, rows: pa.Table) -> None:
-        """Carry out the calls of `setval` in a query, whose rows have the numbers."""
-        for setting in draws.settings:
-            for number in rows.column(setting.output).drop_null().to_pylist():
-                self.context.sequence_numbers.set(setting.sequence, Position(number, setting.is_called))
-                if setting.is_called:
-                    self._last_numbers[setting.sequence] = number
-
-    def _run_indexed(self, cursor: Cursor, batch: Batch, values: list[object] | dict[str, object] | None) -> bool:
-        """Run a query over indexes, if some serve it and have all rows of their tables. Returns whether it ran.
-
-        It is in a transaction, which ends with the cursor: in its snapshot they have them.
-        """
-        indexed = batch.indexed
-        if indexed is None:
-            return False
-        lake, store, pinned = self.context.lake, self.context.store, self.pinned
-        if indexed.snapshot is None:
-            coordinator, catalog = self.context.coordinator, store.catalog
-            applied = coordinator.snapshot if indexed.reads_epochs else coordinator.stored_snapshot
-        elif pinned is not None and pinned.snapshot == indexed.snapshot:
-            applied, catalog = pinned.applied, pinned.catalog
-        else:
-            return False
-        cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
-        changed = lake.has_changed(cursor, indexed.tables, applied, indexed.snapshot)
-        # That an index is left behind is known before others get on, and until it has caught up.
-        known = [catalog] if pinned is not None else [catalog, store.catalog]
-        if not changed and all(is_kept(each, id_) for each in known for id_ in indexed.indexes):
-            try:
-                cursor.execute(indexed.sql, values)
-                return True
-            except DuckDBError:
-                self.check_cancelled()  # else it may have been dropped; what is wrong with the query shows again
-        rollback(cursor)
-        return False
-
-    @contextmanager
-    def drawing(self, cursor: Cursor, draws: Draws) -> Iterator[None]:
-        """While entered the cursor runs one statement that takes numbers of sequences.
-
-        Raises Error 55000 if it asks for the last number where the session has taken none.
-        """
-        if not draws:
-            yield
-            return
-        if (draws.nexts or draws.settings) and (self.context.lake.read_only or self.is_read_only):
-            name = "nextval" if draws.nexts else "setval"
-            message = f"cannot execute {name}() in a read-only transaction"
-            raise Error(message, errors.READ_ONLY_TRANSACTION)
-        catalog = self.context.store.catalog
-        for id_ in (*draws.lasts, *((None,) if draws.reads_last_of_all else ())):
-            last = self._last_numbers.get(id_)
-            if last is None:
-                what = "lastval" if id_ is None else f'currval of sequence "{catalog.by_id[id_].name}"'
-                raise Error(f"{what} is not yet defined in this session", errors.NOT_IN_PREREQUISITE_STATE)
-            cursor.execute(f"SET VARIABLE {last_name(id_)} = {last}::BIGINT")
-        with self.context.sequence_numbers.drawing(cursor, draws.nexts) as found:
-            yield
-        self.note_numbers({id_: found[id_] for id_ in draws.nexts if id_ in found})
-
     def note_numbers(self, last: dict[int, int]) -> None:
         """Keep the last number of each sequence, by id, that a statement has taken: for `currval` and `lastval`."""
         for id_, number in last.items():
-            self._last_numbers[id_] = self._last_numbers[None] = number
+            self.last_numbers[id_] = self.last_numbers[None] = number
 
     def forget_last_numbers(self) -> None:
         """DISCARD SEQUENCES."""
-        self._last_numbers.clear()
+        self.last_numbers.clear()
 
     def cursor(self) -> Cursor:
         """A connection to DuckDB in this session's time zone."""
@@ -543,56 +407,6 @@ class Session:
             cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
         return cursor
 
-    def stream(self, cursor: Cursor, tag: str, columns: tuple[ResultColumn, ...], kept: int | None = None) -> Result:
-        """The rows of the query that a cursor has just run; `kept` is a snapshot to let go of at their end."""
-        reader = cursor.to_arrow_reader(BATCH_ROWS)
-        return Result(tag, columns, Batches(self, cursor, reader, kept), counts_rows=True)
-
-    def _set_variables(self, cursor: Cursor, sql: str) -> None:
-        """What the system catalogs show of this session, and of the others."""
-        if self.database != DEFAULT_DATABASE:
-            cursor.execute(f"SET VARIABLE database = {literal(self.database)}")
-        if reads_sizes(sql):
-            set_sizes(cursor)
-        for name, value in variables(self, sql):
-            cursor.execute(f"SET VARIABLE {name} = {literal(value)}")
-
-    def describe(self, plan: Plan) -> tuple[ResultColumn, ...]:
-        """The columns of a planned query, without running it."""
-        if plan.columns is None:
-            plan.columns = self.describe_batch(plan.batch)
-        return plan.columns
-
-    def describe_batch(self, batch: Batch) -> tuple[ResultColumn, ...]:
-        """The columns of a query, without running it."""
-        cursor = self.context.lake.cursor()
-        describe_with(cursor, batch.draws)
-        samples = tuple(map(_sample, batch.parameters))
-        rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, samples)).fetchall()
-        return described_columns([(name, type_) for name, type_, *_ in rows], batch.origins)
-
-
-@cache
-def _sample(type_: Type) -> object:
-    """What stands for a parameter when a query is described.
-
-    Whatever is computed from a NULL, as in `$1 || 'x'`, is an integer for DuckDB (1.5.5).
-    """
-    if type_.is_struct or type_.labels:
-        return type_.labels[0] if len(type_.labels) > 1 and not type_.dimensions else None
-    text = _SAMPLES.get(type_.name, "1")
-    return decode_text(f"{{{text}}}" if type_.dimensions else text, type_)
-
-
-_DAY = "2000-01-01"
-_SAMPLES = {
-    "date": _DAY,
-    "time without time zone": "12:00",
-    "timestamp without time zone": _DAY,
-    "timestamp with time zone": _DAY,
-    "interval": "1 day",
-    "uuid": "00000000-0000-0000-0000-000000000000",
-}
 
 # What the planner is told of a session besides its variables.
 _IDENTITY: dict[str, Callable[[Session], str]] = {

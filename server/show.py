@@ -17,7 +17,8 @@ from planner.batch.query import Batch
 from planner.bind import resolve
 from planner.privileges import holds_any, permission_denied
 from planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
-from server.activity import Backend
+from server import execution
+from server.backends import Backend
 from server.columns import rows_result
 from server.functions import find_functions
 from server.portal import Portal
@@ -84,7 +85,7 @@ def show(session: Session, statement: Show) -> Result:
 
 
 def _query(session: Session, sql: str) -> Result:
-    result = session.query(Batch(sql, ()), tag="SHOW_COMMAND")
+    result = execution.query(session, Batch(sql, ()), tag="SHOW_COMMAND")
     result.counts_rows = False
     return result
 
@@ -169,7 +170,7 @@ def _indexes(session: Session, statement: Show) -> Result:
 def _processes(session: Session, statement: Show) -> _Rows:
     """The sessions of the user, of a superuser all; both ids are what KILL and pg_cancel_backend take."""
     rows: _Rows = []
-    for backend in session.context.activity.backends():
+    for backend in session.context.backends.all():
         if not session.user.is_super and backend.session.login.name != session.user.name:
             continue
         time, info = None, None
@@ -203,7 +204,7 @@ def _subscription_cursors(session: Session, statement: Show) -> _Rows:
 
 def _own_cursors(session: Session) -> Iterator[tuple[Backend, str, Portal]]:
     """The cursors of the user, of a superuser all."""
-    for backend in session.context.activity.backends():
+    for backend in session.context.backends.all():
         other = backend.session
         if session.user.is_super or other.login.name == session.user.name:
             yield from ((backend, *item) for item in list(other.names.portals.items()) if item[1].is_cursor)

@@ -33,6 +33,7 @@ from planner.sinks import check_no_circle, check_target, target_of
 from planner.statements import CreateIndex, CreateSink, CreateStreaming
 from planner.stream import StreamPlan, plan_view
 from planner.streaming import KINDS, streaming_of
+from server import execution
 from server.placing import existing_notice, refuse_temporary, target_schema
 from server.result import Notice, Result
 from server.secrets import named_secrets
@@ -72,7 +73,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     settings = options.applied(session.backfill_settings)
     check_reads(streaming.query, environment)
     plan = plan_view(statement, catalog, scope, settings)
-    session.check_plan(plan)
+    execution.check_plan(session, plan)
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
     if isinstance(statement, CreateSink):
         _check_sink(session, statement, plan, upstreams)

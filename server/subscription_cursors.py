@@ -24,8 +24,9 @@ from catalog.types import BIGINT, VARCHAR
 from planner.batch.query import failed_job
 from planner.privileges import check_relation
 from planner.statements import DeclareSubscriptionCursor, Fetch
+from server import execution
 from server.kinds import find_named
-from server.portal import Portal, Statement
+from server.portal import Feed, Portal, Statement
 from server.prepared import Prepared
 from server.result import Result, ResultColumn
 from server.session import Session
@@ -152,7 +153,7 @@ class ChangeFeed:
         try:
             with self._session.running(cursor):
                 cursor.execute(sql)
-            result = self._session.stream(cursor, "FETCH", self.columns)
+            result = execution.stream(self._session, cursor, "FETCH", self.columns)
         except DuckDBError as error:
             cursor.close()
             self._session.check_cancelled()
@@ -239,7 +240,7 @@ def _start(session: Session, cursor: Cursor, statement: DeclareSubscriptionCurso
     return max(first, history.snapshot_at(cursor, statement.since * 1000 - 1) or 0)
 
 
-def fetch(feed: ChangeFeed, statement: Fetch) -> Result:
+def fetch(feed: Feed, statement: Fetch) -> Result:
     """The next changes, or those that come within the timeout when there are none.
 
     Raises Error 55000 for another direction than forward, and what has become of the subscription.

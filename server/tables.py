@@ -18,6 +18,7 @@ from planner.batch.values import condition_text, default_batch, generated_value
 from planner.sequences import draws
 from planner.statements import CreateSource, CreateTable, CreateTableAs
 from planner.table_definition import table_text
+from server import execution
 from server.placing import existing_notice, made_schema, take_temporary
 from server.result import Notice, Result, ResultColumn
 from server.sequence_numbers import describe_with
@@ -128,7 +129,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
     batch = plan_query(statement.query, session.environment)
     if batch.parameters:
         raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
-    columns = _table_columns(statement, session.describe_batch(batch))
+    columns = _table_columns(statement, execution.describe_batch(session, batch))
     relation = Relation(
         id=0,
         database=session.database,

@@ -9,6 +9,7 @@ from catalog.types import Type
 from planner.batch.upsert import plan_upsert
 from planner.batch.write import CHANGED, INSERTED
 from planner.statements import Insert
+from server import execution
 from server.batches import bindings
 from server.conflicts import drop_late, drop_stored, keep_new
 from server.row_checks import check_rows
@@ -47,7 +48,7 @@ def upsert(
         )
     batch = plan_upsert(statement, target, session.environment, parameters)
     given = bindings(cursor, batch.sql, values)
-    with session.drawing(cursor, batch.draws):
+    with execution.drawing(session, cursor, batch.draws):
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
     compute_generated(session.environment, cursor, target, CHANGED)
     check_rows(session.environment, cursor, target, CHANGED)

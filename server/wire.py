@@ -33,8 +33,8 @@ from catalog.users import ROOT, User
 from server import messages as m
 from server import presence
 from server.authentication import authenticate, is_this_machine
+from server.client_session import ClientSession
 from server.conversation import Conversation, Fatal, as_error
-from server.result import ClientSession
 from server.stream import FLUSH_AT, Disconnected, Input, Output
 from server.tls import ALPN
 

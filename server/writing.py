@@ -18,6 +18,7 @@ from planner.batch.sequences import Draws
 from planner.batch.values import default_batch, generated_columns
 from planner.batch.write import INSERTED
 from planner.sequences import drawn_by
+from server import execution
 from server.context import Context
 from server.group_commit import Fill, Refused, refusing, together
 from server.row_checks import check_rows
@@ -165,7 +166,7 @@ def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch
         session.context.system_views.refresh()
     create_staging(cursor, target)
     if with_rows:
-        with session.drawing(cursor, batch.draws):
+        with execution.drawing(session, cursor, batch.draws):
             cursor.execute(f"INSERT INTO {INSERTED} {batch.sql}")
     else:
         describe_with(cursor, batch.draws)

@@ -13,8 +13,8 @@ from servers import Server, refused, rows
 from test_law import as_bag, opened, run
 
 from catalog.expiry import expire
+from server import execution
 from server.dispatch import Client
-from server.session import Session
 
 Connection = psycopg.Connection[Any]
 
@@ -245,13 +245,13 @@ def test_what_is_written_is_read(session: Connection) -> None:
 def test_pinned_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """READ ONLY and atomic transactions read an index that had all rows at their snapshot, and else the table."""
     used: list[bool] = []
-    run_indexed = Session._run_indexed
+    run_indexed = execution.run_indexed
 
     def spy(*given: Any) -> bool:
         used.append(run_indexed(*given))
         return used[-1]
 
-    monkeypatch.setattr(Session, "_run_indexed", spy)
+    monkeypatch.setattr(execution, "run_indexed", spy)
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         other = Client(context, {"user": "root"})
 

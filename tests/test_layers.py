@@ -94,3 +94,21 @@ def test_names_imported_from_outside_the_layers_exist(folder: str) -> None:
                     and not (ROOT / node.module.replace(".", "/") / f"{alias.name}.py").exists()
                 ]
     assert not missing
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports for types alone count too: of two files that need each other, neither can be read by itself."""
+    names = {module.replace("/", "."): imported for module, imported in modules()}
+    graph = {module: {name for name in found if name in names} for module, found in names.items()}
+    for module, found in graph.items():  # `from package import module`
+        tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
+        found |= {
+            f"{node.module}.{alias.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if f"{node.module}.{alias.name}" in names
+        }
+    while leaves := {module for module, found in graph.items() if not found & graph.keys()}:
+        graph = {module: found for module, found in graph.items() if module not in leaves}
+    assert not graph, f"these import each other, or import what does: {sorted(graph)}"

@@ -1,7 +1,7 @@
-"""What the sessions do: for pg_stat_activity, SHOW PROCESSLIST and the like, and to stop one by its number.
+"""What relations of the system catalogs show of the running server: sessions, settings, memory, jobs.
 
-The relations of `catalog/system/live.sql` read variables of DuckDB, which `variables` fills for a statement that names
-them.
+The relations of `catalog/system/live.sql` read variables of DuckDB, which `live_variables` gives for a statement that
+names them.
 """
 
 from __future__ import annotations
@@ -9,133 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from catalog import errors
 from catalog.compute_errors import compute_errors
 from catalog.errors import Error
-from catalog.locks import RankedLock
 from catalog.model import CREATING, FAILED, INITIAL, Epoch, Job
-from catalog.redaction import redact
 from catalog.users import User
-from planner.privileges import permission_denied
-from planner.statements import Kill
-from server.result import Result
+from server.backends import Backend
+from server.context import Context
+from server.portal import Statement
+from server.session import Session
 from server.variables import SESSION, SYSTEM
 
-if TYPE_CHECKING:
-    from server.context import Context
-    from server.portal import Statement
-    from server.session import Session
 
-
-# How many bytes of what a session runs others see: PostgreSQL's track_activity_query_size, whose last is never used.
-QUERY_BYTES = 1023
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _clipped(query: str) -> str:
-    return query[:QUERY_BYTES].encode()[:QUERY_BYTES].decode(errors="ignore")
-
-
-@dataclass
-class Backend:
-    """A connected session. `query` is how the statement begins that runs, or ran last, since `query_start`."""
-
-    process_id: int
-    address: tuple[str, int]
-    session: Session
-    terminate: Callable[[], None]
-    backend_start: datetime = field(default_factory=_now)
-    state: str = "idle"
-    state_change: datetime = field(default_factory=_now)
-    query: str = ""
-    query_start: datetime | None = None
-
-    def begin(self, query: str) -> None:
-        """A statement starts."""
-        self.query, self.query_start = _clipped(query), _now()
-        self.state, self.state_change = "active", self.query_start
-
-    @property
-    def shown_query(self) -> str:
-        """What others may read of it."""
-        return redact(self.query)
-
-    def rest(self, in_transaction: bool, has_failed: bool = False) -> None:
-        """The session waits for its client."""
-        state = f"idle in transaction{' (aborted)' if has_failed else ''}" if in_transaction else "idle"
-        if state != self.state:
-            self.state, self.state_change = state, _now()
-
-
-class Activity:
-    """The connected sessions by process id."""
-
-    def __init__(self) -> None:
-        self._backends: dict[int, Backend] = {}
-        self._lock = RankedLock()
-
-    def add(self, backend: Backend) -> None:
-        with self._lock:
-            self._backends[backend.process_id] = backend
-
-    def remove(self, process_id: int) -> None:
-        with self._lock:
-            self._backends.pop(process_id, None)
-
-    def backends(self) -> list[Backend]:
-        """By process id."""
-        with self._lock:
-            return [self._backends[process_id] for process_id in sorted(self._backends)]
-
-    def signal(self, user: str, process_id: int, how: str) -> bool:
-        """Cancel the statement of a session, or terminate it; False when there is none of that number.
-
-        Raises Error 42501 unless the session is the user's own, or that of a role it is a member of, or the user a
-        superuser.
-        """
-        with self._lock:
-            backend = self._backends.get(process_id)
-        if backend is None:
-            return False
-        self._check(user, backend, how)
-        if how == "terminate":
-            backend.terminate()
-        else:
-            backend.session.cancel()
-        return True
-
-    def _check(self, user: str, backend: Backend, how: str) -> None:
-        users = backend.session.context.store.catalog.users
-        target = backend.session.login
-        if users[user].is_super or user == target.name:
-            return
-        if users[user].acts_as(target.name) and not target.is_super:
-            return
-        what, done = _SIGNALLED[how]
-        if target.is_super:
-            raise permission_denied(f"must be a superuser to {how} superuser {what}")
-        raise permission_denied(f"must be a member of the role whose {what} is being {done}")
-
-
-# What PostgreSQL calls the thing that a signal hits, and what happens to it.
-_SIGNALLED = {"cancel": ("query", "canceled"), "terminate": ("process", "terminated")}
-
-
-def kill(session: Session, statement: Kill) -> Result:
-    """KILL: cancel what a session runs. Raises Error 42704 when there is none of that number, 42501."""
-    if not session.context.activity.signal(session.user.name, statement.process_id, "cancel"):
-        raise Error(f"process {statement.process_id} does not exist", errors.UNDEFINED_OBJECT)
-    return Result("KILL")
-
-
-def variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
+def live_variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
     """The variables of DuckDB that a statement over the system catalogs needs, with their values as SQL text."""
     for name, value in _VARIABLES.items():
         if name in sql:
@@ -149,7 +37,7 @@ def _as_json(rows: list[dict[str, Any]]) -> str:
 
 
 def _activity(session: Session) -> str:
-    return _as_json([_activity_row(backend, session.user) for backend in session.context.activity.backends()])
+    return _as_json([_activity_row(backend, session.user) for backend in session.context.backends.all()])
 
 
 def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
