@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.names import quote
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import quote
 
 # Columns that scans, change feeds, files and inlined rows of DuckLake have besides the table's.
 _ENGINES_OWN = frozenset(
@@ -37,7 +37,7 @@ _ESCAPED = re.compile(r"~(\d+)~|~([a-z])")
 _IN_TEXT = re.compile(r"~[\w~]+")
 # As DuckDB folds names: no letters but A-Z.
 _FOLDED = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
-# What `planner.output_names` calls outputs that have no name.
+# What `planner.bind.output_names` calls outputs that have no name.
 _UNNAMED = re.compile(r"_col_\d+")
 
 

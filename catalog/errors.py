@@ -1,6 +1,6 @@
 """The one error type a user can see, and the SQLSTATEs it carries.
 
-Every layer raises `Error`; `server.wire` turns it into an ErrorResponse and nothing else does.
+Every layer raises `Error`; `server.wire.connections` turns it into an ErrorResponse and nothing else does.
 Codes are those of PostgreSQL's appendix "PostgreSQL Error Codes".
 """
 

@@ -10,7 +10,7 @@ import threading
 from enum import IntEnum
 from types import TracebackType
 
-from catalog.errors import Error
+from sparkwave.catalog.errors import Error
 
 
 class Rank(IntEnum):

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from graphlib import TopologicalSorter
 
-from catalog.kinds import (
+from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
+from sparkwave.catalog.relation_details import (
     INDEX,
     NO_CONSTRAINTS,
     SEQUENCE,
@@ -20,11 +22,9 @@ from catalog.kinds import (
     Sequence,
     Sink,
 )
-from catalog.lazy import lazy
-from catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
-from catalog.sources import Source
-from catalog.types import BIGINT, Type
-from catalog.users import ROOT, Grant, Membership, Securable, User
+from sparkwave.catalog.source_model import Source
+from sparkwave.catalog.types import BIGINT, Type
+from sparkwave.catalog.users import ROOT, Grant, Membership, Securable, User
 
 ROW_ID = "_row_id"
 # From the id of a table to that of its primary key's index (catalog/system/copies.sql).
@@ -109,7 +109,7 @@ class Relation:
     read while it is being created, and nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS,
     the view whose place they take once they are all there; until then no name leads to them. `defined_by` is the id
     under which they were made. `planner` is the version of the planner that made its plan: what is stored fits the plan
-    of no other. `fingerprint` is that plan's (`planner.fingerprint`), None for what an earlier version has made.
+    of no other. `fingerprint` is that plan's (`planner.plan.fingerprint`), None for what an earlier version has made.
     """
 
     id: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from catalog.sources import MASK, SECRET_OPTIONS
+from sparkwave.catalog.source_model import MASK, SECRET_OPTIONS
 
 # A literal in any of PostgreSQL's forms, the second being one within another; without its end, to the end of the text.
 _LITERAL = re.compile(

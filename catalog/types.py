@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from catalog.errors import DUPLICATE_COLUMN, UNDEFINED_OBJECT, Error
-from catalog.names import DEFAULT_SCHEMA, literal, quote, quote_if_needed
+from sparkwave.catalog.errors import DUPLICATE_COLUMN, UNDEFINED_OBJECT, Error
+from sparkwave.catalog.names import DEFAULT_SCHEMA, literal, quote, quote_if_needed
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ COLUMN_PRIVILEGES = ("SELECT", "INSERT", "UPDATE")
 
 @dataclass(frozen=True)
 class User:
-    """Who may connect. `verifier` is the password as `server.authentication` writes it, None for no password.
+    """Who may connect. `verifier` is the password as `server.wire.authentication` writes it, None for no password.
 
     The password counts until `valid_until`, if that is set. `roles` are those that the user is a member of, also by
     way of others: what they may do, their members may.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC
 
 # DuckDB's names of types as PostgreSQL's errors have them.
 _TYPES = {

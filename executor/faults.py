@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.translation import DISK_FULL, DuckDBError, disk_full, translate
-from executor.spark_engine import SparkError, spark_error
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.translation import DISK_FULL, DuckDBError, disk_full, translate
+from sparkwave.executor.spark.spark_engine import SparkError, spark_error
 
 # Classes of SQLSTATEs that say nothing about what was computed: no room, no connection, somebody's intervention.
 _NOBODYS = ("53", "08", "57")

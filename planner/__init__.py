@@ -5,6 +5,6 @@ rewrites them, `stream` decides keys, state and strategy, `delta` writes the SQL
 the SQL that fills it, `emit` turns that into an engine's text. Imports `catalog`; the only importer of sqlglot.
 """
 
-from planner.parse.tree_editing import edit_in_place
+from sparkwave.planner.parse.tree_editing import edit_in_place
 
 edit_in_place()

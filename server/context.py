@@ -7,46 +7,47 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from catalog import errors, system_views
-from catalog.errors import Error
-from catalog.inlined_insert import InlinedInserts
-from catalog.lake import Cursor, Lake
-from catalog.locks import Rank, RankedLock
-from catalog.storage import Lease
-from catalog.store import Store
-from catalog.temporary import forget_temporary_schemas
-from catalog.translation import DuckDBError, translate
-from catalog.types import Type
-from catalog.users import User
-from executor.applications import Size
-from executor.background import Periodic
-from executor.capacity import of_this_machine, shortage
-from executor.checkpoints import Checkpoints
-from executor.compaction import compact_once
-from executor.coordinator import Coordinator
-from executor.copies import Copies
-from executor.engines import Engines
-from executor.groups import Groups, GroupSettings, require_java
-from executor.jobs import Jobs
-from executor.orphans import Orphans
-from executor.outbox import Outbox
-from executor.plans import Plans
-from executor.retention import Retention
-from executor.serving import Serving
-from executor.shared_buffer import SharedBuffer
-from executor.sinks import Sinks
-from executor.sources.reader import Sources
-from executor.spark_engine import warm_up
-from executor.usage import Usage
-from executor.warm_groups import WarmGroups
-from executor.work import Settings
-from server.backends import Backends
-from server.config import Config
-from server.delivery import Delivery, write_rows
-from server.group_commit import GroupCommit
-from server.plan_cache import PlanCache
-from server.sequence_numbers import SequenceNumbers
-from server.variables import SYSTEM, find, normalise
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.inlined_insert import InlinedInserts
+from sparkwave.catalog.lake.storage import Lease
+from sparkwave.catalog.lake.translation import DuckDBError, translate
+from sparkwave.catalog.locks import Rank, RankedLock
+from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.stores.temporary import forget_temporary_schemas
+from sparkwave.catalog.system import system_views
+from sparkwave.catalog.types import Type
+from sparkwave.catalog.users import User
+from sparkwave.executor.backfill.jobs import Jobs
+from sparkwave.executor.backfill.work import Settings
+from sparkwave.executor.epochs.checkpoints import Checkpoints
+from sparkwave.executor.epochs.coordinator import Coordinator
+from sparkwave.executor.epochs.engines import Engines
+from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.maintenance.background import Periodic
+from sparkwave.executor.maintenance.compactor import compact_once
+from sparkwave.executor.maintenance.orphan_removal import Orphans
+from sparkwave.executor.maintenance.retention import Retention
+from sparkwave.executor.memory.copies import Copies
+from sparkwave.executor.memory.serving_copies import Serving
+from sparkwave.executor.memory.shared_buffer import SharedBuffer
+from sparkwave.executor.sinks.deliveries import Sinks
+from sparkwave.executor.sinks.outbox import Outbox
+from sparkwave.executor.sources.reader import Sources
+from sparkwave.executor.spark.applications import Size
+from sparkwave.executor.spark.capacity import of_this_machine, shortage
+from sparkwave.executor.spark.groups import Groups, GroupSettings, require_java
+from sparkwave.executor.spark.spark_engine import warm_up
+from sparkwave.executor.spark.usage import Usage
+from sparkwave.executor.spark.warm_groups import WarmGroups
+from sparkwave.server.operations.config import Config
+from sparkwave.server.session.backends import Backends
+from sparkwave.server.session.plan_cache import PlanCache
+from sparkwave.server.session.variables import SYSTEM, find, normalise
+from sparkwave.server.writes.delivered import Delivery, write_rows
+from sparkwave.server.writes.group_commit import GroupCommit
+from sparkwave.server.writes.sequence_numbers import SequenceNumbers
 
 logger = logging.getLogger(__name__)
 

@@ -5,56 +5,55 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.users import User
-from planner import statements
-from planner.statements import Statement
-from planner.user_types import with_domains, with_types
-from server import (
-    alter,
-    alter_table,
-    atomic,
-    backup,
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.users import User
+from sparkwave.planner import statements
+from sparkwave.planner.bind.user_types import with_domains, with_types
+from sparkwave.planner.statements import Statement
+from sparkwave.server.context import Context
+from sparkwave.server.reads import queries
+from sparkwave.server.session import atomic, prepared
+from sparkwave.server.session.backends import Backend
+from sparkwave.server.session.by_literal import by_literal, prepare_lookup
+from sparkwave.server.session.plan_cache import parse, split
+from sparkwave.server.session.portal import Names
+from sparkwave.server.session.prepared import Places, Prepared, is_execute
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements import (
+    alter_columns,
+    alter_jobs,
+    alter_query,
+    backups,
     comments,
     control,
-    copy_handlers,
+    copy_rows,
+    create_types,
     cursors,
     databases,
-    ddl,
-    dml,
     functions,
     grants,
     memberships,
-    naming,
     owners,
-    prepared,
-    queries,
-    replacing,
-    result,
+    plain_views,
+    renames,
     schemas,
     secrets,
     sequences,
     show,
     sources,
-    streaming,
+    streaming_jobs,
     subscription_cursors,
     subscriptions,
     tables,
     transactions,
-    user_types,
-    users,
+    user_accounts,
 )
-from server.backends import Backend
-from server.command_tags import postgres_tag
-from server.context import Context
-from server.literals import by_literal, prepare_lookup
-from server.plan_cache import parse, split
-from server.portal import Names
-from server.prepared import Places, Prepared, is_execute
-from server.result import Notice, Result
-from server.session import Session
-from server.writing import Altered
+from sparkwave.server.wire import result
+from sparkwave.server.wire.command_tags import postgres_tag
+from sparkwave.server.wire.result import Notice, Result
+from sparkwave.server.writes import dml
+from sparkwave.server.writes.writing import Altered
 
 # A handler runs a statement with the client's parameter OIDs and values.
 Handler = Callable[[Session, Any, tuple[int, ...], tuple[object, ...]], Result]
@@ -85,26 +84,26 @@ HANDLERS: dict[type, Handler] = {
     statements.Delete: dml.change,
     statements.Merge: dml.change,
     statements.Truncate: _plain(dml.truncate),
-    statements.Copy: _plain(copy_handlers.copy),
+    statements.Copy: _plain(copy_rows.copy),
     statements.Explain: _plain(queries.explain),
     statements.CreateTable: _plain(tables.create_table),
     statements.CreateTableAs: _plain(tables.create_table_as),
     statements.CreateSource: _plain(tables.create_source),
-    statements.CreateMaterializedView: _plain(streaming.create_streaming),
-    statements.CreateIndex: _plain(streaming.create_streaming),
-    statements.CreateSink: _plain(streaming.create_streaming),
-    statements.CreateView: _plain(ddl.create_view),
+    statements.CreateMaterializedView: _plain(streaming_jobs.create_streaming),
+    statements.CreateIndex: _plain(streaming_jobs.create_streaming),
+    statements.CreateSink: _plain(streaming_jobs.create_streaming),
+    statements.CreateView: _plain(plain_views.create_view),
     statements.CreateSubscription: _plain(subscriptions.create_subscription),
     statements.CreateFunction: _plain(functions.create_function),
     statements.DropFunction: _plain(functions.drop_function),
-    statements.CreateType: _plain(user_types.create_type),
-    statements.CreateDomain: _plain(user_types.create_domain),
-    statements.AddLabel: _plain(user_types.add_label),
-    statements.DropType: _plain(user_types.drop_types),
+    statements.CreateType: _plain(create_types.create_type),
+    statements.CreateDomain: _plain(create_types.create_domain),
+    statements.AddLabel: _plain(create_types.add_label),
+    statements.DropType: _plain(create_types.drop_types),
     statements.CreateSecret: _plain(secrets.create_secret),
     statements.AlterSecret: _plain(secrets.alter_secret),
     statements.DropSecret: _plain(secrets.drop_secret),
-    statements.Drop: _plain(ddl.drop),
+    statements.Drop: _plain(plain_views.drop),
     statements.Show: _plain(show.show),
     statements.ShowCreate: _plain(show.show_create),
     statements.Kill: _plain(control.kill),
@@ -112,12 +111,12 @@ HANDLERS: dict[type, Handler] = {
     statements.SetVariable: _plain(show.set_variable),
     statements.CreateSequence: _plain(sequences.create_sequence),
     statements.AlterSequence: _plain(sequences.alter_sequence),
-    statements.AlterQuery: _plain(replacing.alter_query),
-    statements.AlterRateLimit: _plain(alter.set_rate_limit),
+    statements.AlterQuery: _plain(alter_query.alter_query),
+    statements.AlterRateLimit: _plain(alter_jobs.set_rate_limit),
     statements.AlterSourceRateLimit: _plain(sources.set_rate_limit),
-    statements.AlterParallelism: _plain(alter.set_parallelism),
-    statements.AlterBackfillParallelism: _plain(alter.set_backfill_parallelism),
-    statements.AlterResourceGroup: _plain(alter.set_resource_group),
+    statements.AlterParallelism: _plain(alter_jobs.set_parallelism),
+    statements.AlterBackfillParallelism: _plain(alter_jobs.set_backfill_parallelism),
+    statements.AlterResourceGroup: _plain(alter_jobs.set_resource_group),
     statements.CreateDatabase: _plain(databases.create_database),
     statements.DropDatabase: _plain(databases.drop_database),
     statements.AlterDatabase: _plain(databases.alter_database),
@@ -125,22 +124,22 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateSchema: _plain(schemas.create_schema),
     statements.DropSchema: _plain(schemas.drop_schema),
     statements.RenameSchema: _plain(schemas.rename_schema),
-    statements.RenameRelation: _plain(naming.rename_relation),
-    statements.MoveRelation: _plain(naming.move_relation),
-    statements.SwapRelations: _plain(naming.swap_relations),
+    statements.RenameRelation: _plain(renames.rename_relation),
+    statements.MoveRelation: _plain(renames.move_relation),
+    statements.SwapRelations: _plain(renames.swap_relations),
     statements.AlterOwner: _plain(owners.alter_owner),
-    statements.AlterTable: _plain(alter_table.alter_table),
+    statements.AlterTable: _plain(alter_columns.alter_table),
     statements.Comment: _plain(comments.comment),
-    statements.CreateUser: _plain(users.create_user),
-    statements.AlterUser: _plain(users.alter_user),
-    statements.RenameUser: _plain(users.rename_user),
-    statements.DropUser: _plain(users.drop_user),
+    statements.CreateUser: _plain(user_accounts.create_user),
+    statements.AlterUser: _plain(user_accounts.alter_user),
+    statements.RenameUser: _plain(user_accounts.rename_user),
+    statements.DropUser: _plain(user_accounts.drop_user),
     statements.ChangeMembership: _plain(memberships.change_membership),
     statements.ChangePrivileges: _plain(grants.change_privileges),
     statements.Flush: _plain(control.flush),
     statements.Refresh: _plain(control.refresh),
     statements.Recover: _plain(control.recover),
-    statements.Backup: _plain(backup.backup),
+    statements.Backup: _plain(backups.backup),
     statements.Wait: _plain(control.wait),
     statements.CancelJobs: _plain(control.cancel_jobs),
     statements.Transaction: _plain(transactions.transaction),
@@ -201,7 +200,7 @@ def _parsed(sql: str) -> Statement:
 
 
 class Client:
-    """A `server.client_session.ClientSession` over the running server."""
+    """A `server.wire.client_session.ClientSession` over the running server."""
 
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
         context.follow()

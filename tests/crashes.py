@@ -17,9 +17,9 @@ import psycopg
 import servers
 from servers import PATIENCE_SECONDS, Server, wait_until
 
-from catalog.lake import METADATA, Lake
-from catalog.storage import IDENTITY_FILE, Storage
-from executor.orphans import Orphans, Pace
+from sparkwave.catalog.lake.ducklake import METADATA, Lake
+from sparkwave.catalog.lake.storage import IDENTITY_FILE, Storage
+from sparkwave.executor.maintenance.orphan_removal import Orphans, Pace
 
 Connection = psycopg.Connection[Any]
 

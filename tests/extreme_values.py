@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from planner.functions.functions import ALIASES, FUNCTIONS
+from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS
 
 Connection = psycopg.Connection[Any]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from executor.applications import SPARK_HOME
+from sparkwave.executor.spark.applications import SPARK_HOME
 
 EXECUTOR = Path(__file__).parent.parent / "deploy" / "kubernetes" / "executor.sh"
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ import numpy as np
 from query_sets import copy, create_tables, queries
 from test_law import run
 
-from server.dispatch import Client
+from sparkwave.server.dispatch import Client
 
 QUERIES = queries("nexmark")
 

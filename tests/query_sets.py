@@ -13,10 +13,10 @@ import pytest
 from _pytest.mark import ParameterSet
 from test_law import run
 
-from catalog.errors import Error
-from server.context import Context
-from server.copy import CopyParser
-from server.dispatch import Client
+from sparkwave.catalog.errors import Error
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.wire.copy_text import CopyParser
 
 FOLDER = Path(__file__).parent / "queries"
 

@@ -122,7 +122,9 @@ def launch(
     """Start `sparkwave serve` without waiting for anything; metrics and a dashboard only if the options have them."""
     given = {"metrics": "", "dashboard": "", **options}
     arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    program = ["-c", f"{patch}\nfrom server.__main__ import main\nmain()"] if patch else ["-m", "server"]
+    program = (
+        ["-c", f"{patch}\nfrom sparkwave.server.command_line import main\nmain()"] if patch else ["-m", "sparkwave"]
+    )
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPARKWAVE_")}
     with open(log_file, "ab") as log:
         return subprocess.Popen(
@@ -139,7 +141,7 @@ def launch(
 def sparkwave(*arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, with its output."""
     return subprocess.run(
-        [sys.executable, "-m", "server", *map(str, arguments)],
+        [sys.executable, "-m", "sparkwave", *map(str, arguments)],
         cwd=Path(__file__).parent.parent,
         env={**os.environ, **(environment or {})},
         capture_output=True,

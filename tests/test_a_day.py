@@ -27,12 +27,12 @@ import pytest
 from servers import sparkwave
 from test_retention import check, opened, run
 
-from catalog.compaction import INLINED_ROWS
-from executor.compaction import compact_once
-from executor.retention import Pace, Retention
-from server.context import Context
-from server.dispatch import Client
-from server.variables import SYSTEM
+from sparkwave.catalog.lake.compaction import INLINED_ROWS
+from sparkwave.executor.maintenance.compactor import compact_once
+from sparkwave.executor.maintenance.retention import Pace, Retention
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.session.variables import SYSTEM
 
 EPOCHS = int(os.environ.get("DAY_EPOCHS", "480"))
 EPOCH_S = float(os.environ.get("DAY_HOURS", "24")) * 3600 / EPOCHS

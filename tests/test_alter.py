@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from test_law import opened
 
-from catalog.errors import Error
-from catalog.model import CREATED, CREATING, Job
-from catalog.names import system_table
-from planner.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT
-from server.context import Context
-from server.dispatch import Client
-from server.result import Result
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import CREATED, CREATING, Job
+from sparkwave.catalog.names import system_table
+from sparkwave.planner.backfill.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.wire.result import Result
 
 
 class Session:

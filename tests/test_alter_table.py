@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from servers import Server, refused, rows, wait_until
 from test_law import check, opened, run
 
-from executor import spark_engine
+from sparkwave.executor.spark import spark_engine
 
 Connection = psycopg.Connection[Any]
 

@@ -12,15 +12,15 @@ import pytest
 from servers import PATIENCE_SECONDS, Server, wait_until
 from test_law import check, opened, run, without_epochs
 
-from catalog.compute_errors import compute_errors
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.leftovers import forget_leftovers
-from catalog.model import CREATED
-from catalog.store import Store
-from executor import at_once
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.model import CREATED
+from sparkwave.catalog.stores.compute_errors import compute_errors
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill import at_once
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 GROUPS = "SELECT g, count(*) AS n, sum(100 / nullif(k - 7, 0)) AS d FROM t GROUP BY g"
 NESTED = f"SELECT n, count(*) AS c, sum(d) AS d FROM ({GROUPS}) AS s GROUP BY n"
@@ -39,7 +39,7 @@ def opened_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cont
 @pytest.fixture
 def parts(opened_once: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Context, Client]]:
     for limit in ("at_once.MOMENT_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
-        monkeypatch.setattr(f"executor.{limit}", 20.0)  # however busy the machine is
+        monkeypatch.setattr(f"sparkwave.executor.backfill.{limit}", 20.0)  # however busy the machine is
     yield opened_once
     context, client = opened_once
     names = [relation.name for relation in context.store.catalog.relations if not relation.is_table]

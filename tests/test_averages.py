@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from postgres import beside
 from servers import Server
 
-from executor.spark_engine import task_script
+from sparkwave.executor.spark.spark_engine import task_script
 
 Connection = psycopg.Connection[Any]
 NUMERIC, TEXT, VARCHAR = 1700, 25, 1043

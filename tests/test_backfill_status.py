@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from catalog import system_views
-from catalog.lake import Cursor, Lake
-from catalog.storage import Storage
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.system import system_views
 
 RELATIONS = """
 INSERT INTO lake.sparkwave.relations

@@ -29,16 +29,16 @@ from postgres import Postgres
 from servers import PATIENCE_SECONDS, Server, refused, sparkwave, wait_until
 from test_retention import AT_ONCE, forget, opened, run
 
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.secrets import KEY_FILE
-from catalog.storage import LOCK_FILE, Storage
-from executor import backup as executor_backup
-from executor.backup import back_up_storage, restore
-from executor.check import check_directory, check_storage
-from executor.retention import Retention
-from server.backup import ask_for_backup
-from server.dispatch import Client
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.storage import LOCK_FILE, Storage
+from sparkwave.catalog.sealing import KEY_FILE
+from sparkwave.executor.maintenance import backup as executor_backup
+from sparkwave.executor.maintenance.backup import back_up_storage, restore
+from sparkwave.executor.maintenance.check import check_directory, check_storage
+from sparkwave.executor.maintenance.retention import Retention
+from sparkwave.server.dispatch import Client
+from sparkwave.server.statements.backups import ask_for_backup
 
 SUMS = "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g"
 COPIED = "SELECT k, v FROM t WHERE v % 2 = 0"

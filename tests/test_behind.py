@@ -12,17 +12,18 @@ from servers import Server, rows, wait_until, without_spark
 from test_law import check, opened, run, without_epochs
 from test_retention import forget
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.model import Job
-from executor import behind, retention
-from executor.advance import Advance, View
-from executor.check import check_directory
-from executor.engines import Engines
-from executor.shared_buffer import SharedBuffer
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Job
+from sparkwave.executor.epochs import behind
+from sparkwave.executor.epochs.advance import Advance, View
+from sparkwave.executor.epochs.engines import Engines
+from sparkwave.executor.maintenance import retention
+from sparkwave.executor.maintenance.check import check_directory
+from sparkwave.executor.memory.shared_buffer import SharedBuffer
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 IN_PROCESS = {"streaming_engine": "duckdb", "backfill_engine": "auto"}
 QUERIES = {
@@ -344,7 +345,7 @@ def test_without_a_spark(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_said_in_time(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executor.coordinator.PATIENCE_S", 0.5)
+    monkeypatch.setattr("sparkwave.executor.epochs.coordinator.PATIENCE_S", 0.5)
     with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
         make(client)
         faults.reasons["a"] = Error("No space left on device", errors.DISK_FULL)

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from servers import Server
 
-from catalog import store
-from planner.functions.functions import FUNCTIONS
+from sparkwave.catalog.stores import store
+from sparkwave.planner.functions.scalar_functions import FUNCTIONS
 
 Connection = psycopg.Connection[Any]
 

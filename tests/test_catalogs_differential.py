@@ -16,9 +16,9 @@ from psycopg import pq
 from recorded import Recorded, arguments, execute, recorded
 from servers import Server
 
-from catalog.lake import Lake
-from catalog.storage import Storage
-from catalog.store import Store
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.stores.store import Store
 
 pytestmark = pytest.mark.long
 

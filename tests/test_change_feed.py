@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from postgres import Postgres
 
-from catalog import change_feed
-from catalog.change_feed import keep_changes, table_changes
-from catalog.compaction import flush
-from catalog.inlined_changes import inlined_rows
-from catalog.lake import Cursor, Lake
-from catalog.names import LakeTable
-from catalog.storage import Storage
+from sparkwave.catalog.lake import change_feed
+from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
+from sparkwave.catalog.lake.compaction import flush
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.inlined_changes import inlined_rows
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.names import LakeTable
 
 ROWS = 1000
 # Some change, several times; and whether what went is found without DuckLake's function for it.

@@ -11,13 +11,13 @@ import pytest
 from servers import Server, sparkwave
 from test_retention import forget, opened, run
 
-from catalog import compaction
-from catalog.lake import Lake
-from catalog.names import system_table
-from catalog.storage import Storage
-from executor.backup import back_up_storage
-from executor.check import Report, check_directory
-from executor.compaction import compact_once
+from sparkwave.catalog.lake import compaction
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.names import system_table
+from sparkwave.executor.maintenance.backup import back_up_storage
+from sparkwave.executor.maintenance.check import Report, check_directory
+from sparkwave.executor.maintenance.compactor import compact_once
 
 VIEWS = {
     "grouped": "SELECT g, count(*) AS n, sum(v) AS s, min(v) AS low, sum(f) AS f, avg(f) AS mean FROM t GROUP BY g",

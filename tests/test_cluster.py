@@ -15,7 +15,7 @@ from kubernetes_api import Cluster, Object
 from servers import Server, free_port, refused, wait_until
 from test_serverless import APPLICATIONS, ON, fill, is_right, view
 
-from executor.applications import SPARK_HOME, Application, Size, check_master, command, nodes_of
+from sparkwave.executor.spark.applications import SPARK_HOME, Application, Size, check_master, command, nodes_of
 
 
 def settings(command_line: list[str]) -> dict[str, str]:

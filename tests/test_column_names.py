@@ -13,7 +13,7 @@ import pytest
 from servers import Server, refused, rows
 from test_law import as_bag, opened, run
 
-from catalog.column_names import escaped, readable, unescaped
+from sparkwave.catalog.column_names import escaped, readable, unescaped
 
 Connection = psycopg.Connection[Any]
 

@@ -13,15 +13,15 @@ import pytest
 from marking import long_but
 from test_retention import opened, run
 
-from catalog import change_feed, compaction
-from catalog.change_feed import keep_changes, table_changes
-from catalog.compaction import File, Table, tables_to_compact
-from catalog.expiry import expire
-from catalog.lake import INLINED_ROWS, METADATA, Cursor, Lake
-from catalog.names import LakeTable
-from catalog.storage import Storage
-from catalog.translation import DuckDBError
-from executor.compaction import compact, compact_once
+from sparkwave.catalog.lake import change_feed, compaction
+from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
+from sparkwave.catalog.lake.compaction import File, Table, tables_to_compact
+from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Lake
+from sparkwave.catalog.lake.expiry import expire
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.names import LakeTable
+from sparkwave.executor.maintenance.compactor import compact, compact_once
 
 TABLE = LakeTable("s", "t")
 CHANGES = (

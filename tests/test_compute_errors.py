@@ -16,13 +16,13 @@ from test_law import opened, run
 from test_queries_page import catalog, plan
 from test_view_errors import RAISING
 
-from catalog.compute_errors import ComputeErrors, add_errors, add_up, compute_errors
-from catalog.errors import Error
-from catalog.lake import Cursor, Lake
-from catalog.storage import Storage
-from executor.program import new_checks, program, whole
-from planner.bind import data_type
-from planner.functions.raising import raised
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors, add_up, compute_errors
+from sparkwave.executor.epochs.delta_programs import new_checks, program, whole
+from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.functions.raising import raised
 
 Connection = psycopg.Connection[Any]
 

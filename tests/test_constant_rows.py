@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from servers import Server, refused, rows
 
-from planner.parse.constant_rows import constant_rows
-from server.plan_cache import LONGEST_TEXT
+from sparkwave.planner.parse.constant_rows import constant_rows
+from sparkwave.server.session.plan_cache import LONGEST_TEXT
 
 COLUMNS = """a int, b bigint, c smallint, n numeric, m numeric(10, 2), r real, d double precision, s varchar, t text,
     f boolean, day date, at timestamp, zoned timestamptz, j jsonb, u uuid, i interval, l int[]"""

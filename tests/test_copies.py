@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from test_retention import check, forget, opened, run
 
-from catalog.lake import METADATA, Cursor
-from catalog.metrics import EPOCH_CACHE_BYTES
-from catalog.names import EPOCHS_SCHEMA
-from catalog.store import Store
-from executor import copies, shared_buffer
-from executor.delta_tables import MOST_ROWS
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
+from sparkwave.catalog.lake.ducklake import METADATA, Cursor
+from sparkwave.catalog.names import EPOCHS_SCHEMA
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.memory import copies, shared_buffer
+from sparkwave.executor.memory.delta_tables import MOST_ROWS
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 TABLES = (
     "CREATE TABLE f (id int PRIMARY KEY, d int, v int)",

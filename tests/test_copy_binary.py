@@ -14,12 +14,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import server.copy_binary
-from catalog.errors import Error
-from catalog.types import INTEGER, TEXT, Type
-from server.binary_format import binary_array, numeric_bytes
-from server.copy_binary import BinaryCopyParser, binary_rows, decode_column
-from server.result import ResultColumn
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import INTEGER, TEXT, Type
+from sparkwave.server.wire import copy_binary
+from sparkwave.server.wire.binary_format import binary_array, numeric_bytes
+from sparkwave.server.wire.copy_binary import BinaryCopyParser, binary_rows, decode_column
+from sparkwave.server.wire.result import ResultColumn
 
 Connection = psycopg.Connection[Any]
 Rows = list[tuple[object, ...]]
@@ -42,7 +42,7 @@ def read_binary(data: bytes, step: int = 1 << 20) -> Rows:
 @pytest.mark.parametrize("header", [HEADER, HEADER[:15] + b"\0\0\0\3xyz"])
 @pytest.mark.parametrize("end", [END, b""])
 def test_binary_rows_whatever_the_pieces(monkeypatch: pytest.MonkeyPatch, step: int, header: bytes, end: bytes) -> None:
-    monkeypatch.setattr(server.copy_binary, "PARSE_AT", step)
+    monkeypatch.setattr(copy_binary, "PARSE_AT", step)
     assert read_binary(header + ROW_1 + ROW_2 + end, step) == [(258, "ab"), (None, "")]
     assert read_binary(header + end, step) == []
 
@@ -68,7 +68,7 @@ def test_binary_rows_whatever_the_pieces(monkeypatch: pytest.MonkeyPatch, step: 
 )
 @pytest.mark.parametrize("step", [1, 1 << 20])
 def test_malformed_binary(monkeypatch: pytest.MonkeyPatch, data: bytes, sqlstate: str, message: str, step: int) -> None:
-    monkeypatch.setattr(server.copy_binary, "PARSE_AT", step)
+    monkeypatch.setattr(copy_binary, "PARSE_AT", step)
     with pytest.raises(Error) as caught:
         read_binary(data, step)
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)

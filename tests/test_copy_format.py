@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import server.copy
-from catalog.errors import Error
-from catalog.types import INTEGER, TEXT
-from server.copy import CopyParser, copy_rows, csv_copy, text_copy
-from server.result import CopyOptions, ResultColumn
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import INTEGER, TEXT
+from sparkwave.server.wire import copy_text
+from sparkwave.server.wire.copy_text import CopyParser, copy_rows, csv_copy, text_copy
+from sparkwave.server.wire.result import CopyOptions, ResultColumn
 
 COLUMNS = (ResultColumn("a", TEXT), ResultColumn("b", TEXT))
 Rows = list[tuple[str | None, ...]]
@@ -69,7 +69,7 @@ def test_rows_whatever_the_pieces(
     monkeypatch: pytest.MonkeyPatch, options: CopyOptions, data: bytes, rows: Rows | None, step: int
 ) -> None:
     """`None` stands for a row with a wrong number of fields."""
-    monkeypatch.setattr(server.copy, "PARSE_AT", step)
+    monkeypatch.setattr(copy_text, "PARSE_AT", step)
     if rows is None:
         with pytest.raises(Error, match="column"):
             read(data, options, step=step)
@@ -105,7 +105,7 @@ def test_bad_rows_name_their_line(options: CopyOptions, data: bytes, message: st
 
 
 def test_lines_are_counted_over_several_parses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.copy, "PARSE_AT", 16)
+    monkeypatch.setattr(copy_text, "PARSE_AT", 16)
     with pytest.raises(Error) as caught:
         read(b"1,2\n" * 99 + b"oops\n", csv_copy(), step=10)
     assert 'line 100: "oops"' in (caught.value.detail or "")
@@ -119,8 +119,8 @@ def test_invalid_utf8() -> None:
 
 
 def test_a_row_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.copy, "PARSE_AT", 16)
-    monkeypatch.setattr(server.copy, "MAX_ROW_BYTES", 100)
+    monkeypatch.setattr(copy_text, "PARSE_AT", 16)
+    monkeypatch.setattr(copy_text, "MAX_ROW_BYTES", 100)
     with pytest.raises(Error, match="exceeds"):
         read(b'"' + b"x" * 1000, csv_copy(), step=10)
 

@@ -19,10 +19,10 @@ from browsers import TOKEN, Browser, dashboard_url
 from servers import Server, wait_until
 from test_users import machine_address
 
-from catalog.errors import Error
-from server.config import Config, load_config
-from server.dashboard import logins
-from server.dashboard.logins import Throttle, TooManyGuesses
+from sparkwave.catalog.errors import Error
+from sparkwave.server.dashboard import logins
+from sparkwave.server.dashboard.logins import Throttle, TooManyGuesses
+from sparkwave.server.operations.config import Config, load_config
 
 FILES = Path(__file__).parent.parent / "server" / "dashboard" / "static"
 

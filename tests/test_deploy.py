@@ -22,9 +22,9 @@ from postgres import Postgres
 from psycopg.conninfo import conninfo_to_dict
 from servers import PATIENCE_SECONDS, Server, free_port, rows, wait_until
 
-from executor.applications import SPARK_HOME
-from server.config import Config, load_config
-from server.variables import find
+from sparkwave.executor.spark.applications import SPARK_HOME
+from sparkwave.server.operations.config import Config, load_config
+from sparkwave.server.session.variables import find
 
 ROOT = Path(__file__).parent.parent
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

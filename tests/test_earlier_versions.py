@@ -13,8 +13,8 @@ import pytest
 from servers import Server, rows, sparkwave
 from test_law import as_bag
 
-from catalog.storage import Storage
-from executor.backup import restore
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.executor.maintenance.backup import restore
 
 DATA = Path(__file__).parent / "data"
 RELATIONS = """SELECT schemaname || '.' || name FROM (

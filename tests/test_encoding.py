@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.errors import Error
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, NUMERIC, REAL, TEXT, Type, parse_type
-from server.binary_format import binary_array
-from server.encoding import data_rows, slices
-from server.parameters import decode_parameter
-from server.text_format import text_array
-from server.text_style import TextStyle
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, NUMERIC, REAL, TEXT, Type, parse_type
+from sparkwave.server.wire.binary_format import binary_array
+from sparkwave.server.wire.parameter_values import decode_parameter
+from sparkwave.server.wire.row_messages import data_rows, slices
+from sparkwave.server.wire.text_format import text_array
+from sparkwave.server.wire.text_style import TextStyle
 
 D = Decimal
 MICROS = pa.timestamp("us")

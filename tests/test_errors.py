@@ -17,7 +17,7 @@ from psycopg.errors import Diagnostic
 from psycopg.pq import DiagnosticField
 from servers import Server, launch, wait_until
 
-from server.conversation import as_error
+from sparkwave.server.wire.conversation import as_error
 
 Connection = psycopg.Connection[Any]
 

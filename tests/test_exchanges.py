@@ -15,22 +15,30 @@ from test_law import check, comparable, opened, run
 from test_operators import FIRST, STRUCT_FIRST, STRUCT_TABLES, STRUCTS, TABLES
 from test_strategies import QUERIES
 
-from catalog.job_store import BUCKET
-from catalog.lake import Cursor
-from executor import slicing
-from executor.lake_rows import BUCKET_COLUMN, in_buckets, no_rows
-from executor.progress import Progress, Rows
-from executor.slicing import plan_slices
-from executor.versions import rows_at
-from executor.work import Work
-from planner.backfill import PARTIALS, Fragment, bucket_query, fragments, merge_query, slice_query, whole_query
-from planner.bind import Scope
-from planner.functions.emit import to_sql
-from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView
-from planner.stream import StreamPlan, plan_view
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.stores.job_store import BUCKET
+from sparkwave.executor.backfill import slicing
+from sparkwave.executor.backfill.progress import Progress, Rows
+from sparkwave.executor.backfill.slicing import plan_slices
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.epochs.versions import rows_at
+from sparkwave.executor.spark.lake_rows import BUCKET_COLUMN, in_buckets, no_rows
+from sparkwave.planner.backfill.fragments import (
+    PARTIALS,
+    Fragment,
+    bucket_query,
+    fragments,
+    merge_query,
+    slice_query,
+    whole_query,
+)
+from sparkwave.planner.bind.binder import Scope
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.statements import CreateMaterializedView
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 MORE = {
     "chain": "SELECT t.a, v.s FROM t JOIN u ON t.b = u.k JOIN t AS v ON v.a = u.b",

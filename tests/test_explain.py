@@ -14,15 +14,15 @@ from fuzz.queries import Queries
 from sqlglot import exp
 from test_golden import shown
 
-from catalog.errors import Error
-from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
-from planner.bind import Scope
-from planner.distribution import BROADCAST, HASH, SINGLE, distribution, moves
-from planner.explain.explain import explain
-from planner.nodes import DYNAMIC, Aggregate, Join, OverWindow, Scan, TopN, walk
-from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView, CreateTable, Explain
-from planner.stream import StreamPlan, plan_view
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
+from sparkwave.planner.bind.binder import Scope
+from sparkwave.planner.explain.lines import explain
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.plan.distribution import BROADCAST, HASH, SINGLE, distribution, moves
+from sparkwave.planner.plan.nodes import DYNAMIC, Aggregate, Join, OverWindow, Scan, TopN, walk
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.statements import CreateMaterializedView, CreateTable, Explain
 
 SEEDS = range(6)
 OPTIONS = (

@@ -12,10 +12,10 @@ from fuzz import standard
 from sqlglot import exp
 from test_explain import planned, tables
 
-from planner.delta import sql
-from planner.explain.incremental import operator_delta
-from planner.functions.emit import to_sql
-from planner.nodes import (
+from sparkwave.planner.delta import operator_sql
+from sparkwave.planner.explain.incremental import operator_delta
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.plan.nodes import (
     Aggregate,
     Filter,
     Join,
@@ -30,7 +30,7 @@ from planner.nodes import (
     column,
     walk,
 )
-from planner.stream import StreamPlan
+from sparkwave.planner.plan.stream_plan import StreamPlan
 
 SCALAR = Path(__file__).parent.parent / "catalog" / "system" / "scalar.sql"
 SEEDS = 40
@@ -82,32 +82,34 @@ def computed(node: Node, below: list[exp.Select], version: str) -> exp.Select:
     """All rows of an operator over all rows of its inputs."""
     match node:
         case Scan():
-            return sql.scan(node, f"{node.relation.name}_{version}")
+            return operator_sql.scan(node, f"{node.relation.name}_{version}")
         case Values():
-            return sql.values(node)
+            return operator_sql.values(node)
         case Filter():
-            return sql.over(below[0], node.fields).where(node.predicate)
+            return operator_sql.over(below[0], node.fields).where(node.predicate)
         case Project():
-            return sql.project(node, below[0])
+            return operator_sql.project(node, below[0])
         case Unnest():
-            return sql.unnest(node, below[0])
+            return operator_sql.unnest(node, below[0])
         case Join():
-            return sql.join(node, *below)
+            return operator_sql.join(node, *below)
         case UnionAll():
-            return sql.union([sql.over(part, node.fields) for part in below])
+            return operator_sql.union([operator_sql.over(part, node.fields) for part in below])
         case Aggregate():
-            return sql.aggregate(node, below[0])
+            return operator_sql.aggregate(node, below[0])
         case TopN():
-            return sql.top_n(node, below[0], node.offset, None if node.limit is None else node.offset + node.limit)
+            return operator_sql.top_n(
+                node, below[0], node.offset, None if node.limit is None else node.offset + node.limit
+            )
         case OverWindow():
-            return sql.over_window(node, below[0])
+            return operator_sql.over_window(node, below[0])
 
 
 def keep_state(connection: duckdb.DuckDBPyConnection, plan: StreamPlan, node: Node, labels: dict[int, str]) -> None:
     if isinstance(node, Aggregate):
         rows = of(node, f"{labels[id(node)]}_old")
     elif isinstance(node, TopN) and node.limit is not None:
-        rows = sql.top_n(node, of(node.input, f"{labels[id(node.input)]}_old"), 0, node.offset + node.limit)
+        rows = operator_sql.top_n(node, of(node.input, f"{labels[id(node.input)]}_old"), 0, node.offset + node.limit)
     else:
         return
     state = plan.state_of(node)
@@ -142,6 +144,6 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
             names = [column(f.name) for f in node.fields]
             terms = [("changes", column("_weight")), ("old", exp.convert(1)), ("new", exp.convert(-1))]
             parts = [exp.select(*names, exp.alias_(weight, "w")).from_(f"{label}_{end}") for end, weight in terms]
-            wrong = exp.select(*names, "sum(w)").from_(sql.union(parts).subquery("u")).having("sum(w) <> 0")
+            wrong = exp.select(*names, "sum(w)").from_(operator_sql.union(parts).subquery("u")).having("sum(w) <> 0")
             wrong = wrong.group_by(*names) if names else wrong
             assert connection.execute(to_sql(wrong)).fetchall() == [], (label, view)

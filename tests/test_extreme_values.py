@@ -17,11 +17,11 @@ from test_functions import same_value
 from test_golden import plan_over
 from view_functions import view_database
 
-from catalog.errors import Error
-from catalog.types import Type, parse_type
-from executor.program import whole
-from planner.parse.text_values import decode_text
-from server.text_format import text_array
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import Type, parse_type
+from sparkwave.executor.epochs.delta_programs import whole
+from sparkwave.planner.parse.text_values import decode_text
+from sparkwave.server.wire.text_format import text_array
 
 Connection = psycopg.Connection[Any]
 

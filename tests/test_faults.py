@@ -24,14 +24,16 @@ from crashes import check_files
 from servers import PATIENCE_SECONDS, Server, command_line, descendants, java_processes, wait_until
 from test_law import check, run, without_epochs
 
-from catalog.errors import Error
-from executor import advance, groups, snapshot
-from executor.duckdb_engine import DuckDBEngine
-from executor.spark_engine import SparkEngine
-from executor.work import Work
-from server.config import Config
-from server.context import Context, open_context
-from server.dispatch import Client
+from sparkwave.catalog.errors import Error
+from sparkwave.executor.backfill import snapshot
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.epochs import advance
+from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
+from sparkwave.executor.spark import groups
+from sparkwave.executor.spark.spark_engine import SparkEngine
+from sparkwave.server.context import Context, open_context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.operations.config import Config
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -131,7 +133,7 @@ def test_death_of_the_application(tmp_path: Path, strategy: str, group: str) -> 
 @pytest.mark.parametrize("strategy", FILLS)
 def test_death_of_an_executor(tmp_path: Path, caplog: pytest.LogCaptureFixture, strategy: str) -> None:
     """Spark makes its tasks again by itself: no step of the job fails."""
-    caplog.set_level(logging.WARNING, "executor")
+    caplog.set_level(logging.WARNING, "sparkwave.executor")
     with opened(tmp_path / "lake", "local-cluster[2,1,1024]", backfill_engine="spark") as (context, client):
         create(client, strategy, FILLS[strategy])
         wait_for_a_step(context)

@@ -15,15 +15,15 @@ import pytest
 from servers import wait_until
 from test_law import check, opened, run
 
-from catalog.lake import Lake
-from catalog.model import CREATED, FAILED, Catalog, Relation
-from catalog.storage import Storage
-from executor import plans, replanning
-from planner import rules
-from planner.fingerprint import Fingerprint, Stored, differences, load
-from planner.stream import StreamPlan
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.model import CREATED, FAILED, Catalog, Relation
+from sparkwave.executor.epochs import plans, replanning
+from sparkwave.planner.plan import rules
+from sparkwave.planner.plan.fingerprint import Fingerprint, Stored, differences, load
+from sparkwave.planner.plan.stream_plan import StreamPlan
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 TABLES = (
     "CREATE TABLE t (k int PRIMARY KEY, g int, v int)",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from test_law import opened, run
 
-from catalog.errors import Error
-from executor import first_delivery
+from sparkwave.catalog.errors import Error
+from sparkwave.executor.sinks import first_delivery
 
 STEP, ROWS = 10, 95
 
@@ -83,7 +83,9 @@ def test_a_restart_goes_on_where_the_last_commit_stands(tmp_path: Path, monkeypa
                 threading.Event().wait(3600)
 
         before_each_step(patch, act)
-        monkeypatch.setattr("executor.backfill.BackfillJob.wait_until_stopped", lambda *arguments: True)
+        monkeypatch.setattr(
+            "sparkwave.executor.backfill.creation.BackfillJob.wait_until_stopped", lambda *arguments: True
+        )
         run(client, "SET background_ddl = true")
         run(client, "CREATE SINK s INTO u FROM t")
         assert reached.wait(200)

@@ -14,16 +14,16 @@ from oracle import COLUMNS, ROWS, create_table, read_golden
 from sqlglot import exp
 from view_functions import view_database
 
-from catalog.errors import Error
-from catalog.model import Catalog, Column, Relation
-from catalog.types import VARCHAR, Type, parse_type
-from catalog.users import User
-from planner.batch.query import Environment, plan_query
-from planner.bind import Scope, bind, type_of
-from planner.functions.emit import to_sql
-from planner.functions.typed import sql_type
-from planner.parse.trees import parse_tree
-from server.text_format import text_array
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.types import VARCHAR, Type, parse_type
+from sparkwave.catalog.users import User
+from sparkwave.planner.batch.query import Environment, plan_query
+from sparkwave.planner.bind.binder import Scope, bind, type_of
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.typed import sql_type
+from sparkwave.planner.parse.trees import parse_tree
+from sparkwave.server.wire.text_format import text_array
 
 GOLDEN = read_golden()
 ERROR, ERRED = re.compile("![0-9A-Z]{5}"), "!error"

@@ -13,17 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import Error
-from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
-from catalog.types import parse_type
-from planner.backfill import Fragment, bucket_query, fragments, merge_query, slice_query, whole_query
-from planner.bind import Scope
-from planner.delta.compiler import compile_delta
-from planner.explain.explain import explain, explain_view
-from planner.functions.emit import to_sql
-from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions, Query
-from planner.stream import StreamPlan, plan_view
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
+from sparkwave.catalog.types import parse_type
+from sparkwave.planner.backfill.fragments import (
+    Fragment,
+    bucket_query,
+    fragments,
+    merge_query,
+    slice_query,
+    whole_query,
+)
+from sparkwave.planner.bind.binder import Scope
+from sparkwave.planner.delta.compiler import compile_delta
+from sparkwave.planner.explain.lines import explain, explain_view
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.statements import CreateMaterializedView, CreateTable, Explain, ExplainOptions, Query
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from servers import Server, refused, rows, wait_until
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Relation
-from server.group_commit import Fill, GroupCommit, refusing, together
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
+from sparkwave.server.writes.group_commit import Fill, GroupCommit, refusing, together
 
 CLIENTS, EACH = 8, 25
 

@@ -11,12 +11,12 @@ from servers import Server, rows, wait_until
 from sqlglot import exp
 from test_golden import plan_over
 
-from catalog.errors import FEATURE_NOT_SUPPORTED, SYNTAX_ERROR, WINDOWING_ERROR, Error
-from planner.batch.handled import QUERY_SYNTAX, check_statement
-from planner.build.handled import SYNTAX
-from planner.functions.operators import CALLS
-from planner.parse.statement import parse_statement
-from planner.statements import Delete, Merge, Query, Update
+from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, SYNTAX_ERROR, WINDOWING_ERROR, Error
+from sparkwave.planner.batch.accepted import QUERY_SYNTAX, check_statement
+from sparkwave.planner.build.handled import SYNTAX
+from sparkwave.planner.functions.operators import CALLS
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.statements import Delete, Merge, Query, Update
 
 TABLES = tuple(
     f"CREATE TABLE {name} (id int PRIMARY KEY, a int, b int, c varchar, x timestamp, arr int[])" for name in "tu"

@@ -11,10 +11,10 @@ import pytest
 from servers import wait_until
 from test_law import NoEpochs, without_epochs
 
-from catalog.errors import Error
-from server.config import Config
-from server.context import Context, open_context
-from server.dispatch import Client
+from sparkwave.catalog.errors import Error
+from sparkwave.server.context import Context, open_context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.operations.config import Config
 
 
 @contextmanager

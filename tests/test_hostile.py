@@ -18,11 +18,11 @@ import psycopg
 import pytest
 from servers import PATIENCE_SECONDS, Server, refused, rows
 
-from catalog.errors import Error
-from planner.parse.intervals import _AGO, interval_text
-from planner.parse.sink import _EMIT
-from planner.parse.statement import parse_statement
-from planner.parse.table_as import _DATA
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.intervals import _AGO, interval_text
+from sparkwave.planner.parse.sink import _EMIT
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.parse.table_as import _DATA
 
 Connection = psycopg.Connection[Any]
 MOST_TIMES = 7  # for four times as much

@@ -25,18 +25,18 @@ from postgres import Postgres
 from servers import PATIENCE_SECONDS, Server, free_port, launch, rows, wait_until
 from test_retention import opened, run
 
-from catalog import identity
-from catalog.conditional_put import signature
-from catalog.errors import Error, Refused
-from catalog.identity import Identity
-from catalog.lake import Lake, register_files
-from catalog.names import LakeTable
-from catalog.places import BucketPath
-from catalog.s3 import S3
-from catalog.storage import IDENTITY_FILE, LOCK_FILE, Storage
-from executor.backup import back_up_storage, restore
-from executor.check import check_directory
-from executor.orphans import Orphans, Pace
+from sparkwave.catalog.errors import Error, Refused
+from sparkwave.catalog.lake import identity
+from sparkwave.catalog.lake.conditional_put import signature
+from sparkwave.catalog.lake.ducklake import Lake, register_files
+from sparkwave.catalog.lake.identity import Identity
+from sparkwave.catalog.lake.places import BucketPath
+from sparkwave.catalog.lake.s3 import S3
+from sparkwave.catalog.lake.storage import IDENTITY_FILE, LOCK_FILE, Storage
+from sparkwave.catalog.names import LakeTable
+from sparkwave.executor.maintenance.backup import back_up_storage, restore
+from sparkwave.executor.maintenance.check import check_directory
+from sparkwave.executor.maintenance.orphan_removal import Orphans, Pace
 
 DAY = 86400.0
 
@@ -305,7 +305,9 @@ def test_orphans(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         assert not any(path.exists() for path in old)
         assert not (context.lake.directory / "data" / "job_9999" / "step_3").exists()
         assert all(path.exists() for path in (*kept, *known))
-        [record] = [record for record in caplog.records if record.name == "executor.orphans"]
+        [record] = [
+            record for record in caplog.records if record.name == "sparkwave.executor.maintenance.orphan_removal"
+        ]
         assert record.levelno == logging.WARNING
         assert record.getMessage().startswith("deleted 4 files that no snapshot knows (40 bytes)")
         # An open write may be about to commit what is younger than it.

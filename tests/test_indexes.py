@@ -12,9 +12,9 @@ import pytest
 from servers import Server, refused, rows
 from test_law import as_bag, opened, run
 
-from catalog.expiry import expire
-from server import execution
-from server.dispatch import Client
+from sparkwave.catalog.lake.expiry import expire
+from sparkwave.server.dispatch import Client
+from sparkwave.server.reads import execution
 
 Connection = psycopg.Connection[Any]
 

@@ -12,11 +12,11 @@ import pytest
 from marking import long_but
 from servers import Server, rows
 
-from catalog.inlined_insert import InlinedInserts, Unfit, may_fit
-from catalog.lake import INLINED_ROWS, METADATA, Cursor, Lake, inlined_tables, locate
-from catalog.model import Column, Relation
-from catalog.storage import Storage
-from catalog.types import parse_type
+from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Lake, inlined_tables, locate
+from sparkwave.catalog.lake.inlined_insert import InlinedInserts, Unfit, may_fit
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.types import parse_type
 
 STAGED = "staged"
 OF_SNAPSHOTS = {

@@ -14,17 +14,17 @@ from marking import long_but
 from servers import PATIENCE_SECONDS, wait_until
 from test_law import check, opened, run
 
-from catalog.compute_errors import compute_errors
-from catalog.errors import Error
-from catalog.job_store import Start, finish_job
-from catalog.lake import ROW_CHANGES, Cursor, changes_made, locate
-from catalog.leftovers import forget_leftovers
-from catalog.names import LakeTable
-from executor import kernel
-from executor import snapshot as snapshot_backfill
-from executor.work import Work
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import ROW_CHANGES, Cursor, changes_made, locate
+from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.stores.compute_errors import compute_errors
+from sparkwave.catalog.stores.job_store import Start, finish_job
+from sparkwave.executor.backfill import snapshot as snapshot_backfill
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.spark import kernel
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -339,7 +339,7 @@ def test_changing_the_limit_while_the_log_is_read(
 ) -> None:
     """The step of the log that it interrupts is made again."""
     context, client = parts
-    monkeypatch.setattr("executor.backfill.MAX_HANDOVER_ROWS", 0)
+    monkeypatch.setattr("sparkwave.executor.backfill.creation.MAX_HANDOVER_ROWS", 0)
     run(client, "ALTER SYSTEM SET streaming_engine = spark")
     try:
         run(client, creation("snapshot", PAIRS))

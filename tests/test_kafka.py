@@ -16,8 +16,8 @@ from brokers import Broker
 from servers import Server, free_port, refused, rows, wait_until
 from test_sources import status, wait_for, wait_for_reason
 
-from catalog.errors import Error
-from executor import kafka_client
+from sparkwave.catalog.errors import Error
+from sparkwave.executor.sources import kafka_client
 
 Connection = psycopg.Connection[Any]
 SECONDS = 30

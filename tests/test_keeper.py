@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from servers import wait_until
 
-from executor import keeper
+from sparkwave.executor.spark import keeper
 
 # Writes `started`, then `cleared` when it is asked to end, unless it is deaf.
 CHILD = "trap '{}' TERM; echo > {}/started; while :; do sleep 0.05; done"

@@ -21,17 +21,17 @@ from postgres import Postgres
 from pyspark import cloudpickle
 from test_functions import GOLDEN, create_table_h, in_view
 
-from catalog.lake import ENGINE_VERSION, Cursor, Lake
-from catalog.model import ROW_ID, Column, Relation, row_id_column
-from catalog.places import remove_tree
-from catalog.row_ids import ALL, RowIds
-from catalog.storage import Storage
-from catalog.types import INTEGER, VARCHAR, parse_type
-from executor import kernel, lake_rows
-from executor.kernel import Setup, Step, Task, read_answers
-from executor.lake_files import table_files
-from executor.lake_rows import table_rows
-from executor.spark_engine import task_script
+from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor, Lake
+from sparkwave.catalog.lake.places import remove_tree
+from sparkwave.catalog.lake.row_ids import ALL, RowIds
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.model import ROW_ID, Column, Relation, row_id_column
+from sparkwave.catalog.types import INTEGER, VARCHAR, parse_type
+from sparkwave.executor.spark import kernel, lake_rows
+from sparkwave.executor.spark.kernel import Setup, Step, Task, read_answers
+from sparkwave.executor.spark.lake_files import table_files
+from sparkwave.executor.spark.lake_rows import table_rows
+from sparkwave.executor.spark.spark_engine import task_script
 
 A, S, B = Column("a", INTEGER), Column("s", VARCHAR), Column("b", INTEGER)
 T = Relation(1, "dev", "public", "t", "table", (A, S, row_id_column()), (ROW_ID,), "", True)
@@ -230,11 +230,11 @@ def test_tasks_are_sent_whole(tmp_path: Path) -> None:
     program = """if True:
         import pickle, sys
         import pyarrow as pa
-        assert "executor" not in sys.modules
+        assert "sparkwave" not in sys.modules
         run = pickle.load(sys.stdin.buffer)
         for batch in run(iter([pa.RecordBatch.from_pydict({"id": [n]}) for n in (0, 1)])):
             print(*batch.column(0).to_pylist(), sep="\\n")
-        assert "executor" not in sys.modules and "catalog" not in sys.modules
+        assert "sparkwave" not in sys.modules
     """
     sent = cloudpickle.dumps(kernel.function(SETUP, [Task(steps, (0, 5_000_000)), bad]), pickle.DEFAULT_PROTOCOL)
     done = subprocess.run(

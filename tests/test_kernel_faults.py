@@ -57,7 +57,11 @@ def own(server: Server) -> Iterator[Connection]:
 
 def workers(server: Server) -> list[int]:
     """Process ids of the Python workers of tasks: children of Spark's Python daemon that run as it does."""
-    of_python = [p for p in descendants(server.process.pid) if command_line(p)[2:3] == [b"executor.kernel_daemon"]]
+    of_python = [
+        p
+        for p in descendants(server.process.pid)
+        if command_line(p)[2:3] == [b"sparkwave.executor.spark.kernel_daemon"]
+    ]
     return [pid for pid in of_python if parent(pid) in of_python]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from test_law import as_bag, opened, run
 
-from catalog.names import quote
-from executor import spark_engine
-from server.dispatch import Client
+from sparkwave.catalog.names import quote
+from sparkwave.executor.spark import spark_engine
+from sparkwave.server.dispatch import Client
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -12,12 +12,12 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from sparkwave.server.command_line import _parse_arguments
 
-from catalog.errors import CONFIG_FILE_ERROR, CONNECTION_FAILURE, Error
-from catalog.secrets import open_cipher
-from catalog.storage import Lease
-from server.__main__ import _parse_arguments
-from server.config import Config, load_config
+from sparkwave.catalog.errors import CONFIG_FILE_ERROR, CONNECTION_FAILURE, Error
+from sparkwave.catalog.lake.storage import Lease
+from sparkwave.catalog.sealing import open_cipher
+from sparkwave.server.operations.config import Config, load_config
 
 ROOT = Path(__file__).parent.parent
 KUBERNETES = ROOT / "deploy" / "kubernetes"

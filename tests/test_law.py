@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 from fuzz import standard
 
-from catalog.types import Type
-from server.config import Config
-from server.context import Context, open_context
-from server.dispatch import Client
-from server.text_format import text_array
+from sparkwave.catalog.types import Type
+from sparkwave.server.context import Context, open_context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.operations.config import Config
+from sparkwave.server.wire.text_format import text_array
 
 
 @contextmanager

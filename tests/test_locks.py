@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from servers import Server, rows
 
-from catalog.errors import Error
-from catalog.locks import Rank, RankedLock, RankedRLock, check_free, is_free
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock, check_free, is_free
 
 
 def test_locks_are_taken_by_rank_and_name() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from servers import Server, refused, rows
 
-from catalog import log_context
-from catalog.log_context import fields, in_this_context, logged, note
-from catalog.redaction import redact
-from server.logs import JsonFormatter, TextFormatter, _WithFields
+from sparkwave.catalog import log_context
+from sparkwave.catalog.log_context import fields, in_this_context, logged, note
+from sparkwave.catalog.redaction import redact
+from sparkwave.server.operations.logs import JsonFormatter, TextFormatter, _WithFields
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 from postgres import Postgres
 from servers import refused, rows
 
-from planner.batch.pg_compat import prepare_text
-from planner.parse.constant_runs import LONG, ConstantRun, expanded
-from planner.parse.parameter_runs import ParameterRun
-from planner.parse.parameter_runs import expanded as with_each_parameter
-from planner.parse.trees import parse_tree
+from sparkwave.planner.batch.pg_compat import prepare_text
+from sparkwave.planner.parse.constant_runs import LONG, ConstantRun, expanded
+from sparkwave.planner.parse.parameter_runs import ParameterRun
+from sparkwave.planner.parse.parameter_runs import expanded as with_each_parameter
+from sparkwave.planner.parse.trees import parse_tree
 
 Connection = psycopg.Connection[Any]
 COUNT = LONG + 50

@@ -8,8 +8,8 @@ import weakref
 import pytest
 from servers import wait_until
 
-from server import memory
-from server.memory import LARGE_BYTES, Memory
+from sparkwave.server.operations import memory_release
+from sparkwave.server.operations.memory_release import LARGE_BYTES, Memory
 
 
 class Node:
@@ -23,7 +23,7 @@ class Node:
 def test_what_large_statements_leave_is_collected(
     monkeypatch: pytest.MonkeyPatch, size: int, is_collected: bool
 ) -> None:
-    monkeypatch.setattr(memory, "DELAY_SECONDS", 0.01)
+    monkeypatch.setattr(memory_release, "DELAY_SECONDS", 0.01)
     gc.disable()
     try:
         left = weakref.ref(Node())

@@ -20,18 +20,18 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from scrapes import Scrape, scrape
 from servers import Server, free_port, refused, wait_until
+from sparkwave.server.command_line import _serve_metrics
 from test_backfill_status import add_job, add_slices, add_steps, cursor, lake  # noqa: F401
 from test_law import run, without_epochs
 
-from catalog.job_store import leave_behind
-from catalog.lake import Cursor
-from catalog.metrics import BACKFILL_BYTES, PerJob
-from catalog.model import Position
-from server import metrics
-from server.__main__ import _serve_metrics
-from server.config import Config
-from server.context import Context, open_context
-from server.dispatch import Client
+from sparkwave.catalog.counters import BACKFILL_BYTES, PerJob
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Position
+from sparkwave.catalog.stores.job_store import leave_behind
+from sparkwave.server.context import Context, open_context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.operations import metrics
+from sparkwave.server.operations.config import Config
 
 ROOT = Path(__file__).parent.parent
 DASHBOARD = ROOT / "deploy" / "grafana" / "sparkwave.json"

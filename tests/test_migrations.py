@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from catalog import lake
-from catalog.job_store import add_job
-from catalog.lake import Lake
-from catalog.migrations import MIGRATIONS
-from catalog.model import INITIAL, Column, Job, Relation, Watermark
-from catalog.names import LakeTable
-from catalog.storage import Storage
-from catalog.store import Store
-from catalog.types import parse_type
+from sparkwave.catalog.lake import ducklake
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.model import INITIAL, Column, Job, Relation, Watermark
+from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.stores.job_store import add_job
+from sparkwave.catalog.stores.migrations import MIGRATIONS
+from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.types import parse_type
 
 FIRST_VERSION = """
 INSERT INTO lake.sparkwave.relations VALUES
@@ -27,7 +27,7 @@ CREATE TABLE lake."dev.public".t (k INTEGER)
 
 def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(lake, "MIGRATIONS", MIGRATIONS[:1])
+        patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:1])
         old = Lake(Storage(tmp_path))
         old.cursor().execute(FIRST_VERSION)
         old.close()
@@ -45,11 +45,11 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pyte
 def test_all_tables_have_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one without them DuckLake asks its catalog about each column, with each statement that reads it."""
     with monkeypatch.context() as patched:
-        patched.setattr(lake, "MIGRATIONS", MIGRATIONS[:-1])
+        patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:-1])
         Lake(Storage(tmp_path / "old")).close()
     for directory in ("old", "new"):
         opened = Lake(Storage(tmp_path / directory))
-        metadata = f"{lake.METADATA}.ducklake_table"
+        metadata = f"{ducklake.METADATA}.ducklake_table"
         [without] = opened.cursor().execute(
             f"SELECT list(table_name) FROM {metadata} t LEFT JOIN {metadata}_stats s USING (table_id) "
             "WHERE end_snapshot IS NULL AND s.table_id IS NULL"
@@ -74,7 +74,7 @@ def system_tables(opened: Lake) -> tuple[list[Any], list[Any]]:
 def test_all_steps_at_once_do_what_each_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, len(MIGRATIONS) + 1):
         with monkeypatch.context() as patched:
-            patched.setattr(lake, "MIGRATIONS", MIGRATIONS[:number])
+            patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:number])
             Lake(Storage(tmp_path / "old")).close()
     Lake(Storage(tmp_path / "new")).close()
     old, new = Lake(Storage(tmp_path / "old")), Lake(Storage(tmp_path / "new"))

@@ -16,8 +16,8 @@ from servers import Server
 from test_golden import plan_over
 from view_functions import view_database
 
-from executor.kernel import unless_raised
-from executor.program import whole
+from sparkwave.executor.epochs.delta_programs import whole
+from sparkwave.executor.spark.kernel import unless_raised
 
 COLUMNS = {
     "a": (15, 2), "b": (15, 2), "c": (9, 4), "d": (18, 6), "e": (18, 10), "i": (10, 0), "s": (5, 0), "g": (19, 0),

@@ -12,7 +12,7 @@ from nexmark import CORRECTIONS, QUERIES, Generator, create
 from query_sets import Outcome, maintain, types, wrong
 from test_law import opened, run
 
-from server.dispatch import Client
+from sparkwave.server.dispatch import Client
 
 REFUSED = {
     "q13": "a temporal join with a left side that is not append-only is not supported in a materialized view",

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 from buckets import SECRET, Bucket
 
-from catalog import change_feed, compaction
-from catalog.change_feed import table_changes
-from catalog.check import check_files, known_files
-from catalog.errors import Error
-from catalog.lake import Lake, register_files
-from catalog.names import LakeTable
-from catalog.places import BucketPath, check_url, keep_list, listed, remove_tree
-from catalog.s3 import S3
-from catalog.statements import make_temporary
-from catalog.storage import Storage
-from catalog.translation import DuckDBError, translate
-from executor.compaction import compact_once
-from executor.orphans import Orphans, Pace
-from server.config import load_config
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake import change_feed, compaction
+from sparkwave.catalog.lake.change_feed import table_changes
+from sparkwave.catalog.lake.ducklake import Lake, register_files
+from sparkwave.catalog.lake.integrity import check_files, known_files
+from sparkwave.catalog.lake.places import BucketPath, check_url, keep_list, listed, remove_tree
+from sparkwave.catalog.lake.prepared_statements import make_temporary
+from sparkwave.catalog.lake.s3 import S3
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.lake.translation import DuckDBError, translate
+from sparkwave.catalog.names import LakeTable
+from sparkwave.executor.maintenance.compactor import compact_once
+from sparkwave.executor.maintenance.orphan_removal import Orphans, Pace
+from sparkwave.server.operations.config import load_config
 
 TABLE = LakeTable("s", "t of ours")
 

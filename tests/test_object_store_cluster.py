@@ -30,12 +30,12 @@ from crashes import VIEWS as LAW
 from postgres import Postgres
 from servers import PATIENCE_SECONDS, Server, refused, rows, wait_until
 
-from catalog.check import check_files, known_files
-from catalog.lake import Lake
-from catalog.places import BucketPath
-from catalog.s3 import S3
-from catalog.storage import Storage
-from executor.orphans import Orphans, Pace
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.integrity import check_files, known_files
+from sparkwave.catalog.lake.places import BucketPath
+from sparkwave.catalog.lake.s3 import S3
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.executor.maintenance.orphan_removal import Orphans, Pace
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 
@@ -176,7 +176,7 @@ def check_command(deployment: Deployment, *arguments: str) -> subprocess.Complet
     """`sparkwave check` of the deployment's lake."""
     lake = ("--catalog", deployment.postgres.conninfo(), "--shared", "s3://data/lake", "--s3-endpoint")
     return subprocess.run(
-        [sys.executable, "-m", "server", "check", "--data", str(deployment.directory / "checked"), *lake,
+        [sys.executable, "-m", "sparkwave", "check", "--data", str(deployment.directory / "checked"), *lake,
          deployment.bucket.url, *arguments],
         env={**os.environ, **KEYS}, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip

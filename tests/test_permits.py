@@ -7,8 +7,8 @@ import threading
 import pytest
 from servers import wait_until
 
-from catalog.errors import Error
-from executor.permits import Permits
+from sparkwave.catalog.errors import Error
+from sparkwave.executor.backfill.permits import Permits
 
 
 class Waiter:

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from servers import Server, rows
 
-from catalog.model import Catalog, Column, Relation
-from catalog.types import parse_type
-from planner.bind import Scope, bind
-from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView
-from planner.stream import plan_view
+from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.types import parse_type
+from sparkwave.planner.bind.binder import Scope, bind
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.plan.stream_plan import plan_view
+from sparkwave.planner.statements import CreateMaterializedView
 
 Connection = psycopg.Connection[Any]
 

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 from servers import Server, refused
 
-from catalog.model import Catalog
-from catalog.users import ROOT, User
-from planner.batch.query import Batch, Environment
-from planner.bind import Scope
-from server.plan_cache import MOST_PLANS, PlanCache, Settings, parse, split
+from sparkwave.catalog.model import Catalog
+from sparkwave.catalog.users import ROOT, User
+from sparkwave.planner.batch.query import Batch, Environment
+from sparkwave.planner.bind.binder import Scope
+from sparkwave.server.session.plan_cache import MOST_PLANS, PlanCache, Settings, parse, split
 
 Connection = psycopg.Connection[Any]
 ROOT_USER = User(1, ROOT)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from test_queries_page import catalog, plan
 
-from catalog.model import Catalog, Relation
-from catalog.types import DOUBLE, NUMERIC, QUOTIENT
-from planner.rules import PLANNER
-from planner.stream import StreamPlan, plan_definition
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.types import DOUBLE, NUMERIC, QUOTIENT
+from sparkwave.planner.plan.rules import PLANNER
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 
 FIRST_BIDS = """SELECT auction, price FROM (
                 SELECT auction, price, row_number() OVER (PARTITION BY auction ORDER BY date_time) AS place FROM bid)

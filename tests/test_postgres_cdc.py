@@ -16,8 +16,8 @@ from psycopg.pq import ExecStatus
 from servers import Server, free_port, refused, rows, wait_until
 from test_retention import opened, run
 
-from catalog.storage import Storage
-from executor.backup import restore
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.executor.maintenance.backup import restore
 
 Connection = psycopg.Connection[Any]
 SECONDS = 30

@@ -11,11 +11,11 @@ import pytest
 from scrapes import scrape
 from servers import Server, free_port
 
-from catalog.lake import ENGINE_VERSION
-from executor import kernel
-from executor.kernel import Setup, Step, Task
-from executor.progress import Progress
-from executor.spark_engine import task_script
+from sparkwave.catalog.lake.ducklake import ENGINE_VERSION
+from sparkwave.executor.backfill.progress import Progress
+from sparkwave.executor.spark import kernel
+from sparkwave.executor.spark.kernel import Setup, Step, Task
+from sparkwave.executor.spark.spark_engine import task_script
 
 # About six seconds of a core over 3 million rows.
 HASHES = 8

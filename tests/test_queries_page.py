@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from query_sets import queries, tables
 
-from catalog.errors import Error
-from catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
-from planner.bind import Scope
-from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView, CreateTable
-from planner.stream import StreamPlan, plan_view
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
+from sparkwave.planner.bind.binder import Scope
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.statements import CreateMaterializedView, CreateTable
 
 PAGE = Path(__file__).parent.parent / "docs" / "queries.md"
 

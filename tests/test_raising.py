@@ -15,13 +15,13 @@ from test_extreme_values import KINDS, read_value
 from test_golden import plan_over
 from view_functions import view_database
 
-from catalog.errors import Error
-from executor.kernel import unless_raised
-from planner.backfill import first_rows
-from planner.delta.checks import fill_checks
-from planner.functions.emit import to_sql
-from planner.functions.raising import or_raise, raised
-from planner.stream import StreamPlan
+from sparkwave.catalog.errors import Error
+from sparkwave.executor.spark.kernel import unless_raised
+from sparkwave.planner.backfill.fragments import first_rows
+from sparkwave.planner.delta.checks import fill_checks
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.raising import or_raise, raised
+from sparkwave.planner.plan.stream_plan import StreamPlan
 
 Rows = list[tuple[object, ...]]
 

@@ -9,12 +9,12 @@ import pytest
 from test_golden import CATALOG, plan
 from test_law import check, opened, run
 
-from catalog.metrics import REFRESHES
-from executor import feeds, refresh
-from executor.advance import View
-from executor.refresh import AUTO, FULL, INCREMENTAL, Refresh
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.counters import REFRESHES
+from sparkwave.executor.epochs import feeds, refresh
+from sparkwave.executor.epochs.advance import View
+from sparkwave.executor.epochs.refresh import AUTO, FULL, INCREMENTAL, Refresh
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 FLIGHTS = "CREATE MATERIALIZED VIEW v AS SELECT carrier, {} AS x FROM flights GROUP BY carrier"
 ROWS = 100_000

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from catalog.change_feed import table_changes
-from catalog.check import check_files, known_files
-from catalog.lake import METADATA, Cursor, Lake, register_files
-from catalog.model import ROW_ID, Column, Relation, row_id_column
-from catalog.names import LakeTable
-from catalog.row_ids import ALL, RowIds
-from catalog.storage import Storage
-from catalog.types import INTEGER, VARCHAR
-from executor.footers import Footers
-from executor.lake_files import DataFile, TableFiles, table_files
+from sparkwave.catalog.lake.change_feed import table_changes
+from sparkwave.catalog.lake.ducklake import METADATA, Cursor, Lake, register_files
+from sparkwave.catalog.lake.integrity import check_files, known_files
+from sparkwave.catalog.lake.row_ids import ALL, RowIds
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.model import ROW_ID, Column, Relation, row_id_column
+from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.types import INTEGER, VARCHAR
+from sparkwave.executor.spark.footers import Footers
+from sparkwave.executor.spark.lake_files import DataFile, TableFiles, table_files
 
 T = Relation(1, "dev", "public", "t", "table", (Column("a", INTEGER), Column("s", VARCHAR), row_id_column()),
              (ROW_ID,), "", True)  # fmt: skip

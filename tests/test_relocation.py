@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_retention import check, opened, run
 
-from catalog.errors import Error
+from sparkwave.catalog.errors import Error
 
 GROUPED = "SELECT k % 7 AS g, sum(k) AS s FROM t GROUP BY k % 7"
 

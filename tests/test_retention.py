@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from servers import wait_until
 
-from catalog.lake import METADATA
-from catalog.names import LakeTable
-from executor.background import Periodic
-from executor.retention import Pace, Retention
-from server.config import Config
-from server.context import Context, open_context
-from server.dispatch import Client
+from sparkwave.catalog.lake.ducklake import METADATA
+from sparkwave.catalog.names import LakeTable
+from sparkwave.executor.maintenance.background import Periodic
+from sparkwave.executor.maintenance.retention import Pace, Retention
+from sparkwave.server.context import Context, open_context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.operations.config import Config
 
 AT_ONCE = Pace(settle_s=0, files_s=0)
 
@@ -270,7 +270,7 @@ def test_an_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         raise OSError("the disk is gone")
 
     background = Periodic("retention", lambda: 0.05, fail)
-    with caplog.at_level(logging.ERROR, "executor.background"):
+    with caplog.at_level(logging.ERROR, "sparkwave.executor.maintenance.background"):
         background.start()
         assert wait_until(lambda: len(rounds) > 3, 10)
         background.stop()

@@ -8,8 +8,8 @@ import time
 import duckdb
 import pytest
 
-from catalog.errors import Error
-from server.running import Running, RunningCursor
+from sparkwave.catalog.errors import Error
+from sparkwave.server.session.running import Running, RunningCursor
 
 
 class Deaf:

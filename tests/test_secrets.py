@@ -14,11 +14,11 @@ from buckets import SECRET, Bucket
 from servers import Server, refused, rows, wait_until
 from test_sources import wait_for
 
-from catalog.errors import Error
-from catalog.redaction import redact
-from catalog.secrets import KEY_FILE, open_cipher
-from planner.parse.source import parse_connector
-from planner.parse.tokens import TokenReader
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.redaction import redact
+from sparkwave.catalog.sealing import KEY_FILE, open_cipher
+from sparkwave.planner.parse.source import parse_connector
+from sparkwave.planner.parse.tokens import TokenReader
 
 Connection = psycopg.Connection[Any]
 
@@ -147,7 +147,7 @@ def test_the_key_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     open_cipher(file)
     if file.stat().st_uid != 0:
         pytest.skip("only root's files are root's")
-    monkeypatch.setattr("catalog.secrets.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("sparkwave.catalog.sealing.os.geteuid", lambda: 1000)
     file.chmod(0o440)
     open_cipher(file)
     for mode in (0o444, 0o460):

@@ -26,11 +26,11 @@ from servers import (
     without_spark,
 )
 
-from catalog.errors import QUERY_CANCELED, Error
-from executor.applications import Size
-from executor.capacity import Capacity, of_this_machine, shortage
-from server.config import Config
-from server.context import open_context
+from sparkwave.catalog.errors import QUERY_CANCELED, Error
+from sparkwave.executor.spark.applications import Size
+from sparkwave.executor.spark.capacity import Capacity, of_this_machine, shortage
+from sparkwave.server.context import open_context
+from sparkwave.server.operations.config import Config
 
 Connection = psycopg.Connection[Any]
 

@@ -14,10 +14,10 @@ import pytest
 from servers import Server, refused, rows, wait_until
 from test_law import as_bag, opened, run
 
-from catalog import expiry
-from executor.serving import Pace
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.lake import expiry
+from sparkwave.executor.memory.serving_copies import Pace
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 Connection = psycopg.Connection[Any]
 

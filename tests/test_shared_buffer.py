@@ -18,12 +18,13 @@ from marking import long_but
 from servers import wait_until
 from test_law import as_bag, check, opened, run
 
-from catalog.lake import Cursor
-from catalog.model import Epoch
-from executor import checkpoints, copies, shared_buffer
-from executor.shared_buffer import Frozen
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Epoch
+from sparkwave.executor.epochs import checkpoints
+from sparkwave.executor.memory import copies, shared_buffer
+from sparkwave.executor.memory.shared_buffer import Frozen
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 VIEWS = {
     "sums": "SELECT a % 7 AS k, count(*) AS n, sum(b) AS s, max(b) AS m FROM t GROUP BY a % 7",

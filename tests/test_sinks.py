@@ -15,7 +15,7 @@ import pytest
 from servers import Server, refused, rows, wait_until
 from test_law import as_bag, opened, run
 
-from catalog.errors import Error
+from sparkwave.catalog.errors import Error
 
 Connection = psycopg.Connection[Any]
 

@@ -10,16 +10,22 @@ import pytest
 from test_exchanges import BUCKETS, Filling, in_bucket, planned
 from test_law import opened, run
 
-from catalog.compute_errors import compute_errors
-from executor import slicing, snapshot
-from executor.program import checks_of
-from executor.work import Work
-from planner.backfill import PARTIALS, Fragment, fragments, merge_query, whole_query
-from planner.delta.checks import Check, fill_checks
-from planner.fragment_checks import bucket_checks, merge_checks, rest_checks, slice_checks, whole_checks
-from planner.functions.emit import to_sql
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.stores.compute_errors import compute_errors
+from sparkwave.executor.backfill import slicing, snapshot
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.epochs.delta_programs import checks_of
+from sparkwave.planner.backfill.fragment_checks import (
+    bucket_checks,
+    merge_checks,
+    rest_checks,
+    slice_checks,
+    whole_checks,
+)
+from sparkwave.planner.backfill.fragments import PARTIALS, Fragment, fragments, merge_query, whole_query
+from sparkwave.planner.delta.checks import Check, fill_checks
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 TABLES = (
     "CREATE TABLE big (id int PRIMARY KEY, d bigint, b int, s varchar)",

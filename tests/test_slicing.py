@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from test_retention import opened, run
 
-from catalog.job_store import BUCKET, Slice
-from executor import slicing
-from executor.slicing import cut, plan_slices
-from executor.snapshot import _taken
-from server.context import Context
+from sparkwave.catalog.stores.job_store import BUCKET, Slice
+from sparkwave.executor.backfill import slicing
+from sparkwave.executor.backfill.slicing import cut, plan_slices
+from sparkwave.executor.backfill.snapshot import _taken
+from sparkwave.server.context import Context
 
 TABLES = (
     "CREATE TABLE f (id int PRIMARY KEY, d int)",

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from servers import Server, refused, rows, wait_until
 from test_law import opened, run, without_epochs
 
-from executor.sources.records import line_at, read_records
+from sparkwave.executor.sources.text_records import line_at, read_records
 
 Connection = psycopg.Connection[Any]
 SECONDS = 20

@@ -15,10 +15,10 @@ import pytest
 from servers import PATIENCE_SECONDS, Server, java_processes, rows, wait_until
 from test_behind import STATES, large_and_small
 
-from catalog.lake import Lake
-from catalog.storage import Storage
-from catalog.store import Store
-from executor.spark_calls import SparkCalls
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.spark.spark_calls import SparkCalls
 
 
 @pytest.fixture

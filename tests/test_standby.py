@@ -10,8 +10,8 @@ import pytest
 from postgres import Postgres
 from servers import PATIENCE_SECONDS, Server, free_port, launch, refused, rows, wait_until
 
-from catalog.lake import Lake
-from catalog.storage import Storage
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.storage import Storage
 
 pytestmark = pytest.mark.long
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from catalog.lake import SETTINGS, Cursor
-from catalog.statements import define, define_shared, run
+from sparkwave.catalog.lake.ducklake import SETTINGS, Cursor
+from sparkwave.catalog.lake.prepared_statements import define, define_shared, run
 
 QUERIES = {
     "a filter beyond all values": "SELECT count(*) FROM t WHERE x > 100",

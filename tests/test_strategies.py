@@ -13,8 +13,8 @@ from marking import long_but
 from test_law import check, opened, run
 from test_operators import FIRST, OPERATORS, TABLES
 
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 STRATEGIES = ("snapshot", "arrangement", "no_shuffle")
 MAPS = ("filter", "unnest", "series", "union_all")

@@ -6,13 +6,13 @@ import pytest
 from test_explain import views
 from test_golden import CATALOG
 
-from catalog.errors import Error
-from planner.bind import Scope
-from planner.nodes import walk
-from planner.parse.statement import parse_statement
-from planner.statements import CreateMaterializedView
-from planner.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT, BackfillSettings, exchange_reason
-from planner.stream import StreamPlan, plan_view
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.backfill.strategy import ARRANGEMENT, NO_SHUFFLE, SNAPSHOT, BackfillSettings, exchange_reason
+from sparkwave.planner.bind.binder import Scope
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.plan.nodes import walk
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.statements import CreateMaterializedView
 
 MAP = "SELECT carrier FROM flights WHERE delay > 60 UNION ALL SELECT upper(name) AS u FROM airlines"
 UNNESTED = "SELECT unnest(tags) AS tag FROM clicks WHERE at > now() - INTERVAL '1' DAY"

@@ -10,16 +10,16 @@ import pytest
 import sqlglot
 from recorded import recorded
 
-from catalog import system_views
-from catalog.lake import Cursor, Lake
-from catalog.sizes import reads_sizes, set_sizes
-from catalog.storage import Storage
-from catalog.translation import DuckDBError
-from planner.batch import pg_compat
-from planner.batch.pg_names import FUNCTIONS, SCHEMAS
-from planner.functions.duckdb_spelling import for_duckdb
-from planner.output_names import output_name
-from planner.parse.trees import parse_tree
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.sizes import reads_sizes, set_sizes
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.system import system_views
+from sparkwave.planner.batch import pg_compat
+from sparkwave.planner.batch.pg_names import FUNCTIONS, SCHEMAS
+from sparkwave.planner.bind.output_names import output_name
+from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.parse.trees import parse_tree
 
 SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path": '"$user", public', "jit": "on"}
 

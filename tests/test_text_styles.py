@@ -12,9 +12,9 @@ from psycopg import sql as p
 from psycopg.pq import DiagnosticField
 from servers import Server
 
-from catalog.types import parse_type
-from server.client_encoding import ENCODINGS
-from server.command_tags import postgres_tag
+from sparkwave.catalog.types import parse_type
+from sparkwave.server.wire.client_encoding import ENCODINGS
+from sparkwave.server.wire.command_tags import postgres_tag
 
 Connection = psycopg.Connection[Any]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from test_law import check, opened, run
 
-from catalog.model import Epoch
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.model import Epoch
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 HOUR_US = 3_600_000_000
 
@@ -24,7 +24,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Co
 
 def at(context: Context, time_us: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One epoch at a time of the test's own: the coordinator's clock, and nothing else, is set."""
-    monkeypatch.setattr("executor.coordinator.time.time_ns", lambda: time_us * 1000)
+    monkeypatch.setattr("sparkwave.executor.epochs.coordinator.time.time_ns", lambda: time_us * 1000)
     context.coordinator.barrier()
 
 

@@ -13,7 +13,7 @@ import pytest
 from servers import Server, refused, rows
 from test_retention import forget, opened, run
 
-from catalog import history
+from sparkwave.catalog.lake import history
 
 Connection = psycopg.Connection[Any]
 

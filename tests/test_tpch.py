@@ -12,7 +12,7 @@ from query_sets import Outcome, known, maintain, types, wrong
 from test_law import opened, run
 from tpch import QUERIES, UPDATES, Data
 
-from server.dispatch import Client
+from sparkwave.server.dispatch import Client
 
 pytestmark = pytest.mark.long
 ON_SPARK = ("q01", "q03", "q13", "q21")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from servers import wait_until
 
-from executor.usage import HISTORY_SECONDS, INTERVAL_SECONDS, SERVER, Tree, Usage
+from sparkwave.executor.spark.usage import HISTORY_SECONDS, INTERVAL_SECONDS, SERVER, Tree, Usage
 
 # Uses 0.2 s of processor time and 64 MiB, then waits; the last two arguments are as an executor has them.
 BUSY = """

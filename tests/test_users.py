@@ -16,9 +16,9 @@ import pytest
 from psycopg import errors
 from servers import Server, free_port
 
-from catalog.errors import Error
-from catalog.users import User
-from server.authentication import authenticate, challenge, make_verifier, read_verifier, saslprep
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.users import User
+from sparkwave.server.wire.authentication import authenticate, challenge, make_verifier, read_verifier, saslprep
 
 # The exchange of RFC 7677, section 3.
 CLIENT_FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import duckdb
 
-from catalog.lake import Lake, without_lake
-from catalog.storage import Storage
-from catalog.vacuum import BLOCK_BYTES, MOST_EMPTY_GROUPS, vacuum
+from sparkwave.catalog.lake.ducklake import Lake, without_lake
+from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.lake.vacuum import BLOCK_BYTES, MOST_EMPTY_GROUPS, vacuum
 
 GROUP = 122_880
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from servers import Server, refused
 
-from server.variable_kinds import duration
-from server.variables import SESSION, normalise
+from sparkwave.server.session.variable_kinds import duration
+from sparkwave.server.session.variables import SESSION, normalise
 
 Connection = psycopg.Connection[Any]
 

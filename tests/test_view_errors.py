@@ -10,7 +10,7 @@ import pytest
 from servers import Server
 from test_golden import plan_over
 
-from catalog.errors import Error
+from sparkwave.catalog.errors import Error
 
 # What PostgreSQL raises an error for, for the first row; the second row's value as text.
 RAISING = {

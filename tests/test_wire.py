@@ -36,13 +36,13 @@ from raw_client import (
     startup,
 )  # fmt: skip
 
-from catalog.errors import INVALID_CATALOG_NAME, QUERY_CANCELED, SYNTAX_ERROR, Error
-from catalog.types import INTEGER, TEXT, Type, type_of_oid
-from catalog.users import User
-from server.copy import csv_copy, text_copy
-from server.portal import Names
-from server.result import CopyOptions, Notice, Prepared, Result, ResultColumn
-from server.wire import WireServer
+from sparkwave.catalog.errors import INVALID_CATALOG_NAME, QUERY_CANCELED, SYNTAX_ERROR, Error
+from sparkwave.catalog.types import INTEGER, TEXT, Type, type_of_oid
+from sparkwave.catalog.users import User
+from sparkwave.server.session.portal import Names
+from sparkwave.server.wire.connections import WireServer
+from sparkwave.server.wire.copy_text import csv_copy, text_copy
+from sparkwave.server.wire.result import CopyOptions, Notice, Prepared, Result, ResultColumn
 
 # The session
 

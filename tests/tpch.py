@@ -9,7 +9,7 @@ from pathlib import Path
 from query_sets import copy, create_tables, queries
 from test_law import run
 
-from server.dispatch import Client
+from sparkwave.server.dispatch import Client
 
 QUERIES = queries("tpch")
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")

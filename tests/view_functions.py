@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from catalog import system_views
-from catalog.lake import SETTINGS
+from sparkwave.catalog.lake.ducklake import SETTINGS
+from sparkwave.catalog.system import system_views
 
 
 def view_database() -> duckdb.DuckDBPyConnection:

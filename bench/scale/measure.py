@@ -22,21 +22,21 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from catalog.compaction import tables_to_compact
-from catalog.job_store import Slice, Start, check_step, finish_slices, start_job
-from catalog.lake import METADATA, Cursor, changes_made, register_files
-from catalog.model import Epoch, Relation
-from catalog.names import literal
-from catalog.row_ids import RowIds
-from catalog.translation import DuckDBError
-from executor import kernel
-from executor.footers import FOOTERS
-from executor.lake_files import TableFiles, table_files
-from executor.lake_rows import table_rows
-from executor.slicing import row_count, row_ids
-from server.config import Config
-from server.context import Context, open_context
-from server.dispatch import Client
+from sparkwave.catalog.lake.compaction import tables_to_compact
+from sparkwave.catalog.lake.ducklake import METADATA, Cursor, changes_made, register_files
+from sparkwave.catalog.lake.row_ids import RowIds
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.model import Epoch, Relation
+from sparkwave.catalog.names import literal
+from sparkwave.catalog.stores.job_store import Slice, Start, check_step, finish_slices, start_job
+from sparkwave.executor.backfill.slicing import row_count, row_ids
+from sparkwave.executor.spark import kernel
+from sparkwave.executor.spark.footers import FOOTERS
+from sparkwave.executor.spark.lake_files import TableFiles, table_files
+from sparkwave.executor.spark.lake_rows import table_rows
+from sparkwave.server.context import Context, open_context
+from sparkwave.server.dispatch import Client
+from sparkwave.server.operations.config import Config
 
 CONSTANTS = Path(__file__).with_name("constants.json")
 FILES = (100, 1_000, 10_000, 100_000)

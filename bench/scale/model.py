@@ -1,9 +1,9 @@
 """The model: what a backfill and an epoch take, by cluster, data and design. Times are seconds, sizes bytes.
 
 What the coordinator does has measured costs (`Costs`, from constants.json); what nodes and networks do is assumed
-(`Cluster`, sources in README.md). A backfill is simulated job by job, as `executor.snapshot` runs them: a Spark job has
-a task a node and two are there at a time; each is listed by the coordinator, launched by Spark's one driver, computed
-by the nodes, and committed by one transaction, whose cost grows with its files and slices.
+(`Cluster`, sources in README.md). A backfill is simulated job by job, as `executor.backfill.snapshot` runs them: a
+Spark job has a task a node and two are there at a time; each is listed by the coordinator, launched by Spark's one
+driver, computed by the nodes, and committed by one transaction, whose cost grows with its files and slices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 CONSTANTS = Path(__file__).with_name("constants.json")
 MIB, GB, TB = 1 << 20, 10**9, 10**12
-# As in executor.slicing and executor.snapshot.
+# As in executor.backfill.slicing and executor.backfill.snapshot.
 SLICE_ROWS, LEAST_ROWS, SLICE_SECONDS = 20e6, 1e6, 20.0
 
 

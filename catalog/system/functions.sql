@@ -176,7 +176,7 @@ CREATE OR REPLACE MACRO pgf.has_function_privilege(a, b) AS true, (a, b, c) AS t
 CREATE OR REPLACE MACRO pgf.has_sequence_privilege(a, b) AS true, (a, b, c) AS true;
 CREATE OR REPLACE MACRO pgf.has_tablespace_privilege(a, b) AS true, (a, b, c) AS true;
 
--- Sizes, from a variable that the server sets for a statement that may look at them (catalog/sizes.py). Indexes have none.
+-- Sizes, from a variable that the server sets for a statement that may look at them (catalog/lake/sizes.py). Indexes have none.
 CREATE OR REPLACE MACRO pgf._sizes() AS
     getvariable('relation_sizes')::MAP(UINTEGER, STRUCT("rows" BIGINT, bytes BIGINT, total BIGINT));
 CREATE OR REPLACE VIEW pgf._size AS

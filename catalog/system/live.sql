@@ -25,7 +25,7 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('pg_cursors')::VARCHAR, '[]')
     "name": "VARCHAR", "statement": "VARCHAR", "is_holdable": "BOOLEAN", "is_binary": "BOOLEAN",
     "is_scrollable": "BOOLEAN", "creation_time": "TIMESTAMPTZ"}]')) AS r);
 
--- Beyond RisingWave: the relations that are copied in memory (executor/serving.py), up to which snapshot of the lake.
+-- Beyond RisingWave: the relations that are copied in memory (executor/memory/serving_copies.py), up to which snapshot of the lake.
 -- `hits` counts the queries over each copy.
 CREATE OR REPLACE VIEW rwc.rw_serving_cache AS
 SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.rows, r.bytes, r.snapshot, r.hits, r.since
@@ -33,7 +33,7 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_serving_cache')::VARCHAR,
     "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
     "rows": "BIGINT", "bytes": "BIGINT", "snapshot": "BIGINT", "hits": "BIGINT", "since": "TIMESTAMPTZ"}]')) AS r);
 
--- Beyond RisingWave: what epochs keep in memory of materialized views, indexes and sinks (executor/shared_buffer.py), and
+-- Beyond RisingWave: what epochs keep in memory of materialized views, indexes and sinks (executor/memory/shared_buffer.py), and
 -- of the states of their operators, which are internal tables: rows that have come and gone since the last checkpoint, and
 -- the rows and bytes of a copy. At `snapshot` the lake has the rows but for those changes.
 CREATE OR REPLACE VIEW rwc.rw_shared_buffer AS

@@ -2,9 +2,9 @@
 -- are read from the lake; the rest from the copies that catalog.system_views.refresh takes.
 
 -- What each fragment of a creating job has read, of how much. One cut into slices counts the rows of finished ones, of
--- which a row that several of them read counts in each for a part (executor/slicing.py); one
+-- which a row that several of them read counts in each for a part (executor/backfill/slicing.py); one
 -- that reads on (`is_open`: its upstream grows under it) counts the rows its steps have read, of those that were there
--- when it started. What is read of steps that run, the server knows (executor/progress.py) and tells by the variable
+-- when it started. What is read of steps that run, the server knows (executor/backfill/progress.py) and tells by the variable
 -- backfill_rows; all is read when the last step is finished, and not before. Totals never change and neither finished
 -- steps nor what the server has told is taken back, so no progress goes backwards.
 CREATE OR REPLACE VIEW rwc._steps AS
@@ -55,7 +55,7 @@ CREATE OR REPLACE MACRO rwc._duration(ms) AS
     CASE WHEN ms <= 0 THEN '0ns' WHEN ms < 1000 THEN ms || 'ms'
          ELSE rtrim(rtrim(printf('%.3f', ms / 1000.0), '0'), '.') || 's' END;
 
--- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/backfill.py, HANDING_OVER).
+-- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/backfill/creation.py, HANDING_OVER).
 CREATE OR REPLACE VIEW rwc._creating_jobs AS
 SELECT j.*, r.database, r.schema, r.name, r.kind,
        if(r.replaces IS NULL, r.definition, 'ALTER' || substr(r.definition, 7)) AS definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
@@ -319,7 +319,7 @@ FROM pgc._created_indexes i LEFT JOIN lake.sparkwave.jobs j ON j.id = i.id
 WHERE i.database = pgf.session_database();
 
 -- Options as RisingWave shows them (rw_sources.rs, serialize_props_with_secret), without what is secret in them
--- (catalog/sources.py, SECRET_OPTIONS).
+-- (catalog/source_model.py, SECRET_OPTIONS).
 CREATE OR REPLACE MACRO rwc._properties(options) AS
     to_json(map_from_entries(list_transform(json_keys(options), lambda k: struct_pack(k := k, v := struct_pack(
         type := 'plaintext',

@@ -1,8 +1,8 @@
--- Postgres' scalar functions where DuckDB's of the same name differ or are missing; planner/functions/functions.py sends calls
+-- Postgres' scalar functions where DuckDB's of the same name differ or are missing; planner/functions/scalar_functions.py sends calls
 -- here. A macro is chosen by the number of arguments and, where they are given, by their types. A numeric argument is
 -- declared DECIMAL(38,10), the form an unconstrained numeric is stored in. None calls error(), which TRY cannot hold.
 
--- An error in PostgreSQL's words, which catalog/translation.py reads: DuckDB's error() no TRY can hold.
+-- An error in PostgreSQL's words, which catalog/lake/translation.py reads: DuckDB's error() no TRY can hold.
 CREATE OR REPLACE MACRO pg.raise(sqlstate, message) AS CAST('!' || sqlstate || ' ' || message AS INTEGER);
 
 -- Numbers. Results of float functions over numeric are numeric, as in Postgres.
@@ -337,7 +337,7 @@ CREATE OR REPLACE MACRO pg.pg_typeof(x) AS
 CREATE OR REPLACE MACRO pg.text_out(x) AS CASE typeof(x) WHEN 'BOOLEAN' THEN left(x::VARCHAR, 1) ELSE pg.to_text(x) END;
 
 -- to_char of a number: its digits rounded to p places, a float's to as many as are significant; then as a pattern
--- says (planner/functions/number_formats.py): w has the digits and commas before the point, k of the p places are shown
+-- says (planner/functions/number_patterns.py): w has the digits and commas before the point, k of the p places are shown
 -- though zero, s has the sign, S or MI, and the side of the digits it stands on, f is the fill mode.
 -- NaN and the infinities count as digits that have no places, which `#` stands for.
 CREATE OR REPLACE MACRO pg._float_places(whole, p, digits) AS

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.sources import Split
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.source_model import Split
 
 # What a batch's SQL calls its Arrow table.
 READ = "read_rows"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from catalog.model import Column
-from catalog.names import quote
-from catalog.sources import Source
-from executor.sources.generator import Generator
-from planner.generators import datagen_rows
+from sparkwave.catalog.model import Column
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.source_model import Source
+from sparkwave.executor.sources.generator import Generator
+from sparkwave.planner.definitions.generators import datagen_rows
 
 _DEFAULT_RATE = 10
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.model import Column
-from catalog.names import quote
-from catalog.sources import Source, Split
-from executor.sources.connector import READ, Batch, SplitError
-from executor.sources.formats import FILE, OFFSET, Value, find_fault, open_format, selected
-from executor.storage import Directory, Storage, bucket, text_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Column
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.source_model import Source, Split
+from sparkwave.executor.sources.connector import READ, Batch, SplitError
+from sparkwave.executor.sources.file_formats import FILE, OFFSET, Value, find_fault, open_format, selected
+from sparkwave.executor.sources.file_storage import Directory, Storage, bucket, text_of
 
 # How long a list of what is there counts as new: of a directory, and of a bucket, where each costs money (RisingWave:
 # src/connector/src/source/filesystem/mod.rs).

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.sources import Split
-from executor.sources.connector import Batch, SplitError
-from planner.generators import NUMBER
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.source_model import Split
+from sparkwave.executor.sources.connector import Batch, SplitError
+from sparkwave.planner.definitions.generators import NUMBER
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.model import Column
-from catalog.names import quote
-from catalog.sources import Source, Split
-from executor import kafka_client
-from executor.sources.connector import READ, Batch, SplitError
-from executor.sources.formats import LINE, OFFSET, Value, decode_messages, find_fault, message_values, selected
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Column
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.source_model import Source, Split
+from sparkwave.executor.sources import kafka_client
+from sparkwave.executor.sources.connector import READ, Batch, SplitError
+from sparkwave.executor.sources.file_formats import (
+    LINE,
+    OFFSET,
+    Value,
+    decode_messages,
+    find_fault,
+    message_values,
+    selected,
+)
 
 # A batch ends with the message that makes it so large.
 BATCH_BYTES = 1 << 26

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.model import Column
-from catalog.names import literal, quote
-from catalog.sources import Source
-from executor.sources.generator import Generator
+from sparkwave.catalog.model import Column
+from sparkwave.catalog.names import literal, quote
+from sparkwave.catalog.source_model import Source
+from sparkwave.executor.sources.generator import Generator
 
 _DEFAULTS = {
     "active.people": 1000, "in.flight.auctions": 100, "avg.person.byte.size": 200, "avg.auction.byte.size": 500,

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from catalog import errors
-from catalog.errors import Error
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 
 Values = list[str | None]
 _UNCHANGED = object()  # a value that is stored apart and was not sent

@@ -21,15 +21,15 @@ import pyarrow as pa
 from psycopg import sql
 from pyarrow import csv as arrow_csv
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.model import Column
-from catalog.names import quote
-from catalog.sources import Source, Split
-from executor.sources.connector import READ, Batch, SplitError
-from executor.sources.formats import from_text
-from executor.sources.pgoutput import Changes, read_changes
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Column
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.source_model import Source, Split
+from sparkwave.executor.sources.connector import READ, Batch, SplitError
+from sparkwave.executor.sources.file_formats import from_text
+from sparkwave.executor.sources.pgoutput import Changes, read_changes
 
 _IS_THERE, _ORDER = '"?is_there"', '"?order"'
 _BLOCK_BYTES = 8192

@@ -16,23 +16,23 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from catalog.errors import Error
-from catalog.lake import Cursor
-from catalog.model import Column, Relation, Secret
-from catalog.secrets import named, opened
-from catalog.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
-from catalog.sources import Source, Split
-from catalog.store import Store
-from catalog.translation import DuckDBError, is_conflict
-from executor.faults import error_of
-from executor.sources.connector import READ, Batch, Connector, SplitError
-from executor.sources.datagen import datagen
-from executor.sources.files import Files
-from executor.sources.kafka import Kafka
-from executor.sources.nexmark import nexmark
-from executor.sources.postgres_cdc import PostgresCdc
-from executor.throttle import Throttle
-from planner.batch.values import given_columns
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.translation import DuckDBError, is_conflict
+from sparkwave.catalog.model import Column, Relation, Secret
+from sparkwave.catalog.sealing import named, opened
+from sparkwave.catalog.source_model import Source, Split
+from sparkwave.catalog.stores.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill.throttle import Throttle
+from sparkwave.executor.faults import error_of
+from sparkwave.executor.sources.connector import READ, Batch, Connector, SplitError
+from sparkwave.executor.sources.datagen import datagen
+from sparkwave.executor.sources.files import Files
+from sparkwave.executor.sources.kafka import Kafka
+from sparkwave.executor.sources.nexmark import nexmark
+from sparkwave.executor.sources.postgres_cdc import PostgresCdc
+from sparkwave.planner.batch.values import given_columns
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.functions.aggregates import is_aggregate
-from planner.functions.duckdb_spelling import rewrite_leaves_first
-from planner.functions.functions import OURS, duckdb_call, of_one
+from sparkwave.planner.functions.aggregates import is_aggregate
+from sparkwave.planner.functions.duckdb_spelling import rewrite_leaves_first
+from sparkwave.planner.functions.scalar_functions import OURS, duckdb_call, of_one
 
 _VALUE = "_value"
 # Macros of which there is one whatever the types.

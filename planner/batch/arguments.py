@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from catalog.types import ALIASES, Type
+from sparkwave.catalog.types import ALIASES, Type
 
 # Words besides names of types: `same` as the other arguments of this word, an `array` of an argument that is its
 # `element`, `any` where nothing is told. The last word stands for all that follow.

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from catalog.types import BIGINT, NUMERIC, QUOTIENT
-from planner.batch.parameters import typed_nodes
-from planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count, sum_type
-from planner.functions.operators import type_of_part
-from planner.functions.result_types import Known
-from planner.functions.typed import data_type
+from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT
+from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count, sum_type
+from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.result_types import Known
+from sparkwave.planner.functions.typed import data_type
 
 _Types = dict[int, Known]  # by the ids of nodes
 

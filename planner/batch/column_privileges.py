@@ -10,10 +10,10 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
-from catalog.errors import Error
-from planner.batch.structs import as_query
-from planner.build.time_windows import prepare_from
-from planner.parse.trees import folded
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.build.time_windows import prepare_from
+from sparkwave.planner.parse.trees import folded
 
 # Relations by the ids of the nodes that name them, with the names of their columns.
 Named = Mapping[int, tuple[str, ...]]

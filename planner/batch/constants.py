@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from planner.batch.parameters import parameter_number
+from sparkwave.planner.batch.parameters import parameter_number
 
 # Functions to the places of such arguments, counted from 0, and what they return.
 _CALLS: dict[str, tuple[tuple[int, ...], str]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.parse.trees import alias_of, folded
+from sparkwave.planner.parse.trees import alias_of, folded
 
 
 def with_outer_columns(tree: exp.Expr) -> exp.Expr:

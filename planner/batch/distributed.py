@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.batch.query import Environment, find_relation
-from planner.build.subqueries import order_of
-from planner.output_names import name_outputs
-from planner.parse.trees import is_cte, name_of, query_of
-from planner.sql_functions import with_functions
-from planner.statements import CreateMaterializedView, Name
-from planner.stream import StreamPlan, plan_view
-from planner.user_types import with_user_types
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.batch.query import Environment, find_relation
+from sparkwave.planner.bind.output_names import name_outputs
+from sparkwave.planner.bind.sql_functions import with_functions
+from sparkwave.planner.bind.user_types import with_user_types
+from sparkwave.planner.build.subqueries import order_of
+from sparkwave.planner.parse.trees import is_cte, name_of, query_of
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.statements import CreateMaterializedView, Name
 
 _HINT = "SET query_mode = local runs it in the server."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.build.aggregate import grouping_sets
+from sparkwave.planner.build.aggregate import grouping_sets
 
 
 def expand_grouping(tree: exp.Expr) -> exp.Expr:

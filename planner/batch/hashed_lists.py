@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from catalog.types import Type
-from planner.batch.parameters import typed_nodes
-from planner.functions.operators import type_of_part
-from planner.parse.constant_runs import ConstantRun, as_rows
+from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.parse.constant_runs import ConstantRun, as_rows
 
 
 def hash_lists(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

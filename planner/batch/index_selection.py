@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog.kinds import IndexKey
-from catalog.model import CREATED, Catalog, Relation
-from planner.functions.aggregates import canonical
-from planner.nodes import conjuncts
-from planner.parse.trees import folded, parse_tree
+from sparkwave.catalog.model import CREATED, Catalog, Relation
+from sparkwave.catalog.relation_details import IndexKey
+from sparkwave.planner.functions.aggregates import canonical
+from sparkwave.planner.parse.trees import folded, parse_tree
+from sparkwave.planner.plan.nodes import conjuncts
 
 # The relation that a table of a query names, if it is a user's.
 Find = Callable[[exp.Table], Relation | None]

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Relation
-from planner.batch.query import WHEN_NAME, Environment, check_reads, infer, prepared, row_id
-from planner.batch.structs import with_row_types
-from planner.batch.values import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
+from sparkwave.planner.batch.query import WHEN_NAME, Environment, check_reads, infer, prepared, row_id
+from sparkwave.planner.batch.row_structs import with_row_types
+from sparkwave.planner.batch.values import (
     as_column,
     assignments,
     check_given,
@@ -22,10 +22,10 @@ from planner.batch.values import (
     named,
     target_column,
 )
-from planner.batch.write import ROW, WHEN, Change, marked, refuse_append_only, resolve_target, staged_batch
-from planner.parse.trees import alias_of, folded
-from planner.privileges import check_relation
-from planner.statements import Merge
+from sparkwave.planner.batch.write import ROW, WHEN, Change, marked, refuse_append_only, resolve_target, staged_batch
+from sparkwave.planner.bind.privileges import check_relation
+from sparkwave.planner.parse.trees import alias_of, folded
+from sparkwave.planner.statements import Merge
 
 
 def resolve_merged(statement: Merge, environment: Environment) -> Relation:

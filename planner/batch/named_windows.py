@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.build.windows import named
+from sparkwave.planner.build.windows import named
 
 
 def expand_named_windows(tree: exp.Expr) -> exp.Expr:

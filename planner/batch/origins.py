@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from catalog.errors import Error
-from catalog.model import Relation
-from catalog.types import CHAR, Type
-from planner.parse.trees import alias_of, column_type, folded
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.types import CHAR, Type
+from sparkwave.planner.parse.trees import alias_of, column_type, folded
 
 
 @dataclass(frozen=True)

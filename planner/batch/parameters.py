@@ -16,9 +16,9 @@ from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -31,15 +31,15 @@ from catalog.types import (
     Type,
     type_of_oid,
 )
-from planner.batch.arguments import argument_type
-from planner.batch.row_functions import expand_series
-from planner.batch.structs import as_query
-from planner.build.time_windows import prepare_from
-from planner.functions.operators import METADATA, as_call, type_of_part
-from planner.functions.result_types import Known, array_type, common
-from planner.parse.parameter_runs import parameter_numbers
-from planner.parse.rows import is_row
-from planner.parse.trees import column_type
+from sparkwave.planner.batch.arguments import argument_type
+from sparkwave.planner.batch.row_functions import expand_series
+from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.build.time_windows import prepare_from
+from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
+from sparkwave.planner.functions.result_types import Known, array_type, common
+from sparkwave.planner.parse.parameter_runs import parameter_numbers
+from sparkwave.planner.parse.row_values import is_row
+from sparkwave.planner.parse.trees import column_type
 
 # The types of a relation's columns by name; None for a name that is no relation.
 Columns = Mapping[str, Type]

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.names import literal
-from catalog.types import BYTEA
-from planner.batch.pg_names import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import literal
+from sparkwave.catalog.types import BYTEA
+from sparkwave.planner.batch.pg_names import (
     ARRAY_COLUMNS,
     OID_TYPES,
     REG_TYPES,
@@ -22,10 +22,10 @@ from planner.batch.pg_names import (
     call,
     strings,
 )
-from planner.output_names import type_name
-from planner.parse.constant_runs import LONG, runs
-from planner.parse.text_values import BLANKS, array_texts, decode_text
-from planner.parse.trees import position_of
+from sparkwave.planner.bind.output_names import type_name
+from sparkwave.planner.parse.constant_runs import LONG, runs
+from sparkwave.planner.parse.text_values import BLANKS, array_texts, decode_text
+from sparkwave.planner.parse.trees import position_of
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda left, right: exp.RegexpLike(this=left, expression=right),

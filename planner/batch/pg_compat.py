@@ -1,4 +1,4 @@
-"""PostgreSQL's catalog queries as DuckDB queries over the system views (`catalog/system_views.py`).
+"""PostgreSQL's catalog queries as DuckDB queries over the system views (`catalog/system/system_views.py`).
 
 `rewrite` also serves users' queries: `version()`, `'t'::regclass`, LIKE's escape and the like work in any of them.
 One rule a node type, applied from the leaves up; what is only a renaming is a table in pg_names.
@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from catalog.names import is_temporary_schema
-from catalog.types import INTEGER, SMALLINT
-from planner.batch.parameters import parameter_number
-from planner.batch.pg_casts import (
+from sparkwave.catalog.names import is_temporary_schema
+from sparkwave.catalog.types import INTEGER, SMALLINT
+from sparkwave.planner.batch.parameters import parameter_number
+from sparkwave.planner.batch.pg_casts import (
     array_items,
     is_reg_type,
     is_text,
@@ -25,7 +25,7 @@ from planner.batch.pg_casts import (
     rewrite_operator,
     rounded_time,
 )
-from planner.batch.pg_names import (
+from sparkwave.planner.batch.pg_names import (
     FUNCTIONS,
     HIDDEN_COLUMNS,
     KEYWORDS,
@@ -41,10 +41,10 @@ from planner.batch.pg_names import (
     call,
     strings,
 )
-from planner.functions.operators import METADATA, as_call, type_of_part
-from planner.output_names import FUNCTION_NODES, output_name
-from planner.parse import parameter_runs
-from planner.parse.parameter_runs import PARAMETER_MARK
+from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
+from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
+from sparkwave.planner.parse import parameter_runs
+from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog.lazy import lazy
+from sparkwave.catalog.lazy import lazy
 
 IsSystem = Callable[[str, str], bool]
 
-# DuckDB's schemas of the system schemas (see catalog/system_views.py), and those searched for an unqualified name.
+# DuckDB's schemas of the system schemas (see catalog/system/system_views.py), and those searched for an unqualified
+# name.
 SCHEMAS = {"pg_catalog": "pgc", "rw_catalog": "rwc", "information_schema": "infs"}
 IMPLICIT_SCHEMAS = ("pg_catalog", "rw_catalog")
 FUNCTIONS = "pgf"

@@ -9,53 +9,53 @@ from dataclasses import dataclass, field, replace
 import sqlglot
 from sqlglot import exp
 
-from catalog import errors
-from catalog.column_names import check_distinct, fold_case
-from catalog.errors import Error
-from catalog.lazy import lazy
-from catalog.model import Catalog, Column, Relation
-from catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
-from catalog.types import QUOTIENT, TEXT, Type
-from catalog.users import User
-from planner.batch import pg_compat
-from planner.batch.aggregate_arguments import with_typed_aggregates
-from planner.batch.averages import with_averages
-from planner.batch.column_privileges import columns_read
-from planner.batch.constants import constant_parameters, with_constants
-from planner.batch.correlated import with_outer_columns
-from planner.batch.grouping import expand_grouping
-from planner.batch.handled import check_statement
-from planner.batch.hashed_lists import hash_lists
-from planner.batch.index_selection import select_indexes
-from planner.batch.named_windows import expand_named_windows
-from planner.batch.origins import Origin, origins
-from planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number, typed
-from planner.batch.pg_names import system_schema
-from planner.batch.removals import with_removals
-from planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
-from planner.batch.row_in_query import expand_row_in_query
-from planner.batch.sequences import NO_DRAWS, Draws, with_sequences
-from planner.batch.serving import RELATION, Served, find_lookup, over_copies
-from planner.batch.structs import with_row_types
-from planner.batch.ties import expand_ties
-from planner.batch.time_travel import SNAPSHOT, at_versions
-from planner.bind import Scope, check_database, data_type, find, resolve_readable, scope_of
-from planner.build.handled import check_windows
-from planner.build.time_windows import expand_windows
-from planner.functions.aggregates import canonical
-from planner.functions.duckdb_spelling import for_duckdb
-from planner.functions.typed import is_quotient, with_written_numerics
-from planner.merged_columns import expand_stars
-from planner.output_names import name_outputs
-from planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
-from planner.parse.trees import folded, is_cte, name_of, position_of
-from planner.privileges import check_relation, holds, holds_any, permission_denied
-from planner.sql_functions import with_functions
-from planner.statements import Name
-from planner.table_references import resolve_references
-from planner.untyped import holds_enums, with_literals_of
-from planner.user_types import with_user_types
-from planner.views import keep_arguments, reference
+from sparkwave.catalog import errors
+from sparkwave.catalog.column_names import check_distinct, fold_case
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
+from sparkwave.catalog.types import QUOTIENT, TEXT, Type
+from sparkwave.catalog.users import User
+from sparkwave.planner.batch import pg_compat
+from sparkwave.planner.batch.accepted import check_statement
+from sparkwave.planner.batch.aggregate_arguments import with_typed_aggregates
+from sparkwave.planner.batch.averages import with_averages
+from sparkwave.planner.batch.column_privileges import columns_read
+from sparkwave.planner.batch.constants import constant_parameters, with_constants
+from sparkwave.planner.batch.correlated import with_outer_columns
+from sparkwave.planner.batch.grouping import expand_grouping
+from sparkwave.planner.batch.hashed_lists import hash_lists
+from sparkwave.planner.batch.index_selection import select_indexes
+from sparkwave.planner.batch.named_windows import expand_named_windows
+from sparkwave.planner.batch.origins import Origin, origins
+from sparkwave.planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number, typed
+from sparkwave.planner.batch.pg_names import system_schema
+from sparkwave.planner.batch.removals import with_removals
+from sparkwave.planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
+from sparkwave.planner.batch.row_in_query import expand_row_in_query
+from sparkwave.planner.batch.row_structs import with_row_types
+from sparkwave.planner.batch.sequence_calls import NO_DRAWS, Draws, with_sequences
+from sparkwave.planner.batch.serving import RELATION, Served, find_lookup, over_copies
+from sparkwave.planner.batch.ties import expand_ties
+from sparkwave.planner.batch.time_travel import SNAPSHOT, at_versions
+from sparkwave.planner.bind.binder import Scope, check_database, data_type, find, resolve_readable, scope_of
+from sparkwave.planner.bind.merged_columns import expand_stars
+from sparkwave.planner.bind.output_names import name_outputs
+from sparkwave.planner.bind.privileges import check_relation, holds, holds_any, permission_denied
+from sparkwave.planner.bind.sql_functions import with_functions
+from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.bind.untyped import holds_enums, with_literals_of
+from sparkwave.planner.bind.user_types import with_user_types
+from sparkwave.planner.bind.views import keep_arguments, reference
+from sparkwave.planner.build.handled import check_windows
+from sparkwave.planner.build.time_windows import expand_windows
+from sparkwave.planner.functions.aggregates import canonical
+from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
+from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
+from sparkwave.planner.parse.trees import folded, is_cte, name_of, position_of
+from sparkwave.planner.statements import Name
 
 SystemColumns = Callable[[str, str], Columns]
 LAKE = "lake"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from catalog.types import JSONB
-from planner.batch.parameters import Columns, NameTables, typed_nodes
-from planner.functions.operators import type_of_part
-from planner.output_names import NO_NAME
+from sparkwave.catalog.types import JSONB
+from sparkwave.planner.batch.parameters import Columns, NameTables, typed_nodes
+from sparkwave.planner.bind.output_names import NO_NAME
+from sparkwave.planner.functions.operators import type_of_part
 
 
 def with_removals(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], name_tables: NameTables) -> exp.Expr:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.functions.functions import of_each
-from planner.functions.operators import as_call
-from planner.output_names import FUNCTION_NODES, output_name
-from planner.parse.set_returning import ORDINALITY, put_into_from
-from planner.parse.trees import folded
+from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
+from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.functions.scalar_functions import of_each
+from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
+from sparkwave.planner.parse.trees import folded
 
 # What an element is called in what is computed of it: lambdas in that have other names.
 _ROW = "_row"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog.model import Relation
-from catalog.names import BUFFER, COPIES, SERVING_SCHEMA, copy_name
-from catalog.types import Type
-from planner.batch.parameters import parameter_number
-from planner.parse.trees import folded
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.names import BUFFER, COPIES, SERVING_SCHEMA, copy_name
+from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.parameters import parameter_number
+from sparkwave.planner.parse.trees import folded
 
 RELATION = "relation"  # marks a table of the lake with the id of the relation that it is
 

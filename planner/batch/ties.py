@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.trees import position_of, unsupported
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.trees import position_of, unsupported
 
 
 def has_ties(query: exp.Expr) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.trees import position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.trees import position_of
 
 SNAPSHOT = "snapshot"  # the mark on a table that is read at one
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Column, Relation
-from catalog.types import Type
-from planner.batch.query import Batch, Environment, check_reads
-from planner.batch.structs import with_row_types
-from planner.batch.values import assignments, column_of, named
-from planner.batch.write import INSERTED, marked, refuse_append_only, staged_batch, staged_rows, written_table
-from planner.parse.trees import alias_of, folded
-from planner.privileges import check_relation
-from planner.statements import Insert
-from planner.table_references import resolve_references
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.query import Batch, Environment, check_reads
+from sparkwave.planner.batch.row_structs import with_row_types
+from sparkwave.planner.batch.values import assignments, column_of, named
+from sparkwave.planner.batch.write import INSERTED, marked, refuse_append_only, staged_batch, staged_rows, written_table
+from sparkwave.planner.bind.privileges import check_relation
+from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.parse.trees import alias_of, folded
+from sparkwave.planner.statements import Insert
 
 EXCLUDED = "excluded"
 

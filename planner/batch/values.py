@@ -7,19 +7,19 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Column, Relation
-from planner.batch.query import Batch, Environment, finish, written_batch
-from planner.batch.sequences import Draws, call_of, check_use
-from planner.bind import data_type
-from planner.functions.typed import with_written_numerics
-from planner.parse.generated import columns_read, expression_of
-from planner.parse.trees import folded, parse_tree, position_of, unsupported
-from planner.parse.type_text import user_type_name
-from planner.sequences import NEXT, drawn_by
-from planner.untyped import with_literals_of_enums
-from planner.user_types import with_user_types
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.planner.batch.query import Batch, Environment, finish, written_batch
+from sparkwave.planner.batch.sequence_calls import Draws, call_of, check_use
+from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.bind.untyped import with_literals_of_enums
+from sparkwave.planner.bind.user_types import with_user_types
+from sparkwave.planner.definitions.counting import NEXT, drawn_by
+from sparkwave.planner.functions.typed import with_written_numerics
+from sparkwave.planner.parse.generated import columns_read, expression_of
+from sparkwave.planner.parse.trees import folded, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.type_text import user_type_name
 
 
 def assignments(

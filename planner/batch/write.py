@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.kinds import ALWAYS
-from catalog.model import Column, Relation
-from catalog.types import VARCHAR, Type
-from planner.batch.parameters import assigned_values
-from planner.batch.query import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.relation_details import ALWAYS
+from sparkwave.catalog.types import VARCHAR, Type
+from sparkwave.planner.batch.parameters import assigned_values
+from sparkwave.planner.batch.query import (
     Batch,
     Environment,
     check_columns_read,
@@ -33,8 +33,8 @@ from planner.batch.query import (
     stored_table,
     written_batch,
 )
-from planner.batch.structs import with_row_types
-from planner.batch.values import (
+from sparkwave.planner.batch.row_structs import with_row_types
+from sparkwave.planner.batch.values import (
     assignments,
     check_given,
     column_of,
@@ -47,16 +47,16 @@ from planner.batch.values import (
     never_null,
     read_by,
 )
-from planner.bind import data_type, resolve
-from planner.functions.typed import has_exponent
-from planner.parse.generated import columns_read
-from planner.parse.literals import engine_text
-from planner.parse.parameter_runs import parameter_numbers, rows_of
-from planner.parse.rows import is_row
-from planner.parse.trees import alias_of, folded, other_tables, unsupported
-from planner.privileges import check_relation
-from planner.statements import Delete, Insert, Name, Update
-from planner.table_references import resolve_references
+from sparkwave.planner.bind.binder import data_type, resolve
+from sparkwave.planner.bind.privileges import check_relation
+from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.functions.typed import has_exponent
+from sparkwave.planner.parse.generated import columns_read
+from sparkwave.planner.parse.literals import engine_text
+from sparkwave.planner.parse.parameter_runs import parameter_numbers, rows_of
+from sparkwave.planner.parse.row_values import is_row
+from sparkwave.planner.parse.trees import alias_of, folded, other_tables, unsupported
+from sparkwave.planner.statements import Delete, Insert, Name, Update
 
 # Temporary tables of the cursor that writes: the rows to insert, and the rows to change.
 INSERTED, CHANGED = "staged_rows", "changed_rows"

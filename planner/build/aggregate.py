@@ -7,12 +7,22 @@ from itertools import product
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, QUOTIENT, Type
-from planner.bind import data_type, type_of
-from planner.build.builder import Builder, columns_in, refuse, replaced, scalar, text, typed, typed_column, written
-from planner.functions.aggregates import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, QUOTIENT, Type
+from sparkwave.planner.bind.binder import data_type, type_of
+from sparkwave.planner.build.builder import (
+    Builder,
+    columns_in,
+    refuse,
+    replaced,
+    scalar,
+    text,
+    typed,
+    typed_column,
+    written,
+)
+from sparkwave.planner.functions.aggregates import (
     aggregate_calls,
     argument,
     average,
@@ -23,8 +33,8 @@ from planner.functions.aggregates import (
     sum_and_count,
     sum_type,
 )
-from planner.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
-from planner.parse.trees import position_of
+from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.plan.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
 
 
 @dataclass

@@ -8,15 +8,15 @@ from itertools import count
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Relation
-from catalog.types import QUOTIENT, Type
-from planner.bind import data_type, type_of
-from planner.functions.result_types import common
-from planner.functions.structs import same_names
-from planner.nodes import Field, Item, Node, Project, column
-from planner.parse.trees import position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.types import QUOTIENT, Type
+from sparkwave.planner.bind.binder import data_type, type_of
+from sparkwave.planner.functions.result_types import common
+from sparkwave.planner.functions.structs import same_names
+from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.plan.nodes import Field, Item, Node, Project, column
 
 
 @dataclass

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Relation
-from catalog.types import BIGINT, Type
-from planner.bind import type_of
-from planner.build.builder import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.types import BIGINT, Type
+from sparkwave.planner.bind.binder import type_of
+from sparkwave.planner.bind.table_references import is_join
+from sparkwave.planner.build.builder import (
     Builder,
     common_type,
     picked,
@@ -24,9 +25,10 @@ from planner.build.builder import (
     typed_column,
     written,
 )
-from planner.build.time_windows import is_temporal
-from planner.functions.result_types import rows_of_elements
-from planner.nodes import (
+from sparkwave.planner.build.time_windows import is_temporal
+from sparkwave.planner.functions.result_types import rows_of_elements
+from sparkwave.planner.parse.trees import is_comma, position_of
+from sparkwave.planner.plan.nodes import (
     ANTI,
     FULL,
     LEFT,
@@ -44,8 +46,6 @@ from planner.nodes import (
     Values,
     walk,
 )
-from planner.parse.trees import is_comma, position_of
-from planner.table_references import is_join
 
 _NESTED_LOOP_HINT = (
     "Add an equality between the two sides to the condition. "

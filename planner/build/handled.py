@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.functions.operators import CALLS, as_call
-from planner.parse.trees import position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.functions.operators import CALLS, as_call
+from sparkwave.planner.parse.trees import position_of
 
 
 @dataclass(frozen=True)

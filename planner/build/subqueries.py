@@ -11,12 +11,21 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from catalog.types import BIGINT, BOOLEAN
-from planner.bind import retype, type_of
-from planner.build.builder import Builder, columns_in, constant_of, names_of, refuse, scalar, typed, typed_column
-from planner.build.from_clause import build_from, outer_join
-from planner.functions.aggregates import aggregate_calls
-from planner.nodes import (
+from sparkwave.catalog.types import BIGINT, BOOLEAN
+from sparkwave.planner.bind.binder import retype, type_of
+from sparkwave.planner.build.builder import (
+    Builder,
+    columns_in,
+    constant_of,
+    names_of,
+    refuse,
+    scalar,
+    typed,
+    typed_column,
+)
+from sparkwave.planner.build.from_clause import build_from, outer_join
+from sparkwave.planner.functions.aggregates import aggregate_calls
+from sparkwave.planner.plan.nodes import (
     ANTI,
     LEFT,
     SEMI,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.trees import position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.trees import position_of
 
 _UNITS: dict[str, int] = {
     "MICROSECOND": 1,

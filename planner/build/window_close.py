@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.build.builder import typed_column
-from planner.build.time_windows import SHIFTED
-from planner.functions.operators import as_call
-from planner.nodes import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.build.builder import typed_column
+from sparkwave.planner.build.time_windows import SHIFTED
+from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.plan.nodes import (
     Aggregate,
     Call,
     Field,

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import QUOTIENT
-from planner.bind import type_of
-from planner.build.aggregate import refuse_intervals
-from planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed, typed_column, written
-from planner.build.subqueries import order_of
-from planner.functions.aggregates import argument as argument_of
-from planner.functions.aggregates import average, call_of, is_aggregate, result_type, sum_and_count
-from planner.nodes import Item, Node, OverWindow, WindowCall, column
-from planner.parse.trees import folded, position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import QUOTIENT
+from sparkwave.planner.bind.binder import type_of
+from sparkwave.planner.build.aggregate import refuse_intervals
+from sparkwave.planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed, typed_column, written
+from sparkwave.planner.build.subqueries import order_of
+from sparkwave.planner.functions.aggregates import argument as argument_of
+from sparkwave.planner.functions.aggregates import average, call_of, is_aggregate, result_type, sum_and_count
+from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.plan.nodes import Item, Node, OverWindow, WindowCall, column
 
 
 def build_windows(

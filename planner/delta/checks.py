@@ -12,12 +12,12 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from planner.bind import data_type
-from planner.delta.full import Rows
-from planner.delta.now import at_time, reads_now
-from planner.functions.raising import raised
-from planner.functions.safe import is_call
-from planner.nodes import (
+from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.delta.full import Rows
+from sparkwave.planner.delta.now import at_time, reads_now
+from sparkwave.planner.functions.raising import raised
+from sparkwave.planner.functions.safe import is_call
+from sparkwave.planner.plan.nodes import (
     INNER,
     TEMPORAL,
     TEMPORAL_LEFT,
@@ -35,7 +35,7 @@ from planner.nodes import (
     keeps_state,
     walk,
 )
-from planner.stream import StreamPlan
+from sparkwave.planner.plan.stream_plan import StreamPlan
 
 _COMPARISONS = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,

@@ -24,14 +24,14 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from planner.bind import data_type
-from planner.delta import sql
-from planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
-from planner.delta.full import Keys, Rows
-from planner.delta.merge import merge_first_rows, merge_groups, replaced_groups
-from planner.delta.now import NOW, at_time, flips, reads_now
-from planner.delta.program import Apply, DeltaProgram, Step
-from planner.nodes import (
+from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.delta import operator_sql
+from sparkwave.planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
+from sparkwave.planner.delta.full import Keys, Rows
+from sparkwave.planner.delta.now import NOW, at_time, flips, reads_now
+from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
+from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, replaced_groups
+from sparkwave.planner.plan.nodes import (
     ANTI,
     DYNAMIC,
     FULL,
@@ -57,7 +57,7 @@ from planner.nodes import (
     keeps_state,
     walk,
 )
-from planner.stream import State, StreamPlan
+from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 VIEW_CHANGES = "view_changes"
 
@@ -73,7 +73,7 @@ def compile_delta(
     compiler = Compiler(plan, frozenset(changed), retracts, has_checks)
     changes = compiler.changes(plan.root)
     assert changes is not None, "none of the inputs changed"
-    compiler.add(VIEW_CHANGES, changes if _is_net(plan) else sql.consolidated(changes, plan.root.fields))
+    compiler.add(VIEW_CHANGES, changes if _is_net(plan) else operator_sql.consolidated(changes, plan.root.fields))
     names = [f.name for f in plan.root.fields]
     removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
     view = Apply(None, plan.key, plan.present, removed, added)
@@ -121,15 +121,15 @@ class Compiler:
         """The changes of a node, with `_weight`; None when none of its inputs changed."""
         match node:
             case Scan():
-                return sql.scan(node, f"{node.input}_changes", WEIGHT) if node.input in self.changed else None
+                return operator_sql.scan(node, f"{node.input}_changes", WEIGHT) if node.input in self.changed else None
             case Values():
                 return None
             case Filter():
                 return self._filter(node)
             case UnionAll():
                 parts = [(branch, self.changes(branch)) for branch in node.branches]
-                listed = [sql.over(part, node.fields, WEIGHT) for _, part in parts if part is not None]
-                return sql.union(listed) if listed else None
+                listed = [operator_sql.over(part, node.fields, WEIGHT) for _, part in parts if part is not None]
+                return operator_sql.union(listed) if listed else None
             case Join():
                 return self._join(node)
         if keeps_state(node):
@@ -140,9 +140,9 @@ class Compiler:
         below = self._looked_through(node, below)
         match node:
             case Project():
-                return sql.project(node, below, WEIGHT)
+                return operator_sql.project(node, below, WEIGHT)
             case Unnest():
-                return sql.unnest(node, below, WEIGHT)
+                return operator_sql.unnest(node, below, WEIGHT)
         assert isinstance(node, OverWindow | TopN)
         return self._partitions(node, below)
 
@@ -151,10 +151,12 @@ class Compiler:
         parts = []
         if below is not None:
             below = self._looked_through(node, below)
-            parts.append(sql.over(below, node.fields, WEIGHT).where(at_time(node.predicate, "new"), copy=False))
+            parts.append(
+                operator_sql.over(below, node.fields, WEIGHT).where(at_time(node.predicate, "new"), copy=False)
+            )
         if NOW in self.changed and reads_now(node.predicate):
             parts.append(flips(node, self.full(node.input, "old")))
-        return sql.union(parts) if parts else None
+        return operator_sql.union(parts) if parts else None
 
     # Joins.
 
@@ -170,7 +172,9 @@ class Compiler:
             met = self._pairs(pairs, left, right)
             if met is not None and node.kind == INNER:
                 met = self._checked(pairs, met, sides.both)
-                return sql.over(met, node.fields, WEIGHT).where(*(part.copy() for part in sides.both), copy=False)
+                return operator_sql.over(met, node.fields, WEIGHT).where(
+                    *(part.copy() for part in sides.both), copy=False
+                )
             if met is not None:
                 self.checks.append(Check.of(pairs, met, sides.both))
         if node.kind in (INNER, TEMPORAL, TEMPORAL_LEFT):
@@ -181,21 +185,21 @@ class Compiler:
         terms = self._preserved(one_sided, left, right)
         if node.kind == FULL:
             terms += self._unmatched_right(node, left, right)
-        return sql.union([sql.over(term, node.fields, WEIGHT) for term in terms])
+        return operator_sql.union([operator_sql.over(term, node.fields, WEIGHT) for term in terms])
 
     def _pairs(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select | None:
         """The changes of a join that is linear in both sides, or whose right side only answers."""
         terms = []
         if left is not None:
-            terms.append(sql.join(node, left, self.full(node.right, "new"), WEIGHT))
+            terms.append(operator_sql.join(node, left, self.full(node.right, "new"), WEIGHT))
         if right is not None and node.kind == INNER:
-            terms.append(sql.join(node, self.full(node.left, "old"), right, WEIGHT))
-        return sql.union(terms) if terms else None
+            terms.append(operator_sql.join(node, self.full(node.left, "old"), right, WEIGHT))
+        return operator_sql.union(terms) if terms else None
 
     def _dynamic_filter(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select:
         terms = []
         if left is not None:
-            terms.append(sql.join(node, left, self.full(node.right, "new"), WEIGHT))
+            terms.append(operator_sql.join(node, left, self.full(node.right, "new"), WEIGHT))
         if right is not None:
             names = {f.name for f in node.right.fields}
             before, after = (_with_row(node.condition or exp.true(), names, table) for table in ("o", "n"))
@@ -210,21 +214,21 @@ class Compiler:
                     self.full(node.right, version).subquery(table, copy=False), join_type="cross", copy=False
                 )
             terms.append(flipped.where(exp.NEQ(this=before.copy(), expression=after.copy()), copy=False))
-        return sql.union(terms)
+        return operator_sql.union(terms)
 
     def _preserved(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
         """The changes of a join that is linear in its left side: left, semi, anti."""
         terms = []
         if left is not None:
             keys = self._touched(left, node.pairs)
-            terms.append(sql.join(node, left, self.full(node.right, "new", keys), WEIGHT))
+            terms.append(operator_sql.join(node, left, self.full(node.right, "new", keys), WEIGHT))
         if right is not None:
             own = self._touched(right, tuple((other, one, safe) for one, other, safe in node.pairs))
             other = Keys(own.step, tuple((other, safe) for _, other, safe in node.pairs))
             kept = self.full(node.left, "old", own)
             for version, weight in (("old", -1), ("new", 1)):
-                joined = sql.join(node, kept, self.full(node.right, version, other))
-                terms.append(sql.weighted(joined, node.fields, weight))
+                joined = operator_sql.join(node, kept, self.full(node.right, version, other))
+                terms.append(operator_sql.weighted(joined, node.fields, weight))
         return terms
 
     def _touched(self, changes: exp.Select, pairs: tuple[tuple[exp.Expr, exp.Expr, bool], ...]) -> Keys:
@@ -265,7 +269,7 @@ class Compiler:
         changes = self.changes(node)
         if changes is None or not any(_replaces_rows(part) for part in walk(node)):
             return changes
-        step = self.add(self._fresh("settled_"), sql.consolidated(changes, node.fields))
+        step = self.add(self._fresh("settled_"), operator_sql.consolidated(changes, node.fields))
         return exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
 
     # Operators that replace the rows of a group or partition.
@@ -295,15 +299,16 @@ class Compiler:
         merge_first_rows(self, node, state, below, self._may_retract(node.input))
         assert node.limit is not None
         removed, added = (
-            sql.over(exp.select("*").from_(f"{state.name}_{which}"), node.fields) for which in ("stored", "merged")
+            operator_sql.over(exp.select("*").from_(f"{state.name}_{which}"), node.fields)
+            for which in ("stored", "merged")
         )
         if node.offset:
             last = node.offset + node.limit
-            removed, added = (sql.top_n(node, rows, node.offset, last) for rows in (removed, added))
+            removed, added = (operator_sql.top_n(node, rows, node.offset, last) for rows in (removed, added))
         return _replaced(removed, added, node.fields)
 
     def _partitions(self, node: OverWindow | TopN, below: exp.Select) -> exp.Select:
-        listed = sql.key_items(node.partition) or [exp.alias_(exp.Literal.number(1), "k0")]
+        listed = operator_sql.key_items(node.partition) or [exp.alias_(exp.Literal.number(1), "k0")]
         step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c", copy=False)))
         keys = Keys.of(step, node.input, node.partition)
         old, new = (Rows.over_rows(node, self.full(node.input, version, keys)) for version in ("old", "new"))
@@ -326,7 +331,7 @@ def _with_row(condition: exp.Expr, names: set[str], table: str) -> exp.Expr:
 
 
 def _replaced(removed: exp.Select, added: exp.Select, fields: tuple[Field, ...]) -> exp.Select:
-    return sql.union([sql.weighted(removed, fields, -1), sql.weighted(added, fields, 1)])
+    return operator_sql.union([operator_sql.weighted(removed, fields, -1), operator_sql.weighted(added, fields, 1)])
 
 
 def _replaces_rows(node: Node) -> bool:

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from planner.delta import sql
-from planner.delta.now import at_time
-from planner.delta.nullability import never_null
-from planner.delta.state import alive, state_rows
-from planner.nodes import (
+from sparkwave.planner.delta import operator_sql
+from sparkwave.planner.delta.now import at_time
+from sparkwave.planner.delta.nullability import never_null
+from sparkwave.planner.delta.state import alive, state_rows
+from sparkwave.planner.plan.nodes import (
     ANTI,
     DYNAMIC,
     INNER,
@@ -34,7 +34,7 @@ from planner.nodes import (
     column,
     walk,
 )
-from planner.stream import StreamPlan
+from sparkwave.planner.plan.stream_plan import StreamPlan
 
 _One = TypeVar("_One", Unnest, OverWindow, TopN)
 _LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT)
@@ -74,7 +74,7 @@ class Keys:
     def found(self) -> exp.Exists:
         """Whether the step has the key of a row `s`, whose parts are columns."""
         step = exp.alias_(exp.to_table(self.step), "k")
-        same = [sql.same(column(name, "k"), column(e.name, "s"), safe) for e, safe, name in self.compared]
+        same = [operator_sql.same(column(name, "k"), column(e.name, "s"), safe) for e, safe, name in self.compared]
         return exp.Exists(this=exp.select(exp.Literal.number(1)).from_(step).where(*same))
 
     def within(self, names: Iterable[str]) -> Keys | None:
@@ -100,11 +100,11 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
     matches = []
     for number, (expression, safe, name) in enumerate(keys.compared):
         own = f"_key{number}" if f"_key{number}" in computed else expression.name
-        matches.append(sql.same(column(name, "k"), column(own, "s"), safe))
+        matches.append(operator_sql.same(column(name, "k"), column(own, "s"), safe))
     # With EXISTS instead, DuckDB compares null-safely and reads all row groups.
     condition = exp.and_(*matches, copy=False) if matches else exp.true()
     step = exp.alias_(exp.to_table(keys.step), "k")
-    return sql.over(below, fields).join(step, on=condition, join_type="semi", copy=False)
+    return operator_sql.over(below, fields).join(step, on=condition, join_type="semi", copy=False)
 
 
 @dataclass(frozen=True)
@@ -129,25 +129,27 @@ class Rows:
             return restricted(rows, node.fields, keys)
         match node:
             case Scan():
-                return restricted(sql.scan(node, f"{node.input}_{self.version}"), node.fields, keys)
+                return restricted(operator_sql.scan(node, f"{node.input}_{self.version}"), node.fields, keys)
             case Values():
-                return restricted(sql.values(node), node.fields, keys)
+                return restricted(operator_sql.values(node), node.fields, keys)
             case Filter():
                 below = self.of(node.input, keys)
-                return sql.over(below, node.fields).where(at_time(node.predicate, self.version), copy=False)
+                return operator_sql.over(below, node.fields).where(at_time(node.predicate, self.version), copy=False)
             case Project():
                 inner = {item.name: item.expression for item in node.items}
                 below_keys = keys.mapped(_through(inner, e) for e, _ in keys.parts) if keys is not None else None
-                return sql.project(node, self.of(node.input, below_keys))
+                return operator_sql.project(node, self.of(node.input, below_keys))
             case UnionAll():
                 branches = [b for b in node.branches if scans(b, self.driver)] or list(node.branches)
-                return sql.union([sql.over(self.of(branch, keys), node.fields) for branch in branches])
+                return operator_sql.union(
+                    [operator_sql.over(self.of(branch, keys), node.fields) for branch in branches]
+                )
             case Join():
                 return self._join(node, keys)
             case Unnest():
-                return self._restricted_below(node, keys, [f.name for f in node.input.fields], sql.unnest)
+                return self._restricted_below(node, keys, [f.name for f in node.input.fields], operator_sql.unnest)
             case OverWindow():
-                return self._restricted_below(node, keys, node.partition, sql.over_window)
+                return self._restricted_below(node, keys, node.partition, operator_sql.over_window)
             case TopN() if node.limit is None:
                 return self._restricted_below(node, keys, node.partition, self.over_rows)
             case Aggregate() | TopN():
@@ -173,7 +175,7 @@ class Rows:
                 back = {other: one for one, other, _ in node.pairs}
                 left_keys = left_keys or keys.mapped(back.get(e) for e, _ in keys.parts)
                 right_keys = own or right_keys
-        rows = sql.join(node, self.of(node.left, left_keys), self.of(node.right, right_keys))
+        rows = operator_sql.join(node, self.of(node.left, left_keys), self.of(node.right, right_keys))
         # What a side's own fields restrict whole needs no second look.
         is_whole = keys is None or keys in (left_keys, right_keys)
         return rows if is_whole else restricted(rows, node.fields, keys)
@@ -181,24 +183,26 @@ class Rows:
     def _stored(self, node: Aggregate | TopN) -> exp.Select:
         """The rows of an operator with state; at `new` the merged groups take the place of the stored ones."""
         state = self.plan.state_of(node)
-        rows = sql.over(state_rows(state), node.fields)
+        rows = operator_sql.over(state_rows(state), node.fields)
         merged = f"{state.name}_merged"
         if self.version == "new" and merged in self.merged:
             names = node.keys if isinstance(node, Aggregate) else node.partition
             found = Keys.of(f"{state.name}_touched", node, names).found()
             fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
-            rows = sql.union([rows.where(exp.Not(this=found), copy=False), sql.over(fresh, node.fields)])
+            rows = operator_sql.union(
+                [rows.where(exp.Not(this=found), copy=False), operator_sql.over(fresh, node.fields)]
+            )
         if isinstance(node, TopN) and node.offset:
             assert node.limit is not None
-            return sql.top_n(node, rows, node.offset, node.offset + node.limit)
+            return operator_sql.top_n(node, rows, node.offset, node.offset + node.limit)
         return rows
 
     @staticmethod
     def over_rows(node: OverWindow | TopN, below: exp.Select) -> exp.Select:
         """An operator on partitions, over given rows of its input."""
         if isinstance(node, OverWindow):
-            return sql.over_window(node, below)
-        return sql.top_n(node, below, node.offset, None if node.limit is None else node.offset + node.limit)
+            return operator_sql.over_window(node, below)
+        return operator_sql.top_n(node, below, node.offset, None if node.limit is None else node.offset + node.limit)
 
 
 def _through(inner: dict[str, exp.Expr], expression: exp.Expr) -> exp.Expr:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog.types import TIMESTAMPTZ
-from planner.functions.typed import data_type
-from planner.nodes import WEIGHT, Filter, column, conjuncts
+from sparkwave.catalog.types import TIMESTAMPTZ
+from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.plan.nodes import WEIGHT, Filter, column, conjuncts
 
 # Stands among a plan's changed inputs for time that has passed.
 NOW = "now"

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from planner.nodes import (
+from sparkwave.planner.plan.nodes import (
     ANTI,
     DYNAMIC,
     FULL,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.delta.checks import Check
+from sparkwave.planner.delta.checks import Check
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import exp
 
-from catalog.names import quote
-from catalog.types import Type
-from planner.nodes import COUNT, Aggregate, column
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.types import Type
+from sparkwave.planner.plan.nodes import COUNT, Aggregate, column
 
 if TYPE_CHECKING:
-    from planner.stream import State
+    from sparkwave.planner.plan.stream_plan import State
 
 
 def state_rows(state: State) -> exp.Select:

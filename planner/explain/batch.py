@@ -9,25 +9,25 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Catalog, Relation
-from planner.batch.index_selection import select_indexes
-from planner.batch.structs import other_tables
-from planner.bind import BoundQuery, Scope, bind, find, resolve
-from planner.build.builder import columns_in, scalar
-from planner.build.query import build
-from planner.build.subqueries import order_of
-from planner.distribution import SINGLE, Distribution, distribution
-from planner.explain.expressions import show, show_order
-from planner.explain.nodes import Printer
-from planner.explain.operators import BATCH, LOGICAL, Operator, exchange
-from planner.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
-from planner.outputs import limit_outputs
-from planner.parse.trees import is_cte, name_of
-from planner.rules import RULES, carry_keys, keep_state_in_view
-from planner.statements import Delete, Insert, Merge, Query, Update
-from planner.table_references import resolve_references
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.planner.batch.index_selection import select_indexes
+from sparkwave.planner.batch.row_structs import other_tables
+from sparkwave.planner.bind.binder import BoundQuery, Scope, bind, find, resolve
+from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.build.builder import columns_in, scalar
+from sparkwave.planner.build.subqueries import order_of
+from sparkwave.planner.build.view_query import build
+from sparkwave.planner.explain.expressions import show, show_order
+from sparkwave.planner.explain.operator_tree import BATCH, LOGICAL, Operator, exchange
+from sparkwave.planner.explain.plan_tree import Printer
+from sparkwave.planner.parse.trees import is_cte, name_of
+from sparkwave.planner.plan.distribution import SINGLE, Distribution, distribution
+from sparkwave.planner.plan.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
+from sparkwave.planner.plan.outputs import limit_outputs
+from sparkwave.planner.plan.rules import RULES, carry_keys, keep_state_in_view
+from sparkwave.planner.statements import Delete, Insert, Merge, Query, Update
 
 _UPKEEP_ONLY = (carry_keys, keep_state_in_view, limit_outputs)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from catalog.types import Type
-from planner.explain.expressions import type_name
-from planner.explain.operators import Operator
-from planner.nodes import Aggregate, keeps_state
-from planner.stream import State, StreamPlan
+from sparkwave.catalog.types import Type
+from sparkwave.planner.explain.expressions import type_name
+from sparkwave.planner.explain.operator_tree import Operator
+from sparkwave.planner.plan.nodes import Aggregate, keeps_state
+from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 VIEW_TABLE = 4294967294
 _WIDTH = 80

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from catalog.types import Type, parse_type
-from planner.functions.aggregates import is_aggregate
-from planner.nodes import Order, conjuncts
+from sparkwave.catalog.types import Type, parse_type
+from sparkwave.planner.functions.aggregates import is_aggregate
+from sparkwave.planner.plan.nodes import Order, conjuncts
 
 TYPES: dict[str, str] = {
     "boolean": "Boolean",

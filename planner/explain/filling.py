@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.backfill import Fragment, fragments, linear_inputs, sources
-from planner.explain.expressions import show
-from planner.nodes import (
+from sparkwave.planner.backfill.fragments import Fragment, fragments, linear_inputs, sources
+from sparkwave.planner.backfill.strategy import ARRANGEMENT, SNAPSHOT
+from sparkwave.planner.explain.expressions import show
+from sparkwave.planner.plan.nodes import (
     FULL,
     Aggregate,
     Filter,
@@ -20,8 +21,7 @@ from planner.nodes import (
     Unnest,
     Values,
 )
-from planner.strategy import ARRANGEMENT, SNAPSHOT
-from planner.stream import StreamPlan
+from sparkwave.planner.plan.stream_plan import StreamPlan
 
 
 def filling(plan: StreamPlan) -> list[str]:

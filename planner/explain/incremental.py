@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from planner.delta.compiler import Compiler, compile_delta
-from planner.delta.full import Keys, restricted
-from planner.delta.now import NOW, reads_now
-from planner.delta.program import Apply
-from planner.explain.filling import filling
-from planner.explain.nodes import Printer
-from planner.explain.operators import STREAM
-from planner.explain.sql import pretty, read_directly
-from planner.functions.emit import to_sql
-from planner.nodes import (
+from sparkwave.planner.delta.compiler import Compiler, compile_delta
+from sparkwave.planner.delta.full import Keys, restricted
+from sparkwave.planner.delta.now import NOW, reads_now
+from sparkwave.planner.delta.program import Apply
+from sparkwave.planner.explain.filling import filling
+from sparkwave.planner.explain.operator_tree import STREAM
+from sparkwave.planner.explain.plan_tree import Printer
+from sparkwave.planner.explain.readable_sql import pretty, read_directly
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.plan.nodes import (
     ANTI,
     DYNAMIC,
     FULL,
@@ -46,7 +46,7 @@ from planner.nodes import (
     keeps_state,
     walk,
 )
-from planner.stream import State, StreamPlan
+from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 
 @dataclass(frozen=True)

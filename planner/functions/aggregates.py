@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, JSONB, NUMERIC, QUOTIENT, VARCHAR, Type
-from planner.functions.result_types import array_type
-from planner.functions.typed import data_type, sql_type
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, JSONB, NUMERIC, QUOTIENT, VARCHAR, Type
+from sparkwave.planner.functions.result_types import array_type
+from sparkwave.planner.functions.typed import data_type, sql_type
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
 _BY_NAME: dict[str, str] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog.types import DEFAULT_NUMERIC
-from planner.functions.typed import sql_type
+from sparkwave.catalog.types import DEFAULT_NUMERIC
+from sparkwave.planner.functions.typed import sql_type
 
 # Digits that a 64-bit decimal of DuckDB holds.
 INT64_DIGITS = 18

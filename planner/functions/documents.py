@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog.types import QUOTIENT, Type
-from planner.functions.functions import ELEMENT, duckdb_call, of_each, ours
-from planner.functions.operators import as_call, type_of_part
-from planner.functions.struct_spelling import field_at, is_there
+from sparkwave.catalog.types import QUOTIENT, Type
+from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.scalar_functions import ELEMENT, duckdb_call, of_each, ours
+from sparkwave.planner.functions.struct_spelling import field_at, is_there
 
 _BUILDERS = frozenset({"to_jsonb", "jsonb_build_array", "jsonb_build_object"})
 _AGGREGATES = frozenset({"jsonb_agg", "json_agg", "jsonb_object_agg", "json_object_agg"})

@@ -13,9 +13,9 @@ from itertools import islice
 import sqlglot
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import (
     DATE,
     DEFAULT_NUMERIC,
     DOUBLE,
@@ -31,21 +31,29 @@ from catalog.types import (
     VARCHAR,
     Type,
 )
-from planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
-from planner.functions import units
-from planner.functions.digits import INT64_DIGITS, NARROW, digits
-from planner.functions.documents import in_document
-from planner.functions.formats import moment_text, strftime_format
-from planner.functions.functions import ELEMENT, FUNCTIONS, OURS, duckdb_call, of_each, ours, worked_out_once
-from planner.functions.jsonb_contains import contains
-from planner.functions.number_formats import is_number_format, number_read, number_text
-from planner.functions.operators import INEXACT, as_call, type_of_part
-from planner.functions.result_types import Known, array_type, field_place, holds_struct
-from planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
-from planner.functions.safe_aggregates import defined, guarded
-from planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
-from planner.functions.typed import data_type, sql_type
-from planner.parse.constant_runs import expanded
+from sparkwave.planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
+from sparkwave.planner.functions import units
+from sparkwave.planner.functions.date_patterns import moment_text, strftime_format
+from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, digits
+from sparkwave.planner.functions.documents import in_document
+from sparkwave.planner.functions.jsonb_contains import contains
+from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
+from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
+from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct
+from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
+from sparkwave.planner.functions.safe_aggregates import defined, guarded
+from sparkwave.planner.functions.scalar_functions import (
+    ELEMENT,
+    FUNCTIONS,
+    OURS,
+    duckdb_call,
+    of_each,
+    ours,
+    worked_out_once,
+)
+from sparkwave.planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
+from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.parse.constant_runs import expanded
 
 _Args = list[exp.Expr]
 _SHIFTS: dict[type[exp.Expr], str] = {

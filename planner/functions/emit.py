@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
+from sparkwave.planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 
 
 def to_sql(tree: exp.Expr, lenient: bool = True) -> str:

@@ -13,12 +13,12 @@ from functools import partial
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import JSONB, Type
-from planner.functions.functions import duckdb_call, ours
-from planner.functions.operators import type_of_part
-from planner.parse.trees import position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import JSONB, Type
+from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.scalar_functions import duckdb_call, ours
+from sparkwave.planner.parse.trees import position_of
 
 # What DECIMAL(38,10) holds exactly.
 _WHOLE_DIGITS, _FRACTION_DIGITS = 28, 10

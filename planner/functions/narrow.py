@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from catalog.types import DEFAULT_NUMERIC
-from planner.functions.digits import INT64_DIGITS, NARROW, chosen, narrow_digits
-from planner.functions.safe import AROUND_CALL
-from planner.functions.typed import sql_type
+from sparkwave.catalog.types import DEFAULT_NUMERIC
+from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, chosen, narrow_digits
+from sparkwave.planner.functions.safe import AROUND_CALL
+from sparkwave.planner.functions.typed import sql_type
 
 # What a SELECT has that only computes columns from those below.
 _PLAIN = {"expressions", "from_", "joins", "where"}

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
-from catalog.types import (
+from sparkwave.catalog.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -27,10 +27,9 @@ from catalog.types import (
     VARCHAR,
     Type,
 )
-from planner.functions import aggregates
-from planner.functions.aggregates import TYPED_HERE, is_aggregate
-from planner.functions.functions import ALIASES, FUNCTIONS, Rule
-from planner.functions.result_types import (
+from sparkwave.planner.functions import aggregates
+from sparkwave.planner.functions.aggregates import TYPED_HERE, is_aggregate
+from sparkwave.planner.functions.result_types import (
     Known,
     addition,
     arithmetic,
@@ -42,8 +41,9 @@ from planner.functions.result_types import (
     first,
     multiplication,
 )
-from planner.functions.typed import data_type, sql_type
-from planner.parse.constant_runs import ConstantRun
+from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, Rule
+from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.parse.constant_runs import ConstantRun
 
 Call = tuple[str, list[exp.Expr]]
 

@@ -11,12 +11,12 @@ from itertools import islice
 
 from sqlglot import exp
 
-from catalog.names import quote
-from planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
-from planner.functions.emit import checked_division, lenient_division, text_of, to_sql
-from planner.functions.functions import duckdb_call
-from planner.functions.narrow import narrow_sums
-from planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, may_raise
+from sparkwave.catalog.names import quote
+from sparkwave.planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
+from sparkwave.planner.functions.emit import checked_division, lenient_division, text_of, to_sql
+from sparkwave.planner.functions.narrow import narrow_sums
+from sparkwave.planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, may_raise
+from sparkwave.planner.functions.scalar_functions import duckdb_call
 
 _Rule = Callable[[exp.Expr], exp.Expr | None]
 # NULL where one of their parts is: only rows for which they are NULL need a second look.

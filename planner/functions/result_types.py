@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog.types import (
+from sparkwave.catalog.types import (
     BIGINT,
     BYTEA,
     DATE,

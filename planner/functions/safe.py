@@ -10,13 +10,13 @@ import re
 
 from sqlglot import exp
 
-from catalog.errors import Error
-from catalog.types import DEFAULT_NUMERIC, Type
-from planner.functions.aggregates import is_aggregate
-from planner.functions.operators import as_call, type_of_part
-from planner.functions.result_types import Known
-from planner.functions.typed import sql_type
-from planner.parse.text_values import decode_text
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import DEFAULT_NUMERIC, Type
+from sparkwave.planner.functions.aggregates import is_aggregate
+from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.result_types import Known
+from sparkwave.planner.functions.typed import sql_type
+from sparkwave.planner.parse.text_values import decode_text
 
 # Nodes that are no values, have one always, or are no place for a TRY.
 _NEVER = (

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.functions.aggregates import argument
-from planner.functions.functions import duckdb_call
-from planner.functions.safe import AROUND_CALL
+from sparkwave.planner.functions.aggregates import argument
+from sparkwave.planner.functions.safe import AROUND_CALL
+from sparkwave.planner.functions.scalar_functions import duckdb_call
 
 # Squares of more add up to more than a double holds, with room for 10^17 rows.
 _LARGEST = "1e145"

@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import VARCHAR, Type
-from planner.batch.pg_casts import array_items
-from planner.functions.functions import ELEMENT, of_each, ours
-from planner.functions.records import split_record
-from planner.functions.result_types import Known
-from planner.parse.rows import is_row
-from planner.parse.trees import position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import VARCHAR, Type
+from sparkwave.planner.batch.pg_casts import array_items
+from sparkwave.planner.functions.composite_text import split_record
+from sparkwave.planner.functions.result_types import Known
+from sparkwave.planner.functions.scalar_functions import ELEMENT, of_each, ours
+from sparkwave.planner.parse.row_values import is_row
+from sparkwave.planner.parse.trees import position_of
 
 Spell = Callable[[exp.Expr, Known, Type], exp.Expr]
 

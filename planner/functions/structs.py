@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import Type
-from planner.functions.documents import makes_document
-from planner.functions.operators import as_call, type_of_part
-from planner.functions.result_types import Known, field_place, holds_struct
-from planner.parse.rows import is_row
-from planner.parse.trees import position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import Type
+from sparkwave.planner.functions.documents import makes_document
+from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.result_types import Known, field_place, holds_struct
+from sparkwave.planner.parse.row_values import is_row
+from sparkwave.planner.parse.trees import position_of
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 

@@ -7,10 +7,20 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from catalog.errors import Error
-from catalog.types import DEFAULT_NUMERIC, DOUBLE, NUMERIC, QUOTIENT, REAL, VARCHAR, Type, parse_type, struct_type
-from planner.parse.trees import folded
-from planner.parse.type_text import NAMED
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import (
+    DEFAULT_NUMERIC,
+    DOUBLE,
+    NUMERIC,
+    QUOTIENT,
+    REAL,
+    VARCHAR,
+    Type,
+    parse_type,
+    struct_type,
+)
+from sparkwave.planner.parse.trees import folded
+from sparkwave.planner.parse.type_text import NAMED
 
 _UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
 

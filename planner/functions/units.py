@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.functions.functions import ours
+from sparkwave.planner.functions.scalar_functions import ours
 
 _SPANS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
 _PARTS = (*_SPANS, "epoch", "dow", "isodow", "doy")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from planner.parse.alter_table import column_actions, unsupported_alter
-from planner.parse.naming import Naming, parse_naming
-from planner.parse.source import rate_limit
-from planner.parse.tokens import TokenReader
-from planner.statements import AlterSourceRateLimit, AlterTable, Name
+from sparkwave.planner.parse.alter_table import column_actions, unsupported_alter
+from sparkwave.planner.parse.rename import Naming, parse_naming
+from sparkwave.planner.parse.source import rate_limit
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import AlterSourceRateLimit, AlterTable, Name
 
 
 def parse_alter_source(reader: TokenReader) -> Naming | AlterSourceRateLimit | AlterTable:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.constraints import check_of, constraint_name, length_of, unenforced
-from planner.parse.naming import Naming, parse_naming
-from planner.parse.table import column_definition, default_text
-from planner.parse.tokens import TokenReader
-from planner.parse.trees import blank, declared_type, parse_tree
-from planner.statements import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, unenforced
+from sparkwave.planner.parse.rename import Naming, parse_naming
+from sparkwave.planner.parse.table import column_definition, default_text
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.trees import blank, declared_type, parse_tree
+from sparkwave.planner.statements import (
     AddColumn,
     AddConstraint,
     AlterTable,

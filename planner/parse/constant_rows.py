@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from catalog.lazy import lazy
-from catalog.model import Column
-from catalog.types import Type
+from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.model import Column
+from sparkwave.catalog.types import Type
 
 _NAME = r'(?:"(?:[^"]|"")++"|[a-z_][a-z0-9_$]*+)'
 _HEAD = re.compile(

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
 
-from catalog.names import literal
+from sparkwave.catalog.names import literal
 
 LONG = 100  # shorter lists stay as they are
 _CONSTANT = re.compile(r"'(?:[^']|'')*+'|[^,\s]++")

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.kinds import Check
-from planner.object_names import object_name
-from planner.parse.generated import columns_read
-from planner.parse.trees import folded, position_of
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.relation_details import Check
+from sparkwave.planner.definitions.object_names import object_name
+from sparkwave.planner.parse.generated import columns_read
+from sparkwave.planner.parse.trees import folded, position_of
 
 UNIQUE, REFERENCES = "UNIQUE", "REFERENCES"
 _UNENFORCED: dict[type[exp.Expr], str] = {

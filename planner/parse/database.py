@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.alter import parse_resource_group
-from planner.parse.tokens import TokenReader
-from planner.statements import AlterDatabase, AlterOwner, CreateDatabase, DropDatabase, Name, RenameDatabase
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.alter_job import parse_resource_group
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import AlterDatabase, AlterOwner, CreateDatabase, DropDatabase, Name, RenameDatabase
 
 
 def parse_create_database(reader: TokenReader) -> CreateDatabase:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.tokens import TokenReader
-from planner.parse.trees import blank
-from planner.statements import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.trees import blank
+from sparkwave.planner.statements import (
     CreateIndex,
     CreateMaterializedView,
     CreateSink,

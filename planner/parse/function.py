@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import Type, is_of_ours, parse_type
-from planner.parse.tokens import TokenReader
-from planner.parse.type_text import read_type, type_words, written_type
-from planner.statements import CreateFunction, DropFunction, Name
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import Type, is_of_ours, parse_type
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.type_text import read_type, type_words, written_type
+from sparkwave.planner.statements import CreateFunction, DropFunction, Name
 
 
 def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction:

@@ -7,14 +7,14 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.model import Column
-from catalog.names import quote_if_needed
-from planner.functions.typed import with_written_numerics
-from planner.functions.unstable import mutable_call
-from planner.parse.trees import folded, parse_tree, position_of, unsupported
-from planner.statements import ColumnDefinition
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Column
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.planner.functions.typed import with_written_numerics
+from sparkwave.planner.functions.unstable import mutable_call
+from sparkwave.planner.parse.trees import folded, parse_tree, position_of, unsupported
+from sparkwave.planner.statements import ColumnDefinition
 
 
 def generated_text(value: exp.Expr) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.options import parse_options
-from planner.parse.tokens import TokenReader
-from planner.parse.trees import parse_tree, text_before
-from planner.statements import CreateIndex
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.trees import parse_tree, text_before
+from sparkwave.planner.parse.with_options import parse_options
+from sparkwave.planner.statements import CreateIndex
 
 
 def parse_create_index(reader: TokenReader) -> CreateIndex:

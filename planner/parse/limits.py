@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.rows import is_row
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.row_values import is_row
 
 MOST_DEPTH = 500  # of operators, calls and queries in each other; the engine takes the third power of it
 MOST_JOINED = 100  # relations of one FROM, whose order the engine tries

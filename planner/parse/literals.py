@@ -9,9 +9,9 @@ import re
 
 from sqlglot import exp
 
-from catalog.types import TIME, parse_type
-from planner.parse.intervals import interval_text
-from planner.parse.text_values import day_text, decode_text
+from sparkwave.catalog.types import TIME, parse_type
+from sparkwave.planner.parse.intervals import interval_text
+from sparkwave.planner.parse.text_values import day_text, decode_text
 
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 
 _DAY = ("year", "month", "day")
 _MOMENT = ("year", "month", "mday", "hour", "min", "sec")

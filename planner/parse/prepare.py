@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import Type
-from planner.parse.tokens import TokenReader
-from planner.parse.trees import blank, parse_tree
-from planner.parse.type_text import written_type
-from planner.statements import Deallocate, Delete, Execute, Insert, Merge, Prepare, Query, Statement, Update
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import Type
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.trees import blank, parse_tree
+from sparkwave.planner.parse.type_text import written_type
+from sparkwave.planner.statements import Deallocate, Delete, Execute, Insert, Merge, Prepare, Query, Statement, Update
 
 _PREPARED = (Query, Insert, Update, Delete, Merge)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.tokens import TokenReader
-from planner.statements import AlterOwner, CreateSchema, DropSchema, Name, RenameSchema
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import AlterOwner, CreateSchema, DropSchema, Name, RenameSchema
 
 
 def parse_create_schema(reader: TokenReader) -> CreateSchema:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.options import parse_options
-from planner.parse.tokens import TokenReader
-from planner.statements import AlterSecret, CreateSecret, DropSecret
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.with_options import parse_options
+from sparkwave.planner.statements import AlterSecret, CreateSecret, DropSecret
 
 
 def parse_create_secret(reader: TokenReader) -> CreateSecret:

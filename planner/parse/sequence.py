@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.naming import parse_naming
-from planner.parse.tokens import TokenReader
-from planner.statements import AlterSequence, CreateSequence, Name, SequenceOptions, Statement
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.rename import parse_naming
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import AlterSequence, CreateSequence, Name, SequenceOptions, Statement
 
 
 def parse_create_sequence(reader: TokenReader, is_temporary: bool = False) -> CreateSequence:

@@ -6,11 +6,11 @@ import re
 
 from sqlglot import exp
 
-from catalog.redaction import redact
-from planner.parse.options import parse_format, parse_options
-from planner.parse.tokens import TokenReader, syntax_error
-from planner.parse.trees import parse_tree, query_of, text_before
-from planner.statements import CreateSink, Name
+from sparkwave.catalog.redaction import redact
+from sparkwave.planner.parse.tokens import TokenReader, syntax_error
+from sparkwave.planner.parse.trees import parse_tree, query_of, text_before
+from sparkwave.planner.parse.with_options import parse_format, parse_options
+from sparkwave.planner.statements import CreateSink, Name
 
 # What may follow the query; sqlglot does not know it.
 _EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*+;?\s*+$", re.IGNORECASE)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.names import literal, quote_if_needed
-from catalog.sources import MASK, is_secret
-from planner.parse.tokens import TokenReader
-from planner.statements import Connector, Option
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import literal, quote_if_needed
+from sparkwave.catalog.source_model import MASK, is_secret
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import Connector, Option
 
 _DEFAULT = "default"
 

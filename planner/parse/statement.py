@@ -7,11 +7,38 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.kinds import SEQUENCE, STREAMING
-from catalog.names import quote_if_needed
-from planner.parse.control import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.relation_details import SEQUENCE, STREAMING
+from sparkwave.planner.parse.cursor import parse_close, parse_declare, parse_fetch
+from sparkwave.planner.parse.database import parse_create_database, parse_drop_database
+from sparkwave.planner.parse.describe import parse_describe, parse_kill, parse_show
+from sparkwave.planner.parse.explain import parse_explain
+from sparkwave.planner.parse.function import parse_create_function, parse_drop_function
+from sparkwave.planner.parse.grant import parse_grant, parse_revoke
+from sparkwave.planner.parse.index import parse_create_index
+from sparkwave.planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
+from sparkwave.planner.parse.rename import parse_comment
+from sparkwave.planner.parse.schema import parse_create_schema, parse_drop_schema
+from sparkwave.planner.parse.secret import parse_create_secret, parse_drop_secret
+from sparkwave.planner.parse.sequence import parse_create_sequence
+from sparkwave.planner.parse.sink import parse_create_sink, parse_streaming_query
+from sparkwave.planner.parse.subscription import parse_create_subscription
+from sparkwave.planner.parse.table import parse_create_source, parse_create_table
+from sparkwave.planner.parse.tokens import TokenReader, syntax_error
+from sparkwave.planner.parse.transaction import (
+    parse_begin,
+    parse_commit,
+    parse_release,
+    parse_rollback,
+    parse_savepoint,
+    parse_start,
+)
+from sparkwave.planner.parse.trees import parse_tree
+from sparkwave.planner.parse.user import parse_create_user, parse_drop_user
+from sparkwave.planner.parse.user_type import parse_create_domain, parse_create_type, parse_drop_type
+from sparkwave.planner.parse.utility import (
     parse_alter,
     parse_backup,
     parse_cancel,
@@ -26,36 +53,9 @@ from planner.parse.control import (
     parse_wait,
     refuse_notifications,
 )
-from planner.parse.cursors import parse_close, parse_declare, parse_fetch
-from planner.parse.database import parse_create_database, parse_drop_database
-from planner.parse.explain import parse_explain
-from planner.parse.function import parse_create_function, parse_drop_function
-from planner.parse.index import parse_create_index
-from planner.parse.naming import parse_comment
-from planner.parse.options import parse_options
-from planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
-from planner.parse.privileges import parse_grant, parse_revoke
-from planner.parse.schema import parse_create_schema, parse_drop_schema
-from planner.parse.secret import parse_create_secret, parse_drop_secret
-from planner.parse.sequence import parse_create_sequence
-from planner.parse.show import parse_describe, parse_kill, parse_show
-from planner.parse.sink import parse_create_sink, parse_streaming_query
-from planner.parse.subscription import parse_create_subscription
-from planner.parse.table import parse_create_source, parse_create_table
-from planner.parse.tokens import TokenReader, syntax_error
-from planner.parse.transactions import (
-    parse_begin,
-    parse_commit,
-    parse_release,
-    parse_rollback,
-    parse_savepoint,
-    parse_start,
-)
-from planner.parse.trees import parse_tree
-from planner.parse.user import parse_create_user, parse_drop_user
-from planner.parse.user_type import parse_create_domain, parse_create_type, parse_drop_type
-from planner.parse.write import parse_truncate, parse_write, write_of
-from planner.statements import (
+from sparkwave.planner.parse.with_options import parse_options
+from sparkwave.planner.parse.writes import parse_truncate, parse_write, write_of
+from sparkwave.planner.statements import (
     CreateMaterializedView,
     CreateView,
     DeclareCursor,

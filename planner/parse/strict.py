@@ -1,7 +1,7 @@
 """sqlglot's Postgres without what it reads of other engines: a parser that stops where PostgreSQL's does.
 
 What is left out here is a syntax error at its word, and a name where PostgreSQL takes the word for one. The rest that
-sqlglot reads, and no plan has, the tables of `planner.build.handled` and `planner.batch.handled` refuse.
+sqlglot reads, and no plan has, the tables of `planner.build.handled` and `planner.batch.accepted` refuse.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokens import TokenType
 
-from catalog import errors
-from catalog.errors import Error
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 
 # Words and operators of other engines.
 _WORDS = frozenset(

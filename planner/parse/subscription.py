@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.durations import duration
-from planner.parse.tokens import TokenReader
-from planner.statements import CreateSubscription
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.durations import duration
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import CreateSubscription
 
 RETENTION = "retention"
 

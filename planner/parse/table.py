@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.column_names import check_distinct
-from catalog.errors import Error
-from catalog.kinds import ALWAYS, BY_DEFAULT, Check
-from catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
-from catalog.names import quote_if_needed
-from catalog.types import parse_type
-from planner.parse.constraints import check_of, constraint_name, length_of, named_checks, unenforced
-from planner.parse.generated import check_generated, generated_text
-from planner.parse.sequence import parse_sequence_options
-from planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
-from planner.parse.table_as import parse_create_table_as
-from planner.parse.tokens import TokenReader
-from planner.parse.trees import blank, declared_type, folded, parse_tree, position_of, unsupported
-from planner.statements import (
+from sparkwave.catalog import errors
+from sparkwave.catalog.column_names import check_distinct
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
+from sparkwave.catalog.types import parse_type
+from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, named_checks, unenforced
+from sparkwave.planner.parse.generated import check_generated, generated_text
+from sparkwave.planner.parse.sequence import parse_sequence_options
+from sparkwave.planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
+from sparkwave.planner.parse.table_as import parse_create_table_as
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.trees import blank, declared_type, folded, parse_tree, position_of, unsupported
+from sparkwave.planner.statements import (
     ColumnDefinition,
     Connector,
     CreateSource,

@@ -6,11 +6,11 @@ import re
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.tokens import TokenReader, syntax_error
-from planner.parse.trees import parse_tree, query_of
-from planner.statements import CreateTableAs, Name
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.tokens import TokenReader, syntax_error
+from sparkwave.planner.parse.trees import parse_tree, query_of
+from sparkwave.planner.statements import CreateTableAs, Name
 
 # What may follow the query; sqlglot does not know it.
 _DATA = re.compile(r"\bWITH\s+(?P<no>NO\s+)?DATA\s*+;?\s*+$", re.IGNORECASE)

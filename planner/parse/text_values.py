@@ -14,7 +14,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from catalog.errors import (
+from sparkwave.catalog.errors import (
     CANNOT_COERCE,
     DATETIME_FIELD_OVERFLOW,
     INVALID_DATETIME_FORMAT,
@@ -22,9 +22,9 @@ from catalog.errors import (
     NUMERIC_VALUE_OUT_OF_RANGE,
     Error,
 )
-from catalog.types import BASES, VARCHAR, Type
-from planner.functions.records import split_record
-from planner.parse.intervals import interval_text
+from sparkwave.catalog.types import BASES, VARCHAR, Type
+from sparkwave.planner.functions.composite_text import split_record
+from sparkwave.planner.parse.intervals import interval_text
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 

@@ -9,9 +9,9 @@ from sqlglot.dialects import Postgres
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
-from catalog import errors
-from catalog.errors import Error
-from planner.statements import Name
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.statements import Name
 
 T = TypeVar("T")
 

@@ -13,22 +13,22 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import TokenType
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import Type, parse_type, unresolved
-from planner.functions.functions import ALIASES, FUNCTIONS
-from planner.parse.constant_runs import constants_at, runs
-from planner.parse.intervals import is_plain_interval
-from planner.parse.limits import check_size
-from planner.parse.literals import with_literals
-from planner.parse.named_arguments import with_places
-from planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
-from planner.parse.rows import with_rows
-from planner.parse.set_returning import with_unnests
-from planner.parse.strict import StrictParser, StrictTokenizer
-from planner.parse.tokens import syntax_error
-from planner.parse.type_text import user_type, user_type_name
-from planner.statements import Name
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import Type, parse_type, unresolved
+from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS
+from sparkwave.planner.parse.constant_runs import constants_at, runs
+from sparkwave.planner.parse.intervals import is_plain_interval
+from sparkwave.planner.parse.limits import check_size
+from sparkwave.planner.parse.literals import with_literals
+from sparkwave.planner.parse.named_arguments import with_places
+from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
+from sparkwave.planner.parse.row_values import with_rows
+from sparkwave.planner.parse.set_returning import with_unnests
+from sparkwave.planner.parse.strict import StrictParser, StrictTokenizer
+from sparkwave.planner.parse.tokens import syntax_error
+from sparkwave.planner.parse.type_text import user_type, user_type_name
+from sparkwave.planner.statements import Name
 
 # sqlglot warns on its own logger before it falls back to exp.Command, which we turn into an error.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)

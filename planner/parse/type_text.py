@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog.errors import UNDEFINED_OBJECT, Error
-from catalog.types import Type, is_of_ours, parse_type, unresolved
-from planner.parse.tokens import TokenReader
-from planner.statements import Name
+from sparkwave.catalog.errors import UNDEFINED_OBJECT, Error
+from sparkwave.catalog.types import Type, is_of_ours, parse_type, unresolved
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import Name
 
 _ENDS = frozenset(
     {",", ")", "", "LANGUAGE", "AS", "RETURN", "RETURNS", "IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "DEFAULT", "="}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from catalog import errors
-from catalog.errors import Error
-from planner.parse.tokens import TokenReader
-from planner.statements import AlterUser, CreateUser, DropUser, Password, RenameUser, UserOption
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.statements import AlterUser, CreateUser, DropUser, Password, RenameUser, UserOption
 
 # The field of each option; NO in front of one takes it back.
 _FLAGS = {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.types import Type
-from planner.parse.table import column_definition
-from planner.parse.tokens import TokenReader
-from planner.parse.trees import parse_tree
-from planner.parse.type_text import read_type
-from planner.statements import AddLabel, CreateDomain, CreateType, DropType
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import Type
+from sparkwave.planner.parse.table import column_definition
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.trees import parse_tree
+from sparkwave.planner.parse.type_text import read_type
+from sparkwave.planner.statements import AddLabel, CreateDomain, CreateType, DropType
 
 
 def parse_create_type(reader: TokenReader) -> CreateType:

@@ -1,6 +1,6 @@
 """What a client can ask for, as data. `planner.parse` makes these; `server.dispatch` maps each to its handler."""
 
-from planner.statements.alter import (
+from sparkwave.planner.statements.alterations import (
     AddColumn,
     AddConstraint,
     AlterBackfillParallelism,
@@ -24,7 +24,7 @@ from planner.statements.alter import (
     SetType,
     SwapRelations,
 )
-from planner.statements.create import (
+from sparkwave.planner.statements.create import (
     AddLabel,
     AlterSecret,
     ColumnDefinition,
@@ -51,7 +51,7 @@ from planner.statements.create import (
     SequenceOptions,
     SinkFormat,
 )
-from planner.statements.databases import (
+from sparkwave.planner.statements.namespaces import (
     AlterDatabase,
     CreateDatabase,
     CreateSchema,
@@ -60,9 +60,20 @@ from planner.statements.databases import (
     RenameDatabase,
     RenameSchema,
 )
-from planner.statements.names import Name
-from planner.statements.rows import Condition, Copy, Delete, Insert, Merge, Query, Truncate, Update, Upsert
-from planner.statements.server import (
+from sparkwave.planner.statements.relation_names import Name
+from sparkwave.planner.statements.roles import (
+    AlterUser,
+    ChangeMembership,
+    ChangePrivileges,
+    CreateUser,
+    DropUser,
+    Password,
+    Privilege,
+    RenameUser,
+    UserOption,
+)
+from sparkwave.planner.statements.rows import Condition, Copy, Delete, Insert, Merge, Query, Truncate, Update, Upsert
+from sparkwave.planner.statements.server import (
     Backup,
     CancelJobs,
     Explain,
@@ -75,7 +86,7 @@ from planner.statements.server import (
     ShowCreate,
     Wait,
 )
-from planner.statements.session import (
+from sparkwave.planner.statements.sessions import (
     CloseCursor,
     Deallocate,
     DeclareCursor,
@@ -88,17 +99,6 @@ from planner.statements.session import (
     SetVariable,
     ShowVariable,
     Transaction,
-)
-from planner.statements.users import (
-    AlterUser,
-    ChangeMembership,
-    ChangePrivileges,
-    CreateUser,
-    DropUser,
-    Password,
-    Privilege,
-    RenameUser,
-    UserOption,
 )
 
 Statement = (

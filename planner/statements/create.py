@@ -7,10 +7,10 @@ from typing import Literal
 
 from sqlglot import exp
 
-from catalog.kinds import Check
-from catalog.model import REPLACE, Column, Conflict, Watermark
-from catalog.types import Type
-from planner.statements.names import Name
+from sparkwave.catalog.model import REPLACE, Column, Conflict, Watermark
+from sparkwave.catalog.relation_details import Check
+from sparkwave.catalog.types import Type
+from sparkwave.planner.statements.relation_names import Name
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class SequenceOptions:
 class ColumnDefinition:
     """A column as `catalog.model.Column` has it; with `counts` its default is the next number of a sequence.
 
-    `identity` is of which kind an identity column is (`catalog.kinds.Sequence`), None for any other. `length` is that
-    of varchar(n), None for any. `checks` have a name or "".
+    `identity` is of which kind an identity column is (`catalog.relation_details.Sequence`), None for any other.
+    `length` is that of varchar(n), None for any. `checks` have a name or "".
     """
 
     name: str

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.parse.constant_rows import ConstantRows
-from planner.statements.names import Name
+from sparkwave.planner.parse.constant_rows import ConstantRows
+from sparkwave.planner.statements.relation_names import Name
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.statements.create import CreateStreaming, CreateTable
-from planner.statements.names import Name
-from planner.statements.rows import Delete, Insert, Merge, Query, Update
+from sparkwave.planner.statements.create import CreateStreaming, CreateTable
+from sparkwave.planner.statements.relation_names import Name
+from sparkwave.planner.statements.rows import Delete, Insert, Merge, Query, Update
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.names import literal
-from server.context import Context
-from server.dashboard.pages import BACKFILLING, Reader, run, session
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import literal
+from sparkwave.server.context import Context
+from sparkwave.server.dashboard.pages import BACKFILLING, Reader, run, session
 
 
 def cancel(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, Any]:

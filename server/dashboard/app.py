@@ -22,17 +22,17 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from catalog import errors
-from catalog.errors import Error
-from catalog.names import DEFAULT_DATABASE
-from catalog.translation import DuckDBError
-from server.authentication import is_this_machine
-from server.context import Context
-from server.conversation import as_error
-from server.dashboard.actions import ACTIONS
-from server.dashboard.guard import Headed, Refused, check_change, check_site, check_token, is_local
-from server.dashboard.logins import Login, Logins, TooManyGuesses
-from server.dashboard.pages import Pages, Reader
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.names import DEFAULT_DATABASE
+from sparkwave.server.context import Context
+from sparkwave.server.dashboard.actions import ACTIONS
+from sparkwave.server.dashboard.guard import Headed, Refused, check_change, check_site, check_token, is_local
+from sparkwave.server.dashboard.logins import Login, Logins, TooManyGuesses
+from sparkwave.server.dashboard.pages import Pages, Reader
+from sparkwave.server.wire.authentication import is_this_machine
+from sparkwave.server.wire.conversation import as_error
 
 logger = logging.getLogger(__name__)
 

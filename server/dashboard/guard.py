@@ -14,8 +14,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.authentication import is_this_machine
-from server.dashboard.logins import Login
+from sparkwave.server.dashboard.logins import Login
+from sparkwave.server.wire.authentication import is_this_machine
 
 TOKEN_HEADER = "x-sparkwave-token"
 

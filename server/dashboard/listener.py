@@ -13,8 +13,8 @@ import threading
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from server.context import Context
-from server.dashboard.app import make_app
+from sparkwave.server.context import Context
+from sparkwave.server.dashboard.app import make_app
 
 MOST_CONNECTIONS = 64
 # A connection on which no answer has been sent whole for so long is cut, whether it is idle or slow.

@@ -1,4 +1,5 @@
-"""Who a browser is: users log in with the passwords of the wire (`server.authentication`), and get a key to a cookie.
+"""Who a browser is: users log in with the passwords of the wire (`server.wire.authentication`), and get a key to a
+cookie.
 
 As on the wire, whoever is on this machine comes in without a password as a user that has none; when nobody has one, as
 root. A login ends with its password: when that is changed or expires, or its user goes. The logins are in memory only.
@@ -12,9 +13,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from catalog.locks import RankedLock
-from catalog.users import ROOT, User
-from server.authentication import check_password, has_expired, has_passwords
+from sparkwave.catalog.locks import RankedLock
+from sparkwave.catalog.users import ROOT, User
+from sparkwave.server.wire.authentication import check_password, has_expired, has_passwords
 
 IDLE_SECONDS = 12 * 3600.0
 MOST_LOGINS = 256

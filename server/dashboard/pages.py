@@ -16,14 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog.errors import Error, not_found
-from catalog.locks import RankedLock
-from catalog.model import Catalog, Relation
-from catalog.names import DEFAULT_DATABASE, quote
-from catalog.types import BIGINT
-from executor.usage import Sample
-from server.context import Context
-from server.dispatch import Client
+from sparkwave.catalog.errors import Error, not_found
+from sparkwave.catalog.locks import RankedLock
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.names import DEFAULT_DATABASE, quote
+from sparkwave.catalog.types import BIGINT
+from sparkwave.executor.spark.usage import Sample
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 # What the Resources page shows, and sets (docs/serverless.md).
 BACKFILLING = (
@@ -149,7 +149,7 @@ class _Answer:
 
 
 def _cancellable(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """The ids of the creating jobs that the user may cancel (`planner.privileges.check_owner`)."""
+    """The ids of the creating jobs that the user may cancel (`planner.bind.privileges.check_owner`)."""
     catalog, user = context.store.catalog, client.user
     creating = (r for r in catalog.relations if r.is_streaming and not r.created)
     return {"may_cancel": [r.id for r in creating if user.is_super or user.acts_as(r.owner)]}

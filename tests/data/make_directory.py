@@ -179,8 +179,9 @@ def main() -> None:
         tree, data = Path(made) / "tree", Path(made) / "data"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", str(tree), commit], cwd=ROOT, check=True)
         options = ["--listen", f"127.0.0.1:{PORT}", "--data", str(data), "--spark-start", "on_demand"]
+        package = "sparkwave" if (tree / "sparkwave").is_dir() else "server"
         server = subprocess.Popen(
-            [sys.executable, "-m", "server", "serve", *options], cwd=tree, env={"PATH": "/usr/bin"}
+            [sys.executable, "-m", package, "serve", *options], cwd=tree, env={"PATH": "/usr/bin"}
         )
         try:
             with connect() as connection:

@@ -1,0 +1,1 @@
+"""The storage engine: all that knows the tables and files of DuckLake."""

@@ -1,0 +1,742 @@
+"""The lake: DuckDB with a DuckLake attached as `lake`. Opens it, locks it, and runs its transactions.
+
+DuckLake facts used here are of its specification 1.0 (ducklake.select/docs, "Tables"): snapshot ids, row ids, the
+metadata tables `ducklake_data_file`, `ducklake_snapshot_changes` and the functions `ducklake_*`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import duckdb
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.counters import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake import identity
+from sparkwave.catalog.lake.memory_transactions import rollback
+from sparkwave.catalog.lake.places import BucketPath, Place, below
+from sparkwave.catalog.lake.prepared_statements import DISABLED_OPTIMIZERS, run
+from sparkwave.catalog.lake.relocation import relocate
+from sparkwave.catalog.lake.storage import Lease, Storage, lock_directory
+from sparkwave.catalog.lake.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
+from sparkwave.catalog.lake.vacuum import BLOCK_BYTES, vacuum
+from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock
+from sparkwave.catalog.names import BUFFER, COPIES, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
+from sparkwave.catalog.stores.migrations import MIGRATIONS
+
+METADATA = "__ducklake_metadata_lake"
+# Stands for a snapshot that all there are come before.
+NEWEST = 1 << 62
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "default_block_size": str(BLOCK_BYTES),
+}
+ENGINE_VERSION = duckdb.__version__
+# Wherever a query runs. As in Postgres, an integer divided by an integer is an integer; and what two TRYs share must
+# not be computed before both, where an error would stop the view.
+SETTINGS = (
+    "SET GLOBAL TimeZone = 'UTC'; SET GLOBAL integer_division = true; "
+    f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'"
+)
+FILE_SIZE = "64MB"
+# Stands for what a short transaction writes.
+_ANY_TABLE = LakeTable("", "")
+# So many rows cost no more in the catalog, as the text of an INSERT, than as a file; and less whenever they are read.
+INLINED_ROWS = 32
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One that is about to be committed, with the time that is noted of it (`catalog.lake.history`)."""
+
+    id: int
+    time_us: int
+
+
+class Lake:
+    """An open data directory. One process holds it at a time; threads each take their own `cursor()`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        memory_limit: str | None = None,
+        lease: Lease | None = None,
+        spill_limit: str | None = None,
+        read_only: bool = False,
+    ) -> None:
+        """Open or create it; only for reading if asked, or while a lease is another server's.
+
+        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 53100 if its
+        disk is full, 57P03 if the server that writes has not made it what this one reads; Refused if the directory is
+        none of a server's, or the files are not the catalog's.
+        """
+        self.storage = storage
+        self.directory = storage.directory.absolute()
+        self.data_path = storage.data_path
+        self.staging_path = storage.staging_path
+        self.spill_path = self.directory / "spill"
+        self.lease = lease
+        self.read_only = read_only or (lease is not None and not lease.is_held)
+        self._lock_file = lock_directory(self.directory)
+        self._commit_lock = RankedRLock(Rank.COMMIT)
+        self._end_lock = RankedLock(Rank.END)  # held while a COMMIT runs
+        self._newest: int | None = None
+        self._table_names: dict[int, tuple[str, str]] = {}  # a table keeps its schema and name for life
+        self._table_locks: dict[LakeTable, RankedRLock] = {}
+        self._writing: dict[LakeTable, float] = {}
+        self.identity: identity.Identity | None = None  # of the files; None for who only reads
+        self.instance = uuid.uuid4().hex[:8]
+        self.pinned: list[int] = []  # snapshots that clients go on reading
+        self._keepers = 0
+        self._committed = threading.Condition()
+        self.commits = 0  # transactions committed so far, for `wait_for_commit`
+        self.commit_time_us = 0  # of the newest, as it has been noted
+        try:
+            self._connection = self._open(memory_limit, spill_limit)
+        except BaseException:
+            self._lock_file.close()
+            raise
+        try:
+            self.confirm_identity()
+        except BaseException:
+            self._connection.close()
+            self._lock_file.close()
+            raise
+
+    @lazy
+    def memory_bytes(self) -> int:
+        """What all queries together may take of memory."""
+        row = self.cursor().execute("SELECT current_setting('memory_limit')").fetchone()
+        assert row is not None
+        number, unit = row[0].split()
+        return int(float(number) * _UNITS[unit])
+
+    def _open(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
+        connection = self._connect(memory_limit, spill_limit)
+        try:
+            self._attach(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, duckdb.Error):
+                raise self._unusable(error) from error
+            raise
+        return connection
+
+    def _connect(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
+        config = dict(_CONFIG)
+        config["temp_directory"] = str(self.spill_path)  # queries larger than memory spill there
+        if memory_limit:
+            config["memory_limit"] = memory_limit
+        if spill_limit:
+            config["max_temp_directory_size"] = spill_limit
+        connection = duckdb.connect(config=config)
+        connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}; ATTACH ':memory:' AS {COPIES}")
+        load_extensions(connection, self.storage)
+        return connection
+
+    def _attach(self, connection: Cursor) -> None:
+        has_file = self.storage.catalog is None and not self.read_only and self.storage.catalog_file.exists()
+        if has_file:
+            vacuum(connection, self.storage.catalog_file)
+        if self.read_only:
+            identity.verify(connection, self.storage, self.lease is not None)
+        else:
+            self.identity = identity.claim(connection, self.storage)
+        self._clear_spill()
+        if has_file:
+            relocate(connection, self.storage.catalog_file, self.data_path)
+        target = literal(self.storage.target(self.read_only))
+        options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
+        connection.execute(f"ATTACH {target} AS lake ({options})")
+        if self.identity is not None:
+            identity.establish(connection, METADATA, self.storage, self.identity)
+            # Many deleted rows cost a reading of their file (`catalog.lake.change_feed`), a slice of a backfill too.
+            connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
+            connection.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}')")
+            self._migrate(connection)
+            _keep_statistics(connection)
+        elif self.lease is not None:
+            self._check_version(connection)
+        self.commit_time_us = _last_commit_time(connection)
+
+    def _unusable(self, error: duckdb.Error) -> Error:
+        if DISK_FULL in str(error):
+            reason = disk_full(str(error))
+            return Error(f"{self.storage.name} cannot be opened: {reason.message}", reason.sqlstate, hint=reason.hint)
+        return Error(
+            f"{self.storage.name} cannot be opened: {first_line(error)}",
+            errors.DATA_CORRUPTED,
+            hint="Restore the directory from a backup, or serve another one with --data.",
+        )
+
+    def confirm_identity(self) -> None:
+        """Note beside the files which snapshot the catalog has come to.
+
+        Raises Error when they do not say any more that they are this lake's, or its lease is lost.
+        """
+        if self.identity is None:  # it only reads
+            return
+        if self.lease is not None:
+            self.lease.check()
+        if identity.read(self.data_path) != self.identity:
+            message = f'the files in "{self.data_path}" have become another lake\'s'
+            raise Error(message, errors.DATA_CORRUPTED)
+        with contextlib.closing(self.cursor()) as cursor:
+            identity.replace(self.data_path, replace(self.identity, snapshot=self.snapshot(cursor)))
+
+    def _clear_spill(self) -> None:
+        """Delete what a crash has left of queries larger than memory, and of sinks' files."""
+        for path in self.spill_path.glob("duckdb_temp_*"):
+            path.unlink(missing_ok=True)
+        for path in self.spill_path.glob("sink_*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _migrate(self, connection: Cursor) -> None:
+        """Bring Sparkwave's own relations up to date: step by step, but for a new lake at once, without the commits."""
+        connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
+        connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
+        done, newest = version_of(connection), len(MIGRATIONS)
+        for upto in range(done + 1, newest + 1) if done else [newest]:
+            connection.execute("BEGIN")
+            for script in MIGRATIONS[done:upto]:
+                connection.execute(script)
+            connection.execute("INSERT INTO lake.sparkwave.migrations VALUES (?)", [upto])
+            connection.execute("COMMIT")
+            done = upto
+
+    def _check_version(self, connection: Cursor) -> None:
+        if version_of(connection) != len(MIGRATIONS):
+            message = f"{self.storage.name} is not of this version; it waits for the server that writes"
+            raise Error(message, errors.CANNOT_CONNECT_NOW)
+
+    def close(self) -> None:
+        """Checkpoint and close; the directory is free for another server."""
+        if isinstance(self.data_path, Path):  # a bucket may be out of reach, and what has been noted before stays true
+            with contextlib.suppress(Error, duckdb.Error):
+                self.confirm_identity()
+        with self._commit_lock:
+            self._connection.close()
+            self._lock_file.close()
+
+    @property
+    def writer(self) -> str | None:
+        """The address of the server that writes, for one that only reads; None while there is none."""
+        return self.lease.holder() if self.lease is not None else None
+
+    def new_temporary(self, purpose: str) -> Place:
+        """A directory below the staging path for whoever asks, who removes it; it is not made yet.
+
+        Its name tells other servers' from this one's (`catalog.lake.orphans`).
+        """
+        return self.staging_path / f"{purpose}_{self.instance}_{uuid.uuid4().hex[:8]}"
+
+    def cursor(self) -> Cursor:
+        """A connection of its own, with its own temporary relations and transaction."""
+        return self._connection.cursor()
+
+    @contextlib.contextmanager
+    def keeping_files(self) -> Iterator[None]:
+        """While entered, no file is deleted that a snapshot has had since, whatever becomes of that snapshot."""
+        with self._commit_lock:  # under which old files are deleted
+            self._keepers += 1
+        try:
+            yield
+        finally:
+            with self._commit_lock:
+                self._keepers -= 1
+
+    @property
+    def keeps_files(self) -> bool:
+        return self._keepers > 0
+
+    def exclusive(self) -> RankedRLock:
+        """Held by whoever must see no catalog change between a commit and what follows it."""
+        return self._commit_lock
+
+    @contextlib.contextmanager
+    def transaction(
+        self, cursor: Cursor, writes: Iterable[LakeTable] = (), shared: Iterable[LakeTable] = ()
+    ) -> Iterator[Cursor]:
+        """A short transaction of the catalog or a checkpoint; they run one at a time.
+
+        Serialising them keeps two writers of one table from conflicting at commit, and keeps commits fair. `writes`
+        are tables that may get many rows and that nobody else writes: what a failure leaves of their files is deleted.
+        `shared` are the ones that clients write too, whose transactions are waited for.
+        """
+        writes, began = (*writes, *shared), time.time()
+        with contextlib.ExitStack() as held:
+            held.enter_context(self.holding(*shared))
+            held.enter_context(self._commit_lock)
+            self._note(held, _ANY_TABLE)
+            cursor.execute("BEGIN")
+            try:
+                yield cursor
+                self._commit(cursor)
+            except BaseException as error:
+                rollback(cursor)
+                _count_conflict(error)
+                for table in writes:
+                    self._delete_unfinished_files(cursor, table, began)
+                raise
+
+    @contextlib.contextmanager
+    def table_transaction(self, cursor: Cursor, *tables: LakeTable) -> Iterator[Cursor]:
+        """A transaction of any length that writes some tables: writers of the same tables wait, others do not."""
+        with self.holding(*tables), self.late_transaction(cursor, lambda: tables):
+            yield cursor
+
+    @contextlib.contextmanager
+    def catalog_transaction(self, cursor: Cursor, table: LakeTable) -> Iterator[Snapshot]:
+        """A short transaction that writes a table without DuckLake, into the tables of the lake's catalog.
+
+        It has to make the snapshot that it is given. Nobody else commits meanwhile.
+        """
+        with self.holding(table), self._commit_lock:
+            made = Snapshot(self.newest(cursor) + 1, self._next_time_us())
+            cursor.execute("BEGIN")
+            try:
+                yield made
+                self._end(cursor, made.time_us, made.id)
+            except BaseException:
+                rollback(cursor)
+                raise
+
+    @contextlib.contextmanager
+    def late_transaction(self, cursor: Cursor, tables: Callable[[], Collection[LakeTable]]) -> Iterator[None]:
+        """As `table_transaction`, of tables that are asked for when it has begun, before it looks into the lake."""
+        began = time.time()
+        written: Collection[LakeTable] = ()
+        cursor.execute("BEGIN")
+        try:
+            written = tables()
+            with self.holding(*written):
+                yield
+                with self._commit_lock:
+                    self._commit(cursor)
+        except BaseException as error:
+            rollback(cursor)
+            _count_conflict(error)
+            for table in sorted(set(written), key=_name):
+                self._delete_unfinished_files(cursor, table, began)
+            raise
+
+    def _commit(self, cursor: Cursor) -> None:
+        """COMMIT, with a note of when (`catalog.lake.history`), while the commit lock is held."""
+        time_us = self._next_time_us()
+        cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
+        self._end(cursor, time_us)
+
+    def _next_time_us(self) -> int:
+        return max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
+
+    def _end(self, cursor: Cursor, time_us: int, newest: int | None = None) -> None:
+        """COMMIT, after which this is the newest snapshot, if that is known."""
+        if self.lease is not None:
+            self.lease.check()
+        self.commit_time_us = time_us
+        with self._end_lock, COMMIT_SECONDS.time():
+            self._newest = None
+            cursor.execute("COMMIT")
+            self._newest = newest
+        LAKE_COMMITS.inc()
+        with self._committed:
+            self.commits += 1
+            self._committed.notify_all()
+
+    def wait_for_commit(self, commits: int, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Wait until there have been more than so many commits, or for so long, or until it is over (`wake`)."""
+        with self._committed:
+            self._committed.wait_for(lambda: self.commits > commits or is_over(), seconds)
+
+    def wake(self) -> None:
+        """Have those who wait for a commit look whether that is over."""
+        with self._committed:
+            self._committed.notify_all()
+
+    @contextlib.contextmanager
+    def holding(self, *tables: LakeTable, patience_s: float = -1) -> Iterator[None]:
+        """While entered, nobody else writes these tables' rows.
+
+        Raises TimeoutError when somebody goes on writing one for longer than `patience_s`, where that is given.
+        """
+        with contextlib.ExitStack() as held:
+            for table in sorted(set(tables), key=_name):
+                self._hold(held, table, patience_s)
+            yield
+
+    def _hold(self, held: contextlib.ExitStack, table: LakeTable, patience_s: float) -> None:
+        lock = self._table_locks.get(table)
+        if lock is None:
+            lock = self._table_locks.setdefault(table, RankedRLock(Rank.TABLE, _name(table)))
+        if not lock.acquire(timeout=patience_s):
+            raise TimeoutError
+        held.callback(lock.release)
+        self._note(held, table)
+
+    def _note(self, held: contextlib.ExitStack, table: LakeTable) -> None:
+        """Have it known that a write is open (`oldest_write_s`)."""
+        if table not in self._writing:  # by an outer one
+            self._writing[table] = time.monotonic()
+            held.callback(self._writing.pop, table)
+
+    def newest(self, cursor: Cursor, patience_s: float = -1) -> int:
+        """The id of the newest committed snapshot, without a question to the lake while that is the same one.
+
+        Waits for a COMMIT that runs, since others may see already what it commits; raises TimeoutError when it takes
+        longer than `patience_s`, where that is given. The lake is written by the kinds of transactions here, and by
+        nobody else, unless this server only reads it.
+        """
+        if not self._end_lock.acquire(timeout=patience_s):
+            raise TimeoutError
+        try:
+            if self._newest is None or self.read_only:
+                row = first_row(cursor.execute(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot"))
+                assert row is not None
+                self._newest = row[0]
+            return self._newest
+        finally:
+            self._end_lock.release()
+
+    def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable, began: float) -> None:
+        """Delete the files of a table that no snapshot knows, of those made since then, while nobody writes it.
+
+        DuckLake (1.5.5) leaves the file that it could not finish, which is large when the disk is full.
+        """
+        with contextlib.suppress(duckdb.Error, OSError):
+            directory = self._directory(cursor, table)
+            files: list[Place] = [*directory.glob("*.parquet")] if directory else []
+            present = [file for file in files if (made := made_at(file.name)) is not None and made >= began - 0.001]
+            if present:
+                tables = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
+                query = " UNION ALL ".join(f"SELECT path FROM {METADATA}.{name}" for name in tables)
+                known = {Path(path).name for (path,) in cursor.execute(query).fetchall()}
+                for path in present:
+                    if path.name not in known:
+                        path.unlink(missing_ok=True)
+
+    def _directory(self, cursor: Cursor, table: LakeTable) -> Place | None:
+        """Where DuckLake writes the files of a table; None when there is no such table."""
+        located = locate(cursor, table)
+        return below(self.data_path, located[1].rstrip("/")) if located is not None else None
+
+    def schemas(self, cursor: Cursor) -> list[str]:
+        """The committed schemas that hold relations of users."""
+        rows = cursor.execute(
+            f"SELECT schema_name FROM {METADATA}.ducklake_schema "
+            f"WHERE end_snapshot IS NULL AND schema_name NOT IN ('main', '{SYSTEM_SCHEMA}')"
+        ).fetchall()
+        return [name for (name,) in rows]
+
+    def oldest_write_s(self) -> float:
+        """For how long the longest transaction has been open: DuckLake looks for conflicts from then on."""
+        started = list(self._writing.values())
+        return time.monotonic() - min(started) if started else 0.0
+
+    def snapshot(self, cursor: Cursor) -> int:
+        """The id of the newest committed snapshot."""
+        row = first_row(cursor.execute("FROM ducklake_current_snapshot('lake')"))
+        assert row is not None
+        return row[0]
+
+    def pin(self, before: int | None = None) -> int:
+        """The newest snapshot, or one before it, which stays until `unpin`, and all after it.
+
+        Nothing is locked: snapshots as young as this one stay anyhow (`executor.maintenance.retention.Pace.settle_s`).
+        """
+        with contextlib.closing(self.cursor()) as cursor:
+            newest = self.snapshot(cursor)
+        snapshot = newest if before is None else min(before, newest)
+        self.pinned.append(snapshot)
+        return snapshot
+
+    def unpin(self, snapshot: int | None) -> None:
+        """Take back one `pin`; None is none."""
+        if snapshot is not None:
+            self.pinned.remove(snapshot)
+
+    def changed_tables(self, cursor: Cursor, after: int, upto: int) -> ChangedTables:
+        """The tables whose rows changed in snapshots `after < s <= upto`, as (lake schema, table), and how."""
+        kinds: dict[int, bool] = {}
+        for change in changes_made(cursor, after, upto):
+            if change.kind in ROW_CHANGES:
+                kinds[change.table_id] = kinds.get(change.table_id, False) or ROW_CHANGES[change.kind]
+        if unknown := kinds.keys() - self._table_names.keys():
+            names = cursor.execute(
+                f"SELECT t.table_id, s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
+                f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+                f"WHERE t.table_id IN ({', '.join(map(str, unknown))})"
+            ).fetchall()
+            self._table_names |= {table_id: (schema, table) for table_id, schema, table in names}
+        return {self._table_names[id_]: has_deletes for id_, has_deletes in kinds.items() if id_ in self._table_names}
+
+    def has_changed(self, cursor: Cursor, tables: Collection[LakeTable], after: int, upto: int | None = None) -> bool:
+        """Whether rows of any of these tables have changed in snapshots `after < s <= upto`, None being the newest.
+
+        All is as the cursor's transaction sees it. Of snapshots that are forgotten nobody knows: they may have.
+        """
+        if not tables:
+            return False
+        last = self.snapshot(cursor) if upto is None else upto
+        if last <= after:
+            return False
+        if upto is not None and not is_kept(cursor, after, upto):
+            return True
+        changed = self.changed_tables(cursor, after, last)
+        return any((table.schema, table.name) in changed for table in tables)
+
+
+def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
+    """The first row of what a cursor has executed; None without one.
+
+    The others are fetched too: a result that is not at its end keeps its transaction open, and with it all that others
+    change in memory, until the cursor executes something else. So cursors that live long do not `fetchone`.
+    """
+    rows = cursor.fetchall()
+    return rows[0] if rows else None
+
+
+def _keep_statistics(connection: Cursor) -> None:
+    """Have DuckLake keep statistics of all of Sparkwave's own relations.
+
+    For each statement that reads a table which never had a row, DuckLake (1.5.5) asks its catalog about every column,
+    in 2 ms each.
+    """
+    tables = connection.execute(
+        f"SELECT table_name, any_value(column_name) FROM {METADATA}.ducklake_table t "
+        f"JOIN {METADATA}.ducklake_schema s USING (schema_id) JOIN {METADATA}.ducklake_column c USING (table_id) "
+        f"WHERE schema_name = {literal(SYSTEM_SCHEMA)} AND t.end_snapshot IS NULL AND c.end_snapshot IS NULL "
+        "AND parent_column IS NULL "
+        f"AND table_id NOT IN (SELECT table_id FROM {METADATA}.ducklake_table_stats) GROUP BY table_name"
+    ).fetchall()
+    if not tables:
+        return
+    connection.execute("BEGIN")
+    for table, column in tables:
+        connection.execute(f"INSERT INTO {system_table(table)} ({quote(column)}) VALUES (NULL)")
+        connection.execute(f"DELETE FROM {system_table(table)}")
+    connection.execute("COMMIT")
+
+
+def version_of(cursor: Cursor) -> int:
+    """How many of the migrations a lake has had."""
+    row = first_row(cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations"))
+    return row[0] if row else 0
+
+
+def without_lake() -> Cursor:
+    """A connection of DuckDB with nothing attached."""
+    return duckdb.connect(config=dict(_CONFIG))
+
+
+# (lake schema, table) to whether rows were also deleted or updated, not only inserted.
+ChangedTables = dict[tuple[str, str], bool]
+
+# DuckLake's words in `changes_made` for changes of rows, and whether they take rows away.
+ROW_CHANGES = {
+    "inserted_into_table": False,
+    "inlined_insert": False,
+    "deleted_from_table": True,
+    "inlined_delete": True,
+}
+
+
+def _last_commit_time(cursor: Cursor) -> int:
+    """When the newest transaction of ours was committed, in microseconds since 1970; 0 without one."""
+    cursor.execute(
+        f"SELECT coalesce(max(try_cast(commit_extra_info AS BIGINT)), 0) FROM {METADATA}.ducklake_snapshot_changes"
+    )
+    row = first_row(cursor)
+    return row[0] if row else 0
+
+
+def made_at(name: str) -> float | None:
+    """When DuckLake (1.5.5) made a file, by the UUID (version 7) in its name; None for one of another name."""
+    found = re.match(r"ducklake-([0-9a-f]{8})-([0-9a-f]{4})-7", name)
+    return int(found[1] + found[2], 16) / 1000 if found else None
+
+
+def _name(table: LakeTable) -> str:
+    """By which the locks of tables are taken in turn: of no other table."""
+    return table.sql
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that a snapshot has done to a table, in DuckLake's word for it, and the lake's number of the table."""
+
+    snapshot: int
+    kind: str
+    table_id: int
+
+
+def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
+    """Whether none of the snapshots `after < s <= upto` is forgotten: all changes are known. Their ids follow on."""
+    cursor.execute(
+        f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
+    )
+    return first_row(cursor) == (upto - after,)
+
+
+def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
+    """What the snapshots `after < s <= upto` have done to tables, as far as they are not forgotten."""
+    rows = cursor.execute(
+        f"SELECT snapshot_id, changes_made FROM {METADATA}.ducklake_snapshot_changes "
+        "WHERE snapshot_id > ? AND snapshot_id <= ?",
+        [after, upto],
+    ).fetchall()
+    return [
+        Change(snapshot, kind, int(table_id))
+        for snapshot, changes in rows
+        for kind, table_id in re.findall(r"(\w+):(\d+)", changes or "")
+    ]
+
+
+# What the cursors of a lake, which keeps its catalog for life, have been told.
+_HAVE_FILES: WeakKeyDictionary[Cursor, bool] = WeakKeyDictionary()
+
+
+def has_file(cursor: Cursor) -> bool:
+    """Whether the lake's catalog is a file of DuckDB's."""
+    if cursor not in _HAVE_FILES:
+        row = first_row(cursor.execute("SELECT catalog_type FROM ducklake_settings('lake')"))
+        _HAVE_FILES[cursor] = row == ("duckdb",)
+    return _HAVE_FILES[cursor]
+
+
+def ask(cursor: Cursor, question: str) -> Cursor:
+    """Ask the lake's catalog a question whose text is the same each time, prepared where the catalog is a file."""
+    return run(cursor, question) if has_file(cursor) else cursor.execute(question)
+
+
+def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
+    """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
+    ask(
+        cursor,
+        "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative, "
+        "greatest(s.begin_snapshot, t.begin_snapshot), least(s.end_snapshot, t.end_snapshot) "
+        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
+        f"WHERE s.schema_name = {literal(table.schema)} AND t.table_name = {literal(table.name)}",
+    )
+    for number, schema_path, path, is_relative, begin, end in cursor.fetchall():
+        if begin <= snapshot and (end is None or end > snapshot):
+            return number, schema_path + path if is_relative else path
+    return None
+
+
+def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> set[str]:
+    """Which of some Parquet files have a column."""
+    if not paths:
+        return set()
+    listed = ", ".join(map(literal, paths))
+    query = f"SELECT DISTINCT file_name FROM parquet_schema([{listed}]) WHERE name = {literal(column)}"
+    return {path for (path,) in cursor.execute(query).fetchall()}
+
+
+def inlined_tables(cursor: Cursor, table_id: int) -> list[str]:
+    """The tables of the lake's catalog that have rows of a table themselves, one for each shape that it has had."""
+    query = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id}"
+    return [name for (name,) in ask(cursor, query).fetchall()]
+
+
+def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
+    """The table of the lake's catalog that lists deleted rows of a table's files; None where there is none yet."""
+    name = f"ducklake_inlined_delete_{table_id}"
+    # DuckDB's own catalog functions do not list the metadata database.
+    try:
+        ask(cursor, f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
+    except duckdb.Error as error:
+        if "does not exist" not in str(error):
+            raise
+        return None
+    return name
+
+
+@contextlib.contextmanager
+def at_one_moment(cursor: Cursor) -> Iterator[None]:
+    """While entered, all that the cursor reads is of one moment; else tables of the lake's catalog come and go."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+    finally:
+        rollback(cursor)
+
+
+def at_version(lake_name: str, snapshot: int) -> str:
+    return f"{lake_name} AT (VERSION => {snapshot})"
+
+
+def register_files(cursor: Cursor, table: LakeTable, files: Sequence[str]) -> None:
+    """Make Parquet files part of a table by one statement, inside the cursor's transaction.
+
+    Files that are all of a directory are given by a pattern: DuckLake needs 3 ms for a file of a list and a tenth of
+    that for one that a pattern finds (1.5.5, 100 and 400 files).
+    """
+    if not files:
+        return
+    pattern = f"{files[0].rpartition('/')[0]}/*.parquet"
+    found = cursor.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall() if len(files) > 1 else []
+    given = [pattern] if {file for (file,) in found} == set(files) else files
+    cursor.execute(
+        f"CALL ducklake_add_data_files('lake', {literal(table.name)}, [{', '.join(map(literal, given))}], "
+        f"schema => {literal(table.schema)})"
+    )
+
+
+def registered_files(cursor: Cursor, table: LakeTable) -> list[str]:
+    """The Parquet files of a table that files were added to and nothing else was done with."""
+    schema = literal(table.schema)
+    cursor.execute(f"SELECT data_file FROM ducklake_list_files('lake', {literal(table.name)}, schema => {schema})")
+    return [file for (file,) in cursor.fetchall()]
+
+
+def load_extensions(cursor: Cursor, storage: Storage) -> None:
+    """Have what it takes to attach a lake. Raises Error as `load_extension`."""
+    extensions, secrets = file_access(storage.root)
+    for extension in ("ducklake", *(("postgres_scanner",) if storage.catalog else ()), *extensions):
+        load_extension(cursor, extension)
+    for secret in secrets:
+        cursor.execute(secret)
+
+
+def file_access(root: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What DuckDB needs to read and write files below a place: names of extensions, and SQL that has keys in it."""
+    return (("httpfs",), (root.s3.secret(str(root)),)) if isinstance(root, BucketPath) else ((), ())
+
+
+def load_extension(cursor: Cursor, name: str) -> None:
+    """Load one of DuckDB's extensions, as it is installed. Raises Error where it is not."""
+    cursor.execute(f"LOAD {literal(str(_extension_file(name)))}")
+
+
+def _extension_file(name: str) -> Path:
+    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
+    parent = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
+    path = parent / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+    if not path.exists():
+        raise Error(
+            f"no duckdb-extension-{name.replace('_', '-')} is installed that fits duckdb {duckdb.__version__}",
+            hint="Install the versions that pyproject.toml pins.",
+        )
+    return path
+
+
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _count_conflict(error: BaseException) -> None:
+    if isinstance(error, duckdb.Error) and is_conflict(error):
+        LAKE_CONFLICTS.inc()

@@ -1,0 +1,101 @@
+"""The lake's past: when each snapshot was committed, which one was the newest at a time, and what changed in it.
+
+DuckLake (1.5.5) notes the time at which a transaction began. Ours note in their snapshot's `commit_extra_info` when
+they were committed, in microseconds since 1970. These times grow with the snapshots, and no two are in one millisecond,
+so a millisecond tells a commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkwave.catalog.lake.change_feed import table_changes
+from sparkwave.catalog.lake.ducklake import METADATA, Cursor
+from sparkwave.catalog.model import ROW_ID, Relation
+from sparkwave.catalog.names import quote
+
+# Snapshots that DuckLake made by itself have the time that it has noted.
+_TIME = "coalesce(try_cast(c.commit_extra_info AS BIGINT), epoch_us(s.snapshot_time))"
+_TIMES = (
+    f"SELECT s.snapshot_id, {_TIME} AS time_us FROM {METADATA}.ducklake_snapshot s "
+    f"LEFT JOIN {METADATA}.ducklake_snapshot_changes c USING (snapshot_id)"
+)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A snapshot and the microsecond since 1970 at which it was committed."""
+
+    snapshot: int
+    time_us: int
+
+
+def oldest(cursor: Cursor) -> Commit:
+    """The oldest snapshot that is left."""
+    row = cursor.execute(f"{_TIMES} ORDER BY snapshot_id LIMIT 1").fetchone()
+    assert row is not None
+    return Commit(*row)
+
+
+def snapshot_at(cursor: Cursor, time_us: int) -> int | None:
+    """The snapshot that was the newest at a time; None for a time before all that are left."""
+    row = cursor.execute(
+        f"WITH t AS ({_TIMES}) SELECT max(snapshot_id) FROM t "
+        "WHERE snapshot_id < coalesce((SELECT min(snapshot_id) FROM t WHERE time_us > ?), 9223372036854775807)",
+        [time_us],
+    ).fetchone()
+    return row[0] if row else None
+
+
+OPERATIONS = ("Insert", "UpdateInsert", "UpdateDelete", "Delete")  # RisingWave's names of them
+
+
+def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> str:
+    """SQL of what changed in a relation in snapshots `after < s <= upto`.
+
+    Its visible columns, then `op` and `rw_timestamp`, the millisecond of the commit; in the order of commits and, in
+    each, of keys. What a commit takes away of a key and puts in its place is an update.
+    """
+    columns = [column for column in relation.columns if not column.is_hidden]
+    is_row_id = relation.is_table and relation.key == (ROW_ID,)
+    key = [f"net.{_ROW}"] if is_row_id else [f"net.{quote(name)}" for name in relation.in_lake(relation.key)]
+    hidden = [] if is_row_id else [c for c in relation.columns if c.is_hidden and c.name in relation.key]
+    read = [*columns, *hidden]
+    # A column that the relation did not have at the time is NULL.
+    empty = ", ".join(f"NULL::{c.type.in_lake()} AS {quote(c.lake_name)}" for c in read)
+    names = ", ".join(quote(c.lake_name) for c in read)
+    visible = ", ".join(
+        f"{c.type.from_lake(f'net.{quote(c.lake_name)}')}::{c.type.duckdb()} AS {quote(c.name)}" for c in columns
+    )
+    grouped = f"{_SNAPSHOT}, {f'{_ROW}, ' if is_row_id else ''}{names}"
+    changes = table_changes(
+        relation.lake_table, after, upto, has_deletes, f"snapshot_id AS {_SNAPSHOT}, rowid AS {_ROW}, *"
+    )
+    shape = f"SELECT NULL::BIGINT AS {_SNAPSHOT}, NULL::BIGINT AS {_ROW}, {empty}, NULL::INTEGER AS _weight WHERE false"
+    return (
+        f"WITH change AS ({shape} UNION ALL BY NAME {changes}), "
+        f"net AS (SELECT {grouped}, sum(_weight) AS {_SUM} FROM change GROUP BY {grouped} HAVING sum(_weight) <> 0) "
+        f"SELECT {visible}, "
+        f"CASE WHEN {_SUM} > 0 THEN if(min({_SUM}) OVER of_key < 0, 'UpdateInsert', 'Insert') "
+        f"ELSE if(max({_SUM}) OVER of_key > 0, 'UpdateDelete', 'Delete') END AS op, "
+        f"t.time_us // 1000 AS rw_timestamp "
+        f"FROM net JOIN ({_TIMES}) t ON t.snapshot_id = {_SNAPSHOT} "
+        f"WINDOW of_key AS (PARTITION BY {', '.join((_SNAPSHOT, *key))}) "
+        f"ORDER BY {', '.join((_SNAPSHOT, *key, _SUM))}"
+    )
+
+
+# Names that no column of a user has.
+_SNAPSHOT, _ROW, _SUM = (quote(f"\u2009{name}") for name in ("snapshot", "row", "weight"))
+
+
+def all_rows(relation: Relation, snapshot: int) -> str:
+    """SQL of a relation's rows at a snapshot, in the order of its key, in the shape of `change_log`."""
+    columns = ", ".join(f"{column.from_lake} AS {quote(column.name)}" for column in relation.visible)
+    is_row_id = relation.is_table and relation.key == (ROW_ID,)
+    key = [_ROW] if is_row_id else [quote(name) for name in relation.in_lake(relation.key)]
+    order = f" ORDER BY {', '.join(f'stored.{part}' for part in key)}" if key else ""  # a view of one row has no key
+    return (
+        f"SELECT {columns}, 'Insert' AS op, NULL::BIGINT AS rw_timestamp "
+        f"FROM (SELECT rowid AS {_ROW}, * FROM {relation.lake_name} AT (VERSION => {snapshot})) AS stored{order}"
+    )

@@ -1,0 +1,295 @@
+"""Few new rows of a table put into the lake's catalog, as DuckLake's INSERT and COMMIT would, with fewer questions.
+
+DuckLake keeps few rows in a table of its catalog (DuckLake 1.0, ducklake.select/docs, "Data Inlining"), and asks its
+catalog ten times on the way, each time by SQL that DuckDB plans anew. Here the catalog is written in the transaction
+that has the rows, and what it says of the table is kept for as long as nobody else commits. Whatever is not as usual is
+`Unfit`, and left to DuckLake: a key that is there, a first row, another shape of the table since, NaN, a NULL too many.
+
+Found by trying, with 1.5.5 (asserted by tests/test_inlined_insert.py): the catalog is then as DuckLake would leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Snapshot, first_row, locate
+from sparkwave.catalog.model import REPLACE, Column, Relation
+from sparkwave.catalog.names import LakeTable, literal, quote
+
+# The types of which DuckLake notes the bounds as DuckDB writes them.
+_TYPES = frozenset(
+    {
+        "boolean",
+        "smallint",
+        "integer",
+        "bigint",
+        "real",
+        "double precision",
+        "numeric",
+        "character varying",
+        "text",
+        "date",
+        "timestamp without time zone",
+        "timestamp with time zone",
+    }
+)
+_CATALOG_COLUMNS = frozenset({"row_id", "begin_snapshot", "end_snapshot"})
+MOST_TABLES = 256
+
+
+class Unfit(Exception):
+    """These rows have to be written by DuckLake."""
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What the catalog says of a column's values: between which ones they are, and whether NULL is among them."""
+
+    column_id: int
+    has_null: bool
+    least: str | None
+    greatest: str | None
+
+    @property
+    def row(self) -> str:
+        ends = ("NULL" if end is None else literal(end) for end in (self.least, self.greatest))
+        return f"({self.column_id}, {self.has_null}, {', '.join(ends)})"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the catalog says of a table as of a snapshot.
+
+    `inlined` are its tables that have rows themselves, the one for new rows first; `files` are Parquet files.
+    """
+
+    snapshot: int
+    schema_version: int
+    next_catalog_id: int
+    next_file_id: int
+    table_id: int
+    rows: int
+    next_row_id: int
+    inlined: tuple[str, ...]
+    files: tuple[str, ...]
+    bounds: dict[str, _Bounds]
+
+
+def may_fit(target: Relation) -> bool:
+    """Whether new rows of a table are ever put into the catalog here."""
+    columns = target.visible
+    is_plain = all(c.type.name in _TYPES and not c.type.dimensions and not c.type.is_text_in_lake for c in columns)
+    has_own_names = not any(column.lake_name in _CATALOG_COLUMNS for column in columns)
+    return is_plain and has_own_names and target.conflict == REPLACE and target.watermark is None
+
+
+class InlinedInserts:
+    """What is known of tables, by those who have written them last."""
+
+    def __init__(self) -> None:
+        self._stored: dict[LakeTable, Stored] = {}
+
+    def insert(self, cursor: Cursor, target: Relation, staged: str, snapshot: Snapshot) -> Stored:
+        """Write the rows of a temporary table with the table's columns, as a snapshot that the open transaction makes.
+
+        Returns what to `keep` once that is committed. Raises Unfit.
+        """
+        stored = self._stored.get(target.lake_table)
+        if stored is None or stored.snapshot != snapshot.id - 1:
+            stored = _read(cursor, target.lake_table, snapshot.id - 1)
+        count, changed = _check(cursor, target, staged, stored)
+        bounds = _widened(cursor, target, staged, stored, changed) if changed else {}
+        _write(cursor, target, staged, stored, snapshot, count, bounds)
+        return replace(
+            stored,
+            snapshot=snapshot.id,
+            next_file_id=stored.next_file_id + 1,
+            rows=stored.rows + count,
+            next_row_id=stored.next_row_id + count,
+            bounds=stored.bounds | bounds,
+        )
+
+    def keep(self, target: Relation, stored: Stored) -> None:
+        """Of the newest snapshot, unless others have been committed meanwhile, which shows."""
+        if len(self._stored) >= MOST_TABLES:
+            self._stored.clear()
+        self._stored[target.lake_table] = stored
+
+
+def _read(cursor: Cursor, table: LakeTable, snapshot: int) -> Stored:
+    located = locate(cursor, table)
+    if located is None:
+        raise Unfit
+    table_id, directory = located
+    schema_version, next_catalog_id, next_file_id = _one(
+        cursor,
+        f"SELECT schema_version, next_catalog_id, next_file_id FROM {METADATA}.ducklake_snapshot "
+        f"WHERE snapshot_id = {snapshot}",
+    )
+    rows, next_row_id = _one(
+        cursor, f"SELECT record_count, next_row_id FROM {METADATA}.ducklake_table_stats WHERE table_id = {table_id}"
+    )
+    inlined = cursor.execute(
+        f"SELECT table_name, schema_version FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id} "
+        "ORDER BY schema_version DESC"
+    ).fetchall()
+    shape = _one(
+        cursor, f"SELECT max(schema_version) FROM {METADATA}.ducklake_schema_versions WHERE table_id = {table_id}"
+    )
+    if not inlined or inlined[0][1:] != shape:
+        raise Unfit
+    files = cursor.execute(
+        f"SELECT if(path_is_relative, ? || path, path) FROM {METADATA}.ducklake_data_file "
+        f"WHERE table_id = {table_id} AND end_snapshot IS NULL",
+        [directory],
+    ).fetchall()
+    return Stored(
+        snapshot,
+        schema_version,
+        next_catalog_id,
+        next_file_id,
+        table_id,
+        rows,
+        next_row_id,
+        tuple(name for name, _ in inlined),
+        tuple(file for (file,) in files),
+        _bounds(cursor, table_id),
+    )
+
+
+def _one(cursor: Cursor, query: str) -> tuple:
+    row = first_row(cursor.execute(query))
+    if row is None:
+        raise Unfit
+    return row
+
+
+def _bounds(cursor: Cursor, table_id: int) -> dict[str, _Bounds]:
+    rows = cursor.execute(
+        f"SELECT column_name, column_id, contains_null, min_value, max_value FROM {METADATA}.ducklake_column "
+        f"JOIN {METADATA}.ducklake_table_column_stats USING (table_id, column_id) "
+        f"WHERE table_id = {table_id} AND end_snapshot IS NULL AND contains_nan IS NULL"
+    ).fetchall()
+    return {name: _Bounds(*row) for name, *row in rows}
+
+
+def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tuple[int, list[Column]]:
+    """How many rows are staged, and the columns that have values beyond what is noted. Raises Unfit."""
+    key = _key(target)
+    tests = [f"coalesce(bool_and({_is_within(target, column, stored)}), true)" for column in target.visible]
+    distinct = f"count(DISTINCT ({key}))" if key else "count(*)"
+    [(count, keys, *within)] = cursor.execute(
+        f"SELECT count(*), {distinct}, {', '.join(tests)} FROM {staged}"
+    ).fetchall()
+    if not 0 < count <= INLINED_ROWS or keys < count or (key and _meets(cursor, key, staged, stored)):
+        raise Unfit
+    return count, [column for column, is_within in zip(target.visible, within, strict=True) if not is_within]
+
+
+def _key(target: Relation) -> str:
+    return ", ".join(map(quote, target.in_lake(target.primary_key)))
+
+
+def _is_within(target: Relation, column: Column, stored: Stored) -> str:
+    """SQL of whether a value may be there and is among those that are noted."""
+    name, bounds = quote(column.lake_name), stored.bounds.get(column.lake_name)
+    if bounds is None:
+        raise Unfit
+    may_be_null = bounds.has_null and not _is_required(target, column)
+    if bounds.least is None or bounds.greatest is None:
+        return f"{name} IS NULL" if may_be_null else "false"
+    between = f"{name} BETWEEN {_typed(column, bounds.least)} AND {_typed(column, bounds.greatest)}"
+    return between if may_be_null else f"{name} IS NOT NULL AND {between}"
+
+
+def _is_required(target: Relation, column: Column) -> bool:
+    return column.not_null or column.name in target.primary_key
+
+
+def _typed(column: Column, text: str) -> str:
+    return f"CAST({literal(text)} AS {column.type.in_lake()})"
+
+
+def _meets(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
+    """Whether a staged row may have a key that is stored: of files no matter which of their rows are deleted."""
+    parts = [f"SELECT {key} FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL" for name in stored.inlined]
+    if stored.files:
+        parts.append(
+            f"SELECT {key} FROM read_parquet([{', '.join(map(literal, stored.files))}], hive_partitioning => false)"
+        )
+    return any(
+        cursor.execute(
+            f"SELECT 1 FROM ({part}) AS stored SEMI JOIN {staged} AS staged USING ({key}) LIMIT 1"
+        ).fetchall()
+        for part in parts
+    )
+
+
+def _widened(
+    cursor: Cursor, target: Relation, staged: str, stored: Stored, columns: Sequence[Column]
+) -> dict[str, _Bounds]:
+    """What is noted of some columns, with the staged values. Raises Unfit for a NULL that must not be, and for NaN."""
+    noted = [stored.bounds[column.lake_name] for column in columns]
+    tests = ", ".join(_wider(column, bounds) for column, bounds in zip(columns, noted, strict=True))
+    [found] = cursor.execute(f"SELECT {tests} FROM {staged}").fetchall()
+    widened = {}
+    for place, (column, bounds) in enumerate(zip(columns, noted, strict=True)):
+        has_null, has_nan, least, greatest = found[4 * place : 4 * place + 4]
+        if has_nan or (has_null and _is_required(target, column)):
+            raise Unfit
+        widened[column.lake_name] = _Bounds(bounds.column_id, bounds.has_null or has_null, least, greatest)
+    return widened
+
+
+def _wider(column: Column, bounds: _Bounds) -> str:
+    """SQL of whether there are NULL and NaN, and of the bounds as they become."""
+    if bounds.least is None or bounds.greatest is None:
+        raise Unfit
+    name = quote(column.lake_name)
+    nan = f"coalesce(bool_or(isnan({name})), false)" if column.type.is_float else "false"
+    least = (
+        f"if(min({name}) < {_typed(column, bounds.least)}, {_text(column, f'min({name})')}, {literal(bounds.least)})"
+    )
+    greatest = (
+        f"if(max({name}) > {_typed(column, bounds.greatest)}, {_text(column, f'max({name})')}, "
+        f"{literal(bounds.greatest)})"
+    )
+    return f"bool_or({name} IS NULL), {nan}, {least}, {greatest}"
+
+
+def _text(column: Column, value: str) -> str:
+    """SQL of how a bound is noted: in no time zone but UTC."""
+    if column.type.name != "timestamp with time zone":
+        return f"{value}::VARCHAR"
+    return f"if(isfinite({value}), ({value} AT TIME ZONE 'UTC')::VARCHAR || '+00', {value}::VARCHAR)"
+
+
+def _write(
+    cursor: Cursor,
+    target: Relation,
+    staged: str,
+    stored: Stored,
+    snapshot: Snapshot,
+    count: int,
+    bounds: dict[str, _Bounds],
+) -> None:
+    names = ", ".join(quote(column.lake_name) for column in target.visible)
+    table_id, next_row_id = stored.table_id, stored.next_row_id
+    cursor.execute(
+        f"INSERT INTO {METADATA}.{quote(stored.inlined[0])} (row_id, begin_snapshot, end_snapshot, {names}) "
+        f"SELECT {next_row_id} + row_number() OVER (ORDER BY rowid) - 1, {snapshot.id}, NULL, {names} FROM {staged};"
+        f"UPDATE {METADATA}.ducklake_table_stats SET record_count = {stored.rows + count}, "
+        f"next_row_id = {next_row_id + count} WHERE table_id = {table_id};"
+        f"INSERT INTO {METADATA}.ducklake_snapshot VALUES ({snapshot.id}, now(), {stored.schema_version}, "
+        f"{stored.next_catalog_id}, {stored.next_file_id + 1});"
+        f"INSERT INTO {METADATA}.ducklake_snapshot_changes VALUES ({snapshot.id}, 'inlined_insert:{table_id}', "
+        f"NULL, NULL, '{snapshot.time_us}')"
+    )
+    if bounds:
+        values = ", ".join(noted.row for noted in bounds.values())
+        cursor.execute(
+            f"UPDATE {METADATA}.ducklake_table_column_stats AS noted SET contains_null = has_null, min_value = least, "
+            f"max_value = greatest FROM (VALUES {values}) AS now_known (id, has_null, least, greatest) "
+            f"WHERE noted.table_id = {table_id} AND noted.column_id = now_known.id"
+        )

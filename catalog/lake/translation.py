@@ -1,0 +1,141 @@
+"""DuckDB's errors as users see them: PostgreSQL's words and SQLSTATEs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import duckdb
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import with_names
+from sparkwave.catalog.wording import in_postgres_words
+
+_SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
+    (duckdb.InterruptException, errors.QUERY_CANCELED),
+    (duckdb.ParserException, errors.SYNTAX_ERROR),
+    (duckdb.ConversionException, errors.INVALID_TEXT_REPRESENTATION),
+    (duckdb.OutOfRangeException, errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    (duckdb.ConstraintException, errors.NOT_NULL_VIOLATION),
+    (duckdb.NotImplementedException, errors.FEATURE_NOT_SUPPORTED),
+    (duckdb.OutOfMemoryException, errors.OUT_OF_MEMORY),
+    (duckdb.TypeMismatchException, errors.DATATYPE_MISMATCH),
+    (duckdb.InvalidInputException, errors.INVALID_PARAMETER_VALUE),
+)
+
+# Texts by which DuckDB's binder and catalog errors are told apart; the first match counts.
+_TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
+    (r"(Table|View) with name .* does not exist|Referenced table .* not found", errors.UNDEFINED_TABLE),
+    (r"relation \".*\" does not exist", errors.UNDEFINED_TABLE),
+    (r"(type|role) \".*\" does not exist", errors.UNDEFINED_OBJECT),
+    (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
+    (r"must be a (superuser|member of the role) ", errors.INSUFFICIENT_PRIVILEGE),
+    (r"STAR expression", errors.FEATURE_NOT_SUPPORTED),
+    (r"for HTTP [A-Z]+ to |^HTTP Error", errors.IO_ERROR),
+    (r"division by zero", errors.DIVISION_BY_ZERO),
+    (r"date field value out of range", errors.DATETIME_FIELD_OVERFLOW),
+    (r"invalid (date|timestamp|time) field", errors.INVALID_DATETIME_FORMAT),
+    (r"value is out of range|out of range for the destination|Overflow", errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    (r"No function matches|Function with name .* does not exist|function .* does not exist", errors.UNDEFINED_FUNCTION),
+    (r"Ambiguous reference|ambiguous", errors.AMBIGUOUS_COLUMN),
+    (r"must appear in the GROUP BY|GROUP BY clause", errors.GROUPING_ERROR),
+    (r"Type with name .* does not exist", errors.UNDEFINED_OBJECT),
+    (r"Parquet files do not support negative intervals", errors.FEATURE_NOT_SUPPORTED),
+    (r"NOT.NULL constraint", errors.NOT_NULL_VIOLATION),
+    (r"Could not convert string", errors.INVALID_TEXT_REPRESENTATION),
+    (
+        r"Cannot (compare|mix) values of type|Could not (choose|cast)|Unimplemented type for cast",
+        errors.DATATYPE_MISMATCH,
+    ),
+)
+
+
+# The operating system's words (ENOSPC), in whatever an engine says.
+DISK_FULL = "No space left on device"
+
+
+# What DuckDB advises to set, which clients cannot.
+_ADVICE = re.compile(
+    r"""\s+(?:Use|Try|using:?)\s+["'`(]?(?:SET|PRAGMA|CALL|INSTALL|LOAD)\s.*""", re.IGNORECASE | re.DOTALL
+)
+
+
+def error_named(kind: str, text: str) -> duckdb.Error:
+    """DuckDB's error of a class, by its name: one that has been raised in another process."""
+    found = getattr(duckdb, kind, duckdb.Error)
+    made: duckdb.Error = found(text)
+    return made
+
+
+def disk_full(text: str) -> Error:
+    """PostgreSQL's error for it, with the line of an engine's message that names the file."""
+    line = next(line for line in text.splitlines() if DISK_FULL in line).strip()
+    message = re.sub(r"^(([A-Za-z]+ )+Error: |Caused by: |([a-z]+\.)+[A-Za-z]+: )*", "", line)
+    return Error(message, errors.DISK_FULL, hint=errors.FREE_SPACE)
+
+
+def translate(error: duckdb.Error) -> Error:
+    """A DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
+    text = with_names(str(error))
+    message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", with_names(first_line(error)))
+    message = _ADVICE.sub("", message)
+    column = re.search(
+        r'column (?:named )?"?([^"]+?)"? (?:was )?not found|does not have a column named "([^"]+)"|'
+        r'Column "([^"]+)" referenced that exists in the SELECT clause',
+        message,
+    )
+    if column:
+        name = next(filter(None, column.groups()))
+        return Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN, hint=_meant(name, text))
+    if DISK_FULL in text:
+        return disk_full(text)
+    if isinstance(error, duckdb.InterruptException):
+        return errors.canceled()
+    worded = in_postgres_words(text)
+    if worded is not None:
+        return worded
+    for pattern, sqlstate in _TEXT_SQLSTATES:
+        if re.search(pattern, text, re.IGNORECASE):
+            return Error(message, sqlstate)
+    for kind, sqlstate in _SQLSTATES:
+        if isinstance(error, kind):
+            return Error(message, sqlstate)
+    return Error(message)
+
+
+def _meant(name: str, text: str) -> str | None:
+    """PostgreSQL's hint of the column that may be meant, among those that DuckDB lists."""
+    listed = re.search(r"Candidate bindings: (.*)", text)
+    close = difflib.get_close_matches(name, re.findall(r'"([^"]+)"', listed[1]) if listed else (), 1)
+    return f'Perhaps you meant to reference the column "{close[0]}".' if close else None
+
+
+DuckDBError = duckdb.Error
+Cursor = duckdb.DuckDBPyConnection
+
+
+def restored(error: Exception) -> duckdb.Error:
+    """DuckDB's error from the one that pyarrow raises while it reads a result: that has the text, not the class."""
+    kind = re.match(r"([A-Za-z ]+) Error: ", str(error))
+    name = kind[1].title().replace(" ", "") + "Exception" if kind else ""
+    found = getattr(duckdb, name, duckdb.Error)
+    return found(str(error))
+
+
+def is_passing(error: duckdb.Error) -> bool:
+    """Whether the statement may succeed at once when it is tried again.
+
+    DuckLake (1.5.5) may look for a table of inlined deletes that another transaction has made since this one began.
+    """
+    return re.search(r"Table with name ducklake_inlined_\w+ does not exist", str(error)) is not None
+
+
+def is_conflict(error: duckdb.Error) -> bool:
+    """Whether a transaction has failed only because of what others have committed since it began."""
+    return isinstance(error, duckdb.TransactionException) or is_passing(error)
+
+
+def first_line(error: Exception) -> str:
+    """Of an engine's message, or the error's class where there is none."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

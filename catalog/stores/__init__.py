@@ -1,0 +1,1 @@
+"""Sparkwave's own relations in the lake: one reader and writer a relation."""

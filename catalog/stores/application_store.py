@@ -1,0 +1,63 @@
+"""The rows of Spark applications, each of which is a resource group while it lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.names import system_table
+
+# The life of an application. One that drains has no job and goes, unless another takes it before.
+PROVISIONING, READY, DRAINING, DESTROYED = "PROVISIONING", "READY", "DRAINING", "DESTROYED"
+# So many that have been destroyed are remembered.
+REMEMBERED = 1000
+
+_TABLE = system_table("applications")
+
+
+@dataclass(frozen=True)
+class ApplicationRow:
+    """An application as the catalog knows it; memory in bytes a node."""
+
+    id: int
+    name: str
+    resource_group: str
+    is_serverless: bool
+    port: int
+    replicas: int
+    cores: int
+    memory_bytes: int
+
+
+def next_id(cursor: Cursor) -> int:
+    row = cursor.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {_TABLE}").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def add(cursor: Cursor, row: ApplicationRow) -> None:
+    """An application that is being provisioned."""
+    cursor.execute(
+        f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, '{PROVISIONING}', ?, ?, ?, ?, NULL, now(), NULL, now())",
+        [row.id, row.name, row.resource_group, row.is_serverless, row.port, row.replicas, row.cores, row.memory_bytes],
+    )
+
+
+def set_state(cursor: Cursor, id_: int, state: str, reason: str | None = None) -> None:
+    """`reason` is why it is in that state, if that is not plain."""
+    ready = ", ready_at = coalesce(ready_at, now())" if state == READY else ""
+    cursor.execute(
+        f"UPDATE {_TABLE} SET state = ?, reason = ?, changed_at = now(){ready} WHERE id = ?", [state, reason, id_]
+    )
+
+
+def destroy_all(cursor: Cursor, reason: str) -> list[str]:
+    """Note that no application lives any more, and forget old ones. Returns the names of those that had."""
+    names = cursor.execute(f"SELECT name FROM {_TABLE} WHERE state <> '{DESTROYED}' ORDER BY id").fetchall()
+    if names:
+        cursor.execute(
+            f"UPDATE {_TABLE} SET state = '{DESTROYED}', reason = ?, changed_at = now() WHERE state <> '{DESTROYED}'",
+            [reason],
+        )
+    cursor.execute(f"DELETE FROM {_TABLE} WHERE id <= (SELECT max(id) FROM {_TABLE}) - {REMEMBERED}")
+    return [name for (name,) in names]

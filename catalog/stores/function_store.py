@@ -1,0 +1,68 @@
+"""The only reader and writer of the relation `functions`.
+
+What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+"""
+
+from __future__ import annotations
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Function
+from sparkwave.catalog.names import system_table
+from sparkwave.catalog.types import parse_type
+
+_TABLE = system_table("functions")
+
+
+def load_functions(cursor: Cursor) -> tuple[Function, ...]:
+    rows = cursor.execute(
+        "SELECT id, database, schema, name, argument_names, argument_types, result_type, body, definition, owner "
+        f"FROM {_TABLE} ORDER BY id"
+    ).fetchall()
+    return tuple(
+        Function(
+            id_, database, schema, name, tuple(zip(names, map(parse_type, types), strict=True)), parse_type(result),
+            body, definition, owner,
+        )
+        for id_, database, schema, name, names, types, result, body, definition, owner in rows
+    )  # fmt: skip
+
+
+def add_function(cursor: Cursor, function: Function) -> None:
+    cursor.execute(
+        f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            function.id,
+            function.database,
+            function.schema,
+            function.name,
+            function.owner,
+            [name for name, _ in function.arguments],
+            [type_.stored for _, type_ in function.arguments],
+            function.result.stored,
+            function.body,
+            function.definition,
+        ],
+    )
+
+
+def replace_function(cursor: Cursor, function: Function) -> None:
+    """Another body for a function that is there, under its id, and the names of its arguments."""
+    names = [name for name, _ in function.arguments]
+    cursor.execute(
+        f"UPDATE {_TABLE} SET argument_names = ?, body = ?, definition = ? WHERE id = ?",
+        [names, function.body, function.definition, function.id],
+    )
+
+
+def drop_function(cursor: Cursor, function: Function) -> None:
+    cursor.execute(f"DELETE FROM {_TABLE} WHERE id = ?", [function.id])
+
+
+def drop_functions_in(cursor: Cursor, database: str, schema: str) -> None:
+    """Those of a schema that is dropped."""
+    cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
+
+
+def put_functions(cursor: Cursor, database: str, schema: str, renamed: str) -> None:
+    """Those of a schema that gets another name."""
+    cursor.execute(f"UPDATE {_TABLE} SET schema = ? WHERE database = ? AND schema = ?", [renamed, database, schema])

@@ -1,0 +1,311 @@
+"""Jobs and how far their backfills are: the relations `jobs`, `slices`, `finished_slices` and `positions`.
+
+What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do, so that progress
+commits with the rows that it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import CREATED, CREATING, FAILED, INITIAL, Epoch, Job, Position
+from sparkwave.catalog.names import literal, system_table
+from sparkwave.catalog.redaction import redact
+from sparkwave.catalog.stores.positions import Positions, Vnode
+
+# What a slice reads that is a bucket of exchanged rows: no input is named so.
+BUCKET = "bucket"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a fragment's work: rows `row_id_from <= _row_id < row_id_to` of one input.
+
+    `row_id_to` None is open; both None is the whole input. `input` BUCKET is a bucket of its exchanges, None merges the
+    fragment's partial results, all or a bucket: `row_id_from` is the bucket's number.
+    """
+
+    fragment_id: int
+    id: int
+    upstream_id: int | None
+    input: str | None
+    row_id_from: int | None
+    row_id_to: int | None
+    row_count: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a backfill starts: its epoch, and the slices that it is cut into or the positions of its scans."""
+
+    epoch: Epoch
+    slices: tuple[Slice, ...] = ()
+    positions: tuple[Positions, ...] = ()
+
+
+class AlreadyDone(Exception):
+    """A step that is tried again had been committed, whatever failed after that."""
+
+
+def load_jobs(cursor: Cursor) -> tuple[Job, ...]:
+    rows = cursor.execute(
+        "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
+        "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, "
+        "deliver_from, views_at, if(waiting IS NULL, waiting_since, NULL) "
+        f"FROM {system_table('jobs')} ORDER BY id"
+    ).fetchall()
+    jobs = (Job(*row) for row in rows)
+    return tuple(replace(job, order=tuple((before, after) for before, after in job.order)) for job in jobs)
+
+
+def add_job(cursor: Cursor, job: Job) -> None:
+    cursor.execute(
+        f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL, NULL)",
+        [
+            job.id,
+            job.status,
+            job.is_background,
+            job.is_serverless,
+            job.resource_group,
+            job.strategy,
+            job.snapshot,
+            job.error,
+            job.time_us,
+            job.rate_limit,
+            job.parallelism,
+            job.backfill_parallelism,
+            [list(edge) for edge in job.order],
+            job.waiting,
+            job.specific_group,
+        ],
+    )
+
+
+def set_job_waiting(cursor: Cursor, job_id: int, reason: str | None) -> None:
+    """Say why a job does not move, if it is still creating; None when it does."""
+    since = "NULL" if reason is None else "now()"
+    cursor.execute(
+        f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} "
+        f"WHERE id = ? AND status IN ('{INITIAL}', '{CREATING}')",
+        [reason and redact(reason), job_id],
+    )
+
+
+def set_job_control(cursor: Cursor, job: Job) -> None:
+    """Store the rate limit, the parallelisms and the resource groups of a job, as ALTER sets them."""
+    cursor.execute(
+        f"UPDATE {system_table('jobs')} SET rate_limit = ?, parallelism = ?, backfill_parallelism = ?, "
+        "resource_group = ?, specific_group = ? WHERE id = ?",
+        [
+            job.rate_limit,
+            job.parallelism,
+            job.backfill_parallelism,
+            job.resource_group,
+            job.specific_group,
+            job.id,
+        ],
+    )
+
+
+def set_job_group(cursor: Cursor, job_id: int, group: str) -> None:
+    cursor.execute(f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE id = ?", [group, job_id])
+
+
+def add_started_job(cursor: Cursor, job: Job, start: Start) -> None:
+    """Add a job that starts at once."""
+    add_job(cursor, replace(job, status=CREATING, snapshot=start.epoch.snapshot, time_us=start.epoch.time_us))
+    _add_steps(cursor, job.id, start)
+
+
+def add_created_job(cursor: Cursor, job: Job) -> None:
+    """Add the job of a relation that is stored as created."""
+    add_job(cursor, replace(job, status=CREATED))
+
+
+def start_job(cursor: Cursor, job: Job, start: Start) -> None:
+    """The backfill is planned: pin its epoch and write down its slices, if it is cut into some; forget others."""
+    if job.status == CREATING:
+        cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job.id])
+    cursor.execute(
+        f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ? WHERE id = ?",
+        [start.epoch.snapshot, start.epoch.time_us, job.id],
+    )
+    _add_steps(cursor, job.id, start)
+
+
+def _add_steps(cursor: Cursor, job_id: int, start: Start) -> None:
+    values: list[object] = []
+    for s in start.slices:
+        values += [job_id, s.fragment_id, s.id, s.upstream_id, s.input, s.row_id_from, s.row_id_to, s.row_count]
+    if values:
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(start.slices))
+        cursor.execute(f"INSERT INTO {system_table('slices')} VALUES {rows}", values)
+    add_positions(cursor, job_id, start.positions)
+
+
+def load_positions(cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, ...]]:
+    """The steps that a job which reads on has made, and where its scans stand."""
+    row = cursor.execute(
+        f"SELECT coalesce(max(slice_id), 0) FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
+    ).fetchone()
+    assert row is not None
+    found: dict[tuple[str, int, int], list[Vnode]] = {}
+    for *scan, number, first, stop, position, total in cursor.execute(
+        "SELECT input, fragment_id, upstream_id, vnode, row_id_from, row_id_to, position, row_total "
+        f"FROM {system_table('positions')} WHERE job_id = ? ORDER BY fragment_id, vnode",
+        [job_id],
+    ).fetchall():
+        found.setdefault(tuple(scan), []).append(Vnode(number, first, stop, position, total))
+    return row[0], tuple(Positions(*scan, tuple(vnodes)) for scan, vnodes in found.items())
+
+
+def add_positions(cursor: Cursor, job_id: int, positions: Iterable[Positions]) -> None:
+    """Write down where the scans of a job start."""
+    rows = [
+        f"({job_id}, {p.fragment_id}, {p.upstream_id}, {literal(p.input)}, "
+        f"{v.number}, {v.first}, {v.stop}, {v.position}, {v.row_total})"
+        for p in positions
+        for v in p.vnodes
+    ]
+    if rows:
+        cursor.execute(f"INSERT INTO {system_table('positions')} VALUES {', '.join(rows)}")
+
+
+def move_positions(cursor: Cursor, job_id: int, old: Iterable[Positions], new: Iterable[Positions]) -> None:
+    """Store what has moved between the two."""
+    moved = [
+        (after.fragment_id, v.number, v.position)
+        for before, after in zip(old, new, strict=True)
+        for v in after.moved_since(before)
+    ]
+    if moved:
+        values = ", ".join(map(str, moved))
+        cursor.execute(
+            f"UPDATE {system_table('positions')} p SET position = m.position "
+            f"FROM (VALUES {values}) m (fragment_id, vnode, position) "
+            "WHERE p.job_id = ? AND p.fragment_id = m.fragment_id AND p.vnode = m.vnode",
+            [job_id],
+        )
+
+
+def check_step(cursor: Cursor, job_id: int, step: int, fragments: Iterable[int]) -> None:
+    """Raises AlreadyDone for a step, or a slice, that has been committed."""
+    done = cursor.execute(
+        f"SELECT 1 FROM {system_table('finished_slices')} "
+        f"WHERE job_id = ? AND fragment_id IN ({', '.join(map(str, fragments))}) AND slice_id = ?",
+        [job_id, step],
+    ).fetchone()
+    if done:
+        raise AlreadyDone
+
+
+def finish_step(cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
+    """A step has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
+    _finish(cursor, job_id, [(fragment_id, step, rows) for fragment_id, rows in row_counts.items()])
+
+
+def finish_slices(cursor: Cursor, job_id: int, slices: Iterable[Slice]) -> None:
+    """Slices have been read. Raises AlreadyDone the second time."""
+    _finish(cursor, job_id, [(slice_.fragment_id, slice_.id, slice_.row_count) for slice_ in slices])
+
+
+def _finish(cursor: Cursor, job_id: int, read: Sequence[tuple[int, int, int]]) -> None:
+    """Note fragments, their steps or slices, and rows."""
+    finished = system_table("finished_slices")
+    ids = ", ".join(f"({fragment_id}, {step})" for fragment_id, step, _ in read)
+    done = f"SELECT 1 FROM {finished} WHERE job_id = {job_id} AND (fragment_id, slice_id) IN ({ids}) LIMIT 1"
+    if cursor.execute(done).fetchone():
+        raise AlreadyDone
+    rows = (f"({job_id}, {fragment_id}, {step}, {count}, now())" for fragment_id, step, count in read)
+    cursor.execute(f"INSERT INTO {finished} VALUES {', '.join(rows)}")
+
+
+def move_job_epoch(cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
+    """A creating job has applied its upstreams up to here. Raises AlreadyDone when it was not at the old epoch."""
+    row = cursor.execute(
+        f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ? WHERE id = ? AND snapshot = ? AND time_us = ?",
+        [new.snapshot, new.time_us, job_id, old.snapshot, old.time_us],
+    ).fetchone()
+    if row != (1,):
+        raise AlreadyDone
+
+
+def move_delivery(cursor: Cursor, job: Job, upto: int | None) -> None:
+    """A sink that is being created has delivered its rows before a row id, or all for None.
+
+    Raises AlreadyDone when it is not where `job` says.
+    """
+    row = cursor.execute(
+        f"UPDATE {system_table('jobs')} SET deliver_from = ?, delivered = ? "
+        "WHERE id = ? AND delivered IS NULL AND deliver_from IS NOT DISTINCT FROM ?",
+        [upto, job.epoch.snapshot if upto is None else None, job.id, job.deliver_from],
+    ).fetchone()
+    if row != (1,):
+        raise AlreadyDone
+
+
+def finish_job(cursor: Cursor, job_id: int, group: str) -> None:
+    """The relation is created and belongs to its steady resource group."""
+    cursor.execute(
+        f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
+        "waiting_since = NULL, resource_group = ? WHERE id = ?",
+        [group, job_id],
+    )
+    cursor.execute(f"UPDATE {system_table('relations')} SET created = true, created_at = now() WHERE id = ?", [job_id])
+
+
+# The tables that say how far a job is; once it is created, or gone, they say nothing.
+STEPS = ("slices", "finished_slices", "positions")
+
+
+def leave_behind(cursor: Cursor, job_id: int, position: Position | None, reason: str, has_failed: bool) -> None:
+    """A created job stays where it is, None where that is not known, while others go on; FAILED is read by nobody."""
+    epoch = position and position.epoch
+    cursor.execute(
+        f"UPDATE {system_table('jobs')} SET status = ?, error = ?, snapshot = ?, time_us = ?, views_at = ?, "
+        "waiting = NULL, waiting_since = coalesce(waiting_since, now()) WHERE id = ?",
+        [
+            FAILED if has_failed else CREATED,
+            redact(reason),
+            epoch and epoch.snapshot,
+            epoch and epoch.time_us,
+            position and position.views,
+            job_id,
+        ],
+    )
+
+
+def catch_up(cursor: Cursor, job: Job) -> None:
+    """A job that was left behind is where the others are. Raises AlreadyDone when it does not stand where it says."""
+    row = cursor.execute(
+        f"UPDATE {system_table('jobs')} SET status = '{CREATED}', error = NULL, snapshot = NULL, views_at = NULL, "
+        "waiting_since = NULL WHERE id = ? AND status = ? AND snapshot IS NOT DISTINCT FROM ? "
+        "AND views_at IS NOT DISTINCT FROM ?",
+        [job.id, job.status, job.snapshot, job.views_at],
+    ).fetchone()
+    if row != (1,):
+        raise AlreadyDone
+
+
+def load_slices(cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int, int]]]:
+    """All slices of a job, and (fragment, slice) of the finished ones."""
+    rows = cursor.execute(
+        "SELECT fragment_id, slice_id, upstream_id, input, row_id_from, row_id_to, row_count "
+        f"FROM {system_table('slices')} WHERE job_id = ? ORDER BY fragment_id, slice_id",
+        [job_id],
+    ).fetchall()
+    done = cursor.execute(
+        f"SELECT fragment_id, slice_id FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
+    ).fetchall()
+    return [Slice(*row) for row in rows], set(done)
+
+
+def finished_rows(cursor: Cursor, job_id: int) -> dict[int, int]:
+    """The rows of a job's finished steps by fragment."""
+    finished = system_table("finished_slices")
+    rows = cursor.execute(
+        f"SELECT fragment_id, sum(row_count)::BIGINT FROM {finished} WHERE job_id = ? GROUP BY 1", [job_id]
+    ).fetchall()
+    return dict(rows)

@@ -1,0 +1,213 @@
+"""Numbered steps that bring Sparkwave's own relations up to date. Append; never edit one that has shipped."""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE lake.sparkwave.relations (
+        id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR,
+        kind VARCHAR,                     -- 'table' or 'materialized view'
+        definition VARCHAR,               -- the statement that made it, normalised
+        key VARCHAR[],                    -- stream key
+        upstreams BIGINT[],
+        created BOOLEAN,                  -- false while its job is creating it
+        owner VARCHAR,
+        initialized_at TIMESTAMPTZ, created_at TIMESTAMPTZ
+    );
+    CREATE TABLE lake.sparkwave.columns (
+        relation_id BIGINT, position INTEGER, name VARCHAR, type VARCHAR, is_hidden BOOLEAN, not_null BOOLEAN
+    );
+    CREATE TABLE lake.sparkwave.jobs (
+        id BIGINT, status VARCHAR, is_background BOOLEAN, is_serverless BOOLEAN, resource_group VARCHAR,
+        strategy VARCHAR, snapshot BIGINT, error VARCHAR
+    );
+    -- One row a slice, written when the backfill is planned; what a fragment still has to read.
+    CREATE TABLE lake.sparkwave.slices (
+        job_id BIGINT, fragment_id INTEGER, slice_id INTEGER, upstream_id BIGINT, input VARCHAR,
+        row_id_from BIGINT, row_id_to BIGINT, row_count BIGINT
+    );
+    -- One row a finished slice, inserted by the transaction that registers its files.
+    CREATE TABLE lake.sparkwave.finished_slices (
+        job_id BIGINT, fragment_id INTEGER, slice_id INTEGER, row_count BIGINT, finished_at TIMESTAMPTZ
+    );
+    -- Internal tables: the state of operators inside a job's plan.
+    CREATE TABLE lake.sparkwave.states (job_id BIGINT, name VARCHAR);
+    -- A single row: the snapshot that every created view has applied.
+    CREATE TABLE lake.sparkwave.epoch (snapshot BIGINT);
+    INSERT INTO lake.sparkwave.epoch VALUES (0);
+    CREATE TABLE lake.sparkwave.schemas (id BIGINT, database VARCHAR, name VARCHAR, owner VARCHAR);
+    CREATE TABLE lake.sparkwave.parameters (name VARCHAR, value VARCHAR);
+    CREATE TABLE lake.sparkwave.nodes (
+        id BIGINT, name VARCHAR, host VARCHAR, port INTEGER, state VARCHAR, resource_group VARCHAR,
+        cores INTEGER, memory_bytes BIGINT, started_at TIMESTAMPTZ
+    );
+    CREATE TABLE lake.sparkwave.events (happened_at TIMESTAMPTZ, event_type VARCHAR, job_id BIGINT, info VARCHAR);
+    CREATE TABLE lake.sparkwave.identifiers (next_id BIGINT);
+    INSERT INTO lake.sparkwave.identifiers VALUES (1001);
+    INSERT INTO lake.sparkwave.schemas VALUES (1000, 'dev', 'public', 'root');
+    CREATE SCHEMA lake."dev.public"
+    """,
+    # Tables that only grow, and how far their rows may come late.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN append_only BOOLEAN;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN watermark_column VARCHAR;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN watermark_delay_us BIGINT;
+    UPDATE lake.sparkwave.relations SET append_only = false
+    """,
+    """
+    -- The time that goes with the snapshot, in microseconds: what now() is in views, and in one being created.
+    ALTER TABLE lake.sparkwave.epoch ADD COLUMN time_us BIGINT;
+    UPDATE lake.sparkwave.epoch SET time_us = epoch_us(now());
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN time_us BIGINT
+    """,
+    # Control of creating jobs, and where each stands in its upstreams.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN rate_limit BIGINT;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN parallelism VARCHAR;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN backfill_parallelism INTEGER;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN backfill_order BIGINT[][];  -- pairs of upstream ids: before, after
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN waiting VARCHAR;            -- why a creating job does not move
+    UPDATE lake.sparkwave.jobs SET parallelism = 'adaptive', backfill_order = [];
+    -- A range of row ids of an input that a NoShuffle or Arrangement backfill reads in order: those below `position`
+    -- are read. `row_total` is the rows in the range when the job started.
+    CREATE TABLE lake.sparkwave.positions (
+        job_id BIGINT, fragment_id INTEGER, upstream_id BIGINT, input VARCHAR, vnode INTEGER,
+        row_id_from BIGINT, row_id_to BIGINT, position BIGINT, row_total BIGINT
+    )
+    """,
+    # Resource groups: of databases, of views, and the Spark applications that are one.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN specific_group VARCHAR;  -- asked for by WITH or ALTER
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN waiting_since TIMESTAMPTZ;
+    CREATE TABLE lake.sparkwave.databases (id BIGINT, name VARCHAR, owner VARCHAR, resource_group VARCHAR);
+    INSERT INTO lake.sparkwave.databases VALUES (1, 'dev', 'root', 'default');
+    -- One row an application; its nodes, of so many cores and so much memory each, are named after it.
+    CREATE TABLE lake.sparkwave.applications (
+        id BIGINT, name VARCHAR, resource_group VARCHAR, is_serverless BOOLEAN, state VARCHAR, port INTEGER,
+        replicas INTEGER, cores INTEGER, memory_bytes BIGINT, reason VARCHAR,
+        started_at TIMESTAMPTZ, ready_at TIMESTAMPTZ, changed_at TIMESTAMPTZ
+    );
+    DROP TABLE lake.sparkwave.nodes
+    """,
+    # Users and their privileges. Whoever may log in may connect, and look for relations in what there is.
+    """
+    CREATE TABLE lake.sparkwave.users (
+        id BIGINT, name VARCHAR, is_super BOOLEAN, create_db BOOLEAN, create_user BOOLEAN, can_login BOOLEAN,
+        verifier VARCHAR                  -- SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey; NULL without a password
+    );
+    INSERT INTO lake.sparkwave.users VALUES
+        (1, 'root', true, true, true, true, NULL), (2, 'postgres', true, true, true, true, NULL);
+    CREATE TABLE lake.sparkwave.grants (
+        object_id BIGINT,                 -- of a database, a schema or a relation
+        grantee VARCHAR, privilege VARCHAR, grantor VARCHAR, is_grantable BOOLEAN
+    );
+    INSERT INTO lake.sparkwave.grants
+    SELECT id, 'public', 'CONNECT', owner, false FROM lake.sparkwave.databases
+    UNION ALL SELECT id, 'public', 'USAGE', owner, false FROM lake.sparkwave.schemas
+    """,
+    # A relation may be renamed and moved; its lake table keeps the name it was made with.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN lake_schema VARCHAR;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN lake_name VARCHAR;
+    UPDATE lake.sparkwave.relations SET lake_schema = database || '.' || schema, lake_name = name;
+    -- Of a database, a schema or a relation, or of a column of one.
+    CREATE TABLE lake.sparkwave.comments (object_id BIGINT, column_name VARCHAR, text VARCHAR)
+    """,
+    # The SQL of what a column is that is given no value.
+    "ALTER TABLE lake.sparkwave.columns ADD COLUMN column_default VARCHAR",
+    # What is kept of the changes of relations, and SQL functions.
+    """
+    CREATE TABLE lake.sparkwave.subscriptions (relation_id BIGINT, retention_s BIGINT, snapshot BIGINT);
+    CREATE TABLE lake.sparkwave.functions (
+        id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR, owner VARCHAR,
+        argument_names VARCHAR[], argument_types VARCHAR[], result_type VARCHAR,
+        body VARCHAR,                     -- an expression
+        definition VARCHAR
+    )
+    """,
+    # Columns come, go and are renamed: see `catalog.model.Column`. NULL stands for what a column is without all that.
+    """
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN generated VARCHAR;
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN lake_name VARCHAR;
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN since BIGINT;
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN former_names VARCHAR[];
+    ALTER TABLE lake.sparkwave.columns ADD COLUMN former_until BIGINT[];
+    -- What an INSERT does with a key that is there.
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN conflict VARCHAR;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN version_columns VARCHAR[];
+    UPDATE lake.sparkwave.relations SET conflict = if(append_only, 'ignore', 'overwrite');
+    -- What the lake called columns that are gone: no other gets such a name, under which files still have the old one.
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN dropped_columns VARCHAR[];
+    -- A view's definition as clients see it, where that is not the stored one.
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN shown VARCHAR
+    """,
+    # What an index or a sink is besides a relation, as JSON; and as of when a creating sink has delivered its rows.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN details VARCHAR;
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN delivered BIGINT
+    """,
+    # Relations whose rows a connector delivers, and how far it has read each part of what it reads.
+    """
+    CREATE TABLE lake.sparkwave.sources (
+        relation_id BIGINT, connector VARCHAR, options VARCHAR, format VARCHAR, encode VARCHAR, encode_options VARCHAR,
+        includes VARCHAR, rate_limit BIGINT  -- options and includes are JSON
+    );
+    CREATE TABLE lake.sparkwave.source_splits (
+        relation_id BIGINT, split VARCHAR, position BIGINT, row_count BIGINT, is_finished BOOLEAN,
+        updated_at TIMESTAMPTZ
+    );
+    -- Why a source, or one of its splits, does not go on.
+    CREATE TABLE lake.sparkwave.source_failures (
+        relation_id BIGINT, split VARCHAR, reason VARCHAR, failed_at TIMESTAMPTZ
+    )
+    """,
+    # Members of roles, privileges on single columns, and passwords that expire.
+    """
+    CREATE TABLE lake.sparkwave.memberships (role VARCHAR, member VARCHAR, grantor VARCHAR, is_admin BOOLEAN);
+    ALTER TABLE lake.sparkwave.grants ADD COLUMN column_name VARCHAR;
+    ALTER TABLE lake.sparkwave.users ADD COLUMN valid_until TIMESTAMPTZ
+    """,
+    # ALTER MATERIALIZED VIEW … AS: see `catalog.model.Relation`.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN replaces BIGINT;
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN defined_by BIGINT
+    """,
+    # Secrets, whose values are sealed, and which options of a source have them for their values (JSON, by id).
+    """
+    CREATE TABLE lake.sparkwave.secrets (id BIGINT, schema_id BIGINT, name VARCHAR, owner VARCHAR, value VARCHAR);
+    ALTER TABLE lake.sparkwave.sources ADD COLUMN secrets VARCHAR
+    """,
+    # The row id before which a creating sink has delivered its rows into a table.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN deliver_from BIGINT
+    """,
+    # The version of the planner by which a relation was planned first: see `planner.plan.rules`.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN planner INTEGER
+    """,
+    # Where a created job stands that the others have left behind: see `catalog.model.Job`.
+    """
+    ALTER TABLE lake.sparkwave.jobs ADD COLUMN views_at BIGINT
+    """,
+    # What the plan of a relation needs of what is stored: see `planner.plan.fingerprint`.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN fingerprint VARCHAR
+    """,
+    # Rows for which an expression of a view failed: see `catalog.stores.compute_errors`.
+    """
+    CREATE TABLE lake.sparkwave.compute_errors (
+        relation_id BIGINT, row_count BIGINT, message VARCHAR, failed_at TIMESTAMPTZ
+    )
+    """,
+    # From which number on a sequence has given none, so that a crash repeats none: see `catalog.stores.sequence_store`.
+    """
+    CREATE TABLE lake.sparkwave.sequences (relation_id BIGINT, last_value BIGINT, is_called BOOLEAN)
+    """,
+    # Types that users make, in the form of `catalog.types.Type.stored`.
+    """
+    CREATE TABLE lake.sparkwave.types (
+        id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR, owner VARCHAR, type VARCHAR, labels VARCHAR[],
+        field_names VARCHAR[], field_oids BIGINT[], domain VARCHAR  -- of `catalog.relation_details.Domain`, as JSON
+    )
+    """,
+)

@@ -1,0 +1,71 @@
+"""Where relations are and whose: schemas, and what a rename, a move or another owner changes in the catalog.
+
+Nothing is written to the lake but Sparkwave's own relations: a lake table keeps the name it was made with. What writes
+takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.names import system_table
+from sparkwave.catalog.relation_details import dump_details
+from sparkwave.catalog.stores.comment_store import forget_comments
+from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.stores.user_store import forget_grants, move_grants
+from sparkwave.catalog.users import Securable
+
+# The relations of the catalog that hold what can have an owner, by `Securable.kind`.
+_OWNED = {"database": "databases", "schema": "schemas", "function": "functions", "type": "types"}
+
+
+def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner: str) -> None:
+    """Add a schema, into which nobody but its owner may look yet."""
+    values = [store.next_id(cursor), database, name, owner]
+    cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", values)
+
+
+def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collection[int]) -> None:
+    """Remove a schema whose relations, with the ids `dropped`, this transaction has dropped."""
+    forget_grants(cursor, (schema.id,))
+    forget_comments(cursor, (schema.id,))
+    cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE id = ?", [schema.id])
+    store.drop_lake_schemas(cursor, dropped)
+
+
+def rename_schema(cursor: Cursor, schema: Securable, name: str) -> None:
+    """Rename a schema; its relations are to be placed in it."""
+    cursor.execute(f"UPDATE {system_table('schemas')} SET name = ? WHERE id = ?", [name, schema.id])
+
+
+def rename_database(cursor: Cursor, database: Securable, name: str) -> None:
+    """Rename a database with what is in it; the definitions that name it are to be placed."""
+    cursor.execute(f"UPDATE {system_table('databases')} SET name = ? WHERE id = ?", [name, database.id])
+    for table in ("schemas", "relations", "functions", "types"):
+        cursor.execute(f"UPDATE {system_table(table)} SET database = ? WHERE database = ?", [name, database.name])
+
+
+def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
+    """Store the names, schemas and definitions of relations, and what indexes say of what they index."""
+    for relation in relations:
+        cursor.execute(
+            f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ?, shown = ?, details = ? "
+            "WHERE id = ?",
+            [
+                relation.schema,
+                relation.name,
+                relation.definition,
+                relation.shown,
+                dump_details(relation.details),
+                relation.id,
+            ],
+        )
+
+
+def set_owner(cursor: Cursor, thing: Securable, owner: str) -> None:
+    """Give a thing another owner, who takes the old one's place as grantor."""
+    table = system_table(_OWNED.get(thing.kind, "relations"))
+    cursor.execute(f"UPDATE {table} SET owner = ? WHERE id = ?", [owner, thing.id])
+    move_grants(cursor, thing, owner)

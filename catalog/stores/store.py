@@ -1,0 +1,426 @@
+"""Sparkwave's own relations, as one picture, and one method per change of what has no `*_store` of its own.
+
+Methods take the cursor of an open lake transaction, so that a change commits with the rows it belongs to. `catalog`
+is the newest committed picture; `reload` makes it so after a commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.column_names import escaped
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, first_row, is_kept
+from sparkwave.catalog.model import CREATED, OVERWRITE, ROW_ID, Catalog, Column, Conflict, Epoch, Relation, Watermark
+from sparkwave.catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, quote, system_table
+from sparkwave.catalog.redaction import redact
+from sparkwave.catalog.relation_details import dump_details, load_details
+from sparkwave.catalog.sealing import KEY_FILE, load_secrets, open_cipher
+from sparkwave.catalog.stores.column_store import load_columns, put_columns, replace_columns
+from sparkwave.catalog.stores.comment_store import forget_comments, load_commented
+from sparkwave.catalog.stores.function_store import load_functions
+from sparkwave.catalog.stores.job_store import load_jobs
+from sparkwave.catalog.stores.source_store import load_sources
+from sparkwave.catalog.stores.subscription_store import load_subscriptions
+from sparkwave.catalog.stores.type_store import load_types
+from sparkwave.catalog.stores.user_store import forget_grants, load_grants, load_memberships, load_users, put_grants
+from sparkwave.catalog.users import PUBLIC, ROOT, Grant, Securable
+
+
+def already_exists(relation: Relation) -> Error:
+    """PostgreSQL's words for a name that is taken."""
+    suffix = "" if relation.created else " and is still being created"
+    return Error(f'relation "{relation.name}" already exists{suffix}', errors.DUPLICATE_TABLE)
+
+
+def _made(column: Column) -> Column:
+    """A column of a new table under the name that it has in the lake."""
+    name = column.lake_name if column.name == ROW_ID else escaped(column.lake_name)
+    return column if name == column.name else replace(column, made_as=name)
+
+
+# From the first OID of a relation of pg_catalog, pg_tablespace's, to the first of a user's object in PostgreSQL.
+_FIRST_FREE_OID = 16384
+_CATALOG_OIDS = range(1213, _FIRST_FREE_OID)
+
+_IDENTIFIERS = system_table("identifiers")
+# The system tables that say how far jobs and sources are.
+_PROGRESS = {
+    "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
+    "source_failures", "compute_errors", "sequences",
+}  # fmt: skip
+# Those that `Store.catalog` is read from.
+_LOADED = {
+    "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
+    "subscriptions", "functions", "types", "sources", "secrets", "comments", "states",
+}  # fmt: skip
+
+
+class Store:
+    """Reads the catalog into memory once and after each change."""
+
+    def __init__(self, lake: Lake, key_file: Path | None = None) -> None:
+        """Raises Error F0000 when the file of the key of secrets is not fit; None is that of the data directory."""
+        self.lake = lake
+        self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
+        self._cursor = lake.cursor()
+        self._columns: dict[int, tuple[Column, ...]] = {}
+        self._commented: frozenset[int] = frozenset()  # the ids of what comments are on
+        self._states: dict[int, list[str]] = {}  # the internal tables of jobs
+        self._next_id: int | None = None  # once one has been given: this server alone gives them
+        self.catalog = Catalog()
+        self.version = 0  # grows whenever something else than the progress of jobs has changed
+        self._watchers: list[Callable[[Catalog], None]] = []
+        with lake.exclusive():
+            self._snapshot = lake.snapshot(self._cursor)
+            self._load(_LOADED)
+
+    def watch(self, watcher: Callable[[Catalog], None]) -> None:
+        """Have each catalog seen by the watcher before anybody else sees it, beginning with the present one."""
+        with self.lake.exclusive():
+            watcher(self.catalog)
+            self._watchers.append(watcher)
+
+    @property
+    def snapshot(self) -> int:
+        """That of `catalog`."""
+        return self._snapshot
+
+    def reload(self) -> None:
+        """Take up what has been committed since the last time: the tables that have changed are read again."""
+        with self.lake.exclusive():
+            snapshot = self.lake.newest(self._cursor)
+            if is_kept(self._cursor, self._snapshot, snapshot):
+                changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
+                changed = {table for schema, table in changes if schema == SYSTEM_SCHEMA}
+            else:  # after a pause in which somebody else has written and forgotten
+                changed = _LOADED
+            if self.lake.read_only and "columns" in changed:
+                self._columns = {}  # whose have changed only the writer knows
+            self._load(changed)
+            self._snapshot = snapshot
+
+    def follow(self) -> None:
+        """`reload` if another server has committed since."""
+        with self.lake.exclusive():
+            if self.lake.newest(self._cursor) != self._snapshot:
+                self.reload()
+
+    def _load(self, changed: Collection[str]) -> None:
+        """Read what the changed system tables hold, in one transaction: each begins with the newest snapshot."""
+        found: dict[str, Any] = {}
+        with at_one_moment(self._cursor):
+            for tables, load in (
+                ({"relations", "columns"}, self._load_relations),
+                ({"schemas", "databases"}, self._load_databases),
+                ({"parameters"}, self._load_parameters),
+                ({"users", "memberships"}, self._load_users),
+                ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
+                ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
+                ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
+                ({"types"}, lambda: {"types": load_types(self._cursor)}),
+                ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
+                ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
+                ({"jobs"}, lambda: {"jobs": load_jobs(self._cursor)}),
+            ):
+                if not tables.isdisjoint(changed):
+                    found |= load()
+            if "comments" in changed:
+                self._commented = load_commented(self._cursor)
+            if "states" in changed:
+                query = f"SELECT job_id, list(name) FROM {system_table('states')} GROUP BY job_id"
+                self._states = dict(self._cursor.execute(query).fetchall())
+        self.version += not _PROGRESS.issuperset(changed)
+        catalog = replace(self.catalog, **found)
+        for watcher in self._watchers:
+            watcher(catalog)
+        self.catalog = catalog
+
+    def _load_relations(self) -> dict[str, Any]:
+        rows = self._cursor.execute(
+            "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
+            "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
+            f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
+            "shown, details, replaces, defined_by, coalesce(planner, 1), fingerprint "
+            f"FROM {system_table('relations')} ORDER BY id"
+        ).fetchall()
+        self._load_columns({row[0] for row in rows})
+        relations = tuple(
+            Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
+                     tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
+                     owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
+                     shown, load_details(kind, details), replaces, defined_by, planner, fingerprint)
+            for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
+                column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details, replaces,
+                defined_by, planner, fingerprint in rows
+        )  # fmt: skip
+        return {"relations": relations}
+
+    def _load_databases(self) -> dict[str, Any]:
+        schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {system_table('schemas')}").fetchall()
+        databases = self._cursor.execute(
+            f"SELECT name, resource_group, id, owner FROM {system_table('databases')}"
+        ).fetchall()
+        securables: dict[tuple[str, ...], Securable] = {
+            (name,): Securable("database", id_, name, owner) for name, _, id_, owner in databases
+        }
+        securables |= {
+            (database, name): Securable("schema", id_, name, owner) for database, name, id_, owner in schemas
+        }
+        return {
+            "schemas": frozenset((database, name) for database, name, *_ in schemas),
+            "databases": {name: group for name, group, *_ in databases},
+            "securables": securables,
+        }
+
+    def _load_users(self) -> dict[str, Any]:
+        memberships = load_memberships(self._cursor)
+        return {"memberships": memberships, "users": load_users(self._cursor, memberships)}
+
+    def _load_parameters(self) -> dict[str, Any]:
+        rows = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
+        return {"parameters": dict(rows)}
+
+    def _load_columns(self, ids: set[int]) -> None:
+        """The columns of relations not seen before or altered since."""
+        self._columns = {id_: columns for id_, columns in self._columns.items() if id_ in ids}
+        new = ids - set(self._columns)
+        if new:
+            self._columns |= load_columns(self._cursor, new)
+
+    @contextlib.contextmanager
+    def change(self, cursor: Cursor | None = None, writes: Iterable[LakeTable] = ()) -> Iterator[Cursor]:
+        """A transaction of catalog changes, on `cursor` where one is given; `catalog` has them when it ends.
+
+        `writes` is as in `Lake.transaction`.
+        """
+        with self.lake.exclusive():
+            with self.lake.transaction(cursor or self.lake.cursor(), writes) as opened:
+                yield opened
+            self.reload()
+
+    def next_id(self, cursor: Cursor, least: int = 0) -> int:
+        """An id that nothing has had, from `least` on.
+
+        Clients see it as an OID, so those of PostgreSQL's own catalogs are left out.
+        """
+        if self._next_id is None:
+            row = cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchone()
+            assert row is not None
+            self._next_id = row[0]
+        id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else max(self._next_id, least)
+        self._next_id = id_ + 1  # whether or not this transaction is committed
+        cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id])
+        return id_
+
+    def next_type_id(self, cursor: Cursor) -> int:
+        """An id that is no OID of PostgreSQL's types, and behind it two that nothing has."""
+        first, _, _ = (self.next_id(cursor, _FIRST_FREE_OID) for _ in range(3))
+        return first
+
+    def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
+        """Add a database with the schema `public`; every user may connect to it and look into that schema."""
+        database, schema = self.next_id(cursor), self.next_id(cursor)
+        cursor.execute(
+            f"INSERT INTO {system_table('databases')} VALUES (?, ?, ?, ?)", [database, name, owner, resource_group]
+        )
+        cursor.execute(
+            f"INSERT INTO {system_table('schemas')} VALUES (?, ?, '{DEFAULT_SCHEMA}', ?)", [schema, name, owner]
+        )
+        put_grants(cursor, (), (Grant(database, PUBLIC, "CONNECT", owner), Grant(schema, PUBLIC, "USAGE", owner)))
+
+    def drop_database(self, cursor: Cursor, name: str, dropped: Collection[int]) -> None:
+        """Remove a database and its schemas, whose relations, with the ids `dropped`, this transaction has dropped."""
+        gone = [s.id for key, s in self.catalog.securables.items() if key[0] == name]
+        forget_grants(cursor, gone)
+        forget_comments(cursor, gone)
+        cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ?", [name])
+        cursor.execute(f"DELETE FROM {system_table('databases')} WHERE name = ?", [name])
+        self.drop_lake_schemas(cursor, dropped)
+
+    def drop_lake_schemas(self, cursor: Cursor, dropped: Collection[int] = ()) -> None:
+        """Drop the lake schemas that nothing is in but relations, by id, that this transaction has dropped."""
+        used = {r.lake_table.schema for r in self.catalog.relations if r.id not in dropped and r.is_stored}
+        for schema in self.lake.schemas(cursor):
+            if schema not in used:
+                cursor.execute(f"DROP SCHEMA lake.{quote(schema)}")
+
+    def set_database_group(self, cursor: Cursor, name: str, resource_group: str) -> None:
+        """Move a database to a resource group, and with it its jobs that name none and have no group of their own."""
+        cursor.execute(
+            f"UPDATE {system_table('databases')} SET resource_group = ? WHERE name = ?", [resource_group, name]
+        )
+        cursor.execute(
+            f"UPDATE {system_table('jobs')} SET resource_group = ? WHERE specific_group IS NULL "
+            f"AND (status = '{CREATED}' OR NOT is_serverless) "
+            f"AND id IN (SELECT id FROM {system_table('relations')} WHERE database = ?)",
+            [resource_group, name],
+        )
+
+    def create_relation(self, cursor: Cursor, relation: Relation) -> Relation:
+        """Add a relation and its empty lake table, if it is to have one. Raises Error 42710 for a taken name, 3F000.
+
+        Returns it with the lake table that it is made as.
+        """
+        taken = self.catalog.find(relation.database, relation.schema, relation.name)
+        if taken is not None and taken.id != relation.replaces:
+            raise already_exists(taken)
+        is_there = (relation.database, relation.schema) in self.catalog.schemas
+        if not is_there and not relation.is_temporary:  # such a schema may be made by this transaction
+            raise Error(f'schema "{relation.schema}" does not exist', errors.INVALID_SCHEMA_NAME)
+        relation = replace(relation, made_as=self._free_lake_table(relation))
+        if relation.is_table:
+            relation = replace(relation, columns=tuple(map(_made, relation.columns)))
+        cursor.execute(
+            f"INSERT INTO {system_table('relations')} "
+            "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
+            "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
+            "version_columns, details, replaces, planner, fingerprint) "
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), {'now()' if relation.created else 'NULL'}, "
+            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                relation.id,
+                relation.database,
+                relation.schema,
+                relation.name,
+                relation.kind,
+                relation.definition,
+                list(relation.key),
+                list(relation.upstreams),
+                relation.created,
+                relation.owner,
+                relation.append_only,
+                relation.watermark.column if relation.watermark else None,
+                relation.watermark.delay_us if relation.watermark else None,
+                relation.lake_table.schema,
+                relation.lake_table.name,
+                relation.conflict.action,
+                list(relation.conflict.versions),
+                dump_details(relation.details),
+                relation.replaces,
+                relation.planner,
+                relation.fingerprint,
+            ],
+        )
+        put_columns(cursor, relation.id, relation.columns)
+        if relation.is_stored:
+            # What a view's query makes certain needs no constraint.
+            stored = relation.stored if relation.is_table else [replace(c, not_null=False) for c in relation.stored]
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS lake.{quote(relation.lake_table.schema)}")
+            self.create_table(cursor, relation.lake_name, tuple(stored))
+        return relation
+
+    def replace_columns(self, cursor: Cursor, relation: Relation) -> None:
+        """Store the columns of a relation instead of those it had."""
+        self._columns.pop(relation.id, None)
+        replace_columns(cursor, relation)
+
+    def put_fingerprint(self, cursor: Cursor, relation_id: int, text: str) -> None:
+        """Store the fingerprint of a relation's plan."""
+        cursor.execute(f"UPDATE {system_table('relations')} SET fingerprint = ? WHERE id = ?", [text, relation_id])
+
+    def put_details(self, cursor: Cursor, relation: Relation) -> None:
+        """Store what a relation of its kind is besides a relation."""
+        query = f"UPDATE {system_table('relations')} SET details = ? WHERE id = ?"
+        cursor.execute(query, [dump_details(relation.details), relation.id])
+
+    def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
+        """Store what ALTER TABLE has made of a table: its columns, and what names them."""
+        self.replace_columns(cursor, relation)
+        cursor.execute(
+            f"UPDATE {system_table('relations')} SET key = ?, definition = ?, watermark_column = ?, "
+            "version_columns = ?, dropped_columns = ?, details = ? WHERE id = ?",
+            [
+                list(relation.key),
+                relation.definition,
+                relation.watermark.column if relation.watermark else None,
+                list(relation.conflict.versions),
+                list(relation.dropped),
+                dump_details(relation.details),
+                relation.id,
+            ],
+        )
+
+    def _free_lake_table(self, relation: Relation) -> LakeTable:
+        """The relation's own name, with its id behind if a lake table has it: of another that was called so once."""
+        own = relation.lake_table
+        # Of two spellings of one name the first is the lake's.
+        spelled = {schema.lower(): schema for schema in self.lake.schemas(self._cursor)}
+        own = replace(own, schema=spelled.get(own.schema, own.schema))
+        taken = {(t.schema, t.name.lower()) for t in (r.lake_table for r in self.catalog.relations)}
+        names = chain((own.name, f"{own.name}_{relation.id}"), (f"{own.name}_{relation.id}_{n}" for n in count()))
+        return replace(own, name=next(name for name in names if (own.schema, name.lower()) not in taken))
+
+    def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
+        """A lake table without a relation of its own, for the state of an operator."""
+        listed = ", ".join(
+            f"{quote(column.lake_name)} {column.type.in_lake()}{' NOT NULL' if column.not_null else ''}"
+            for column in columns
+        )
+        cursor.execute(f"CREATE TABLE {name} ({listed})")
+
+    def add_state(self, cursor: Cursor, job: Relation, internal: str, columns: tuple[Column, ...]) -> None:
+        """An internal table of a job."""
+        self.create_table(cursor, replace(job.lake_table, name=internal).sql, columns)
+        cursor.execute(f"INSERT INTO {system_table('states')} VALUES (?, ?)", [job.id, internal])
+
+    def drop_tables(self, cursor: Cursor, relation: Relation) -> None:
+        """Drop what a relation and its job store rows in."""
+        for state in self._states.get(relation.id, ()):
+            cursor.execute(f"DROP TABLE IF EXISTS {replace(relation.lake_table, name=state).sql}")
+        cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
+
+    def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
+        """Remove a relation, its job and everything they store.
+
+        A DELETE is the dearest statement of a lake, so there is none where nothing is. What nobody reads of a relation
+        that is no more is left for later (`catalog.lake.leftovers`).
+        """
+        id_ = relation.id
+        self.drop_tables(cursor, relation)
+        for table, column, has_rows in (
+            ("relations", "id", True),
+            ("columns", "relation_id", True),
+            ("jobs", "id", relation.is_streaming),
+            ("states", "job_id", id_ in self._states),
+            ("subscriptions", "relation_id", relation.is_subscription),
+            ("sequences", "relation_id", relation.is_sequence),
+            ("sources", "relation_id", id_ in self.catalog.sources),
+            ("source_splits", "relation_id", id_ in self.catalog.sources),
+            ("source_failures", "relation_id", id_ in self.catalog.sources),
+        ):
+            if has_rows:
+                cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [id_])
+        if any(grant.object_id == id_ for grant in self.catalog.grants):
+            forget_grants(cursor, (id_,))
+        forget_comments(cursor, self._commented & {id_, relation.key_index_id})
+
+    def epoch(self, cursor: Cursor) -> Epoch:
+        """What every created view has applied: neither number ever falls."""
+        row = first_row(cursor.execute(f"SELECT max(snapshot), max(time_us) FROM {system_table('epoch')}"))
+        assert row is not None
+        return Epoch(*row)
+
+    def set_epoch(self, cursor: Cursor, epoch: Epoch) -> None:
+        """Store one more: to delete what is there costs a checkpoint as much as a view does."""
+        cursor.execute(f"INSERT INTO {system_table('epoch')} VALUES (?, ?)", [epoch.snapshot, epoch.time_us])
+
+    def set_parameter(self, cursor: Cursor, name: str, value: str | None) -> None:
+        """Store a system parameter or a default of a session variable; None removes it."""
+        cursor.execute(f"DELETE FROM {system_table('parameters')} WHERE name = ?", [name])
+        if value is not None:
+            cursor.execute(f"INSERT INTO {system_table('parameters')} VALUES (?, ?)", [name, value])
+
+    def add_event(self, cursor: Cursor, event_type: str, job_id: int | None, info: Mapping[str, object]) -> None:
+        """RisingWave's event log (proto/meta.proto, EventLog)."""
+        shown = {name: redact(value) if isinstance(value, str) else value for name, value in info.items()}
+        cursor.execute(
+            f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(shown)]
+        )

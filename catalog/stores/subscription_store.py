@@ -1,0 +1,36 @@
+"""The only reader and writer of the relation `subscriptions`.
+
+What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkwave.catalog.lake import history
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Subscription
+from sparkwave.catalog.names import system_table
+
+
+def load_subscriptions(cursor: Cursor) -> dict[int, Subscription]:
+    rows = cursor.execute(f"SELECT relation_id, retention_s, snapshot FROM {system_table('subscriptions')}").fetchall()
+    return {row[0]: Subscription(*row) for row in rows}
+
+
+def add_subscription(cursor: Cursor, subscription: Subscription) -> None:
+    cursor.execute(
+        f"INSERT INTO {system_table('subscriptions')} VALUES (?, ?, ?)",
+        [subscription.id, subscription.retention_s, subscription.snapshot],
+    )
+
+
+def first_kept(cursor: Cursor, subscription: Subscription, now_us: int) -> int:
+    """The snapshot from which a subscription's changes are kept: that of its making, or of its retention ago."""
+    found = history.snapshot_at(cursor, now_us - subscription.retention_s * 1_000_000)
+    return max(subscription.snapshot, found or 0)
+
+
+def kept_by(cursor: Cursor, subscriptions: Iterable[Subscription], now_us: int) -> list[int]:
+    """For each subscription the snapshot that has to stay, with all after it."""
+    return [first_kept(cursor, subscription, now_us) for subscription in subscriptions]

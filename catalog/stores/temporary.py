@@ -1,0 +1,37 @@
+"""Schemas of temporary tables: one a session that makes some, which goes with the session or at the next start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.names import TEMPORARY_SCHEMA, is_temporary_schema, system_table
+from sparkwave.catalog.stores.store import Store
+
+
+def create_temporary_schema(store: Store, cursor: Cursor, database: str, owner: str) -> str:
+    """A new schema for one session, inside the transaction that makes its first table. Returns its name."""
+    id_ = store.next_id(cursor)
+    name = f"{TEMPORARY_SCHEMA}_{id_}"
+    cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", [id_, database, name, owner])
+    return name
+
+
+def drop_temporary_schemas(store: Store, cursor: Cursor, schemas: Iterable[tuple[str, str]]) -> None:
+    """Drop schemas, as pairs with their databases, and all that is in them."""
+    dropped = []
+    for database, schema in schemas:
+        for relation in store.catalog.relations:
+            if (relation.database, relation.schema) == (database, schema):
+                store.drop_relation(cursor, relation)
+                dropped.append(relation.id)
+        cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ? AND name = ?", [database, schema])
+    store.drop_lake_schemas(cursor, dropped)
+
+
+def forget_temporary_schemas(store: Store) -> None:
+    """Drop what the sessions of an earlier server have left."""
+    left = [(database, schema) for database, schema in store.catalog.schemas if is_temporary_schema(schema)]
+    if left:
+        with store.change() as cursor:
+            drop_temporary_schemas(store, cursor, left)

@@ -1,0 +1,67 @@
+"""The only reader and writer of the relation `types`: those that users make.
+
+What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import UserType
+from sparkwave.catalog.names import system_table
+from sparkwave.catalog.relation_details import Check, Domain
+from sparkwave.catalog.types import Type, parse_type
+
+_TABLE = system_table("types")
+
+
+def load_types(cursor: Cursor) -> tuple[UserType, ...]:
+    query = f"SELECT id, database, schema, name, owner, type, domain FROM {_TABLE} ORDER BY id"
+    return tuple(
+        UserType(id_, database, schema, name, owner, parse_type(type_), _domain(domain))
+        for id_, database, schema, name, owner, type_, domain in cursor.execute(query).fetchall()
+    )
+
+
+def _domain(text: str | None) -> Domain | None:
+    if text is None:
+        return None
+    found = json.loads(text)
+    return Domain(tuple(Check(**check) for check in found["checks"]), found["not_null"], found["default"])
+
+
+def add_type(cursor: Cursor, made: UserType, field_oids: list[int]) -> None:
+    """Store a new type. The OIDs of its fields' types are as written: text is not varchar, of which those are.
+
+    Of a domain there is one, that of the type it is of.
+    """
+    type_, names = made.type, [name for name, _ in made.type.fields]
+    values = [
+        made.id, made.database, made.schema, made.name, made.owner, type_.stored, [*type_.labels[:-1]], names,
+        field_oids, None if made.domain is None else json.dumps(asdict(made.domain)),
+    ]  # fmt: skip
+    cursor.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def drop_type(cursor: Cursor, made: UserType) -> None:
+    cursor.execute(f"DELETE FROM {_TABLE} WHERE id = ?", [made.id])
+
+
+def drop_types_in(cursor: Cursor, database: str, schema: str) -> None:
+    """Those of a schema that is dropped."""
+    cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
+
+
+def replace_enum(cursor: Cursor, before: Type, after: Type) -> None:
+    """Another enum in the place of one that is there, in types and functions."""
+    values = [before.stored, after.stored]
+    for table, column in (("types", "type"), ("functions", "result_type")):
+        name = system_table(table)
+        cursor.execute(f"UPDATE {name} SET {column} = replace({column}, $1, $2) WHERE contains({column}, $1)", values)
+    cursor.execute(f"UPDATE {_TABLE} SET labels = ? WHERE type = ?", [[*after.labels[:-1]], after.stored])
+    name, listed = system_table("functions"), "list_transform(argument_types, lambda t: replace(t, $1, $2))"
+    cursor.execute(
+        f"UPDATE {name} SET argument_types = {listed} WHERE contains(array_to_string(argument_types, ''), $1)", values
+    )

@@ -1,0 +1,124 @@
+"""The only reader and writer of the relations `users`, `memberships` and `grants`.
+
+What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do. Owners and
+grantees are names, so renaming a user renames them there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.names import system_table
+from sparkwave.catalog.users import Grant, Membership, Securable, User, roles_of
+
+_OWNED = ("databases", "schemas", "relations", "functions", "types")
+_NAMED = (
+    ("grants", "grantee"), ("grants", "grantor"),
+    ("memberships", "role"), ("memberships", "member"), ("memberships", "grantor"),
+)  # fmt: skip
+
+
+def load_users(cursor: Cursor, memberships: frozenset[Membership]) -> dict[str, User]:
+    rows = cursor.execute(
+        "SELECT id, name, is_super, create_db, create_user, can_login, verifier, valid_until "
+        f"FROM {system_table('users')} ORDER BY id"
+    ).fetchall()
+    return {row[1]: replace(User(*row), roles=roles_of(row[1], memberships)) for row in rows}
+
+
+def load_memberships(cursor: Cursor) -> frozenset[Membership]:
+    rows = cursor.execute(f"SELECT role, member, grantor, is_admin FROM {system_table('memberships')}").fetchall()
+    return frozenset(Membership(*row) for row in rows)
+
+
+def load_grants(cursor: Cursor) -> frozenset[Grant]:
+    rows = cursor.execute(
+        f"SELECT object_id, grantee, privilege, grantor, is_grantable, column_name FROM {system_table('grants')}"
+    ).fetchall()
+    return frozenset(Grant(*row) for row in rows)
+
+
+def put_user(cursor: Cursor, user: User) -> None:
+    """Store a user in the place of the one with the same id, if there is one; a new name goes everywhere."""
+    row = cursor.execute(f"SELECT name FROM {system_table('users')} WHERE id = ?", [user.id]).fetchone()
+    if row is not None and row[0] != user.name:
+        _rename(cursor, row[0], user.name)
+    cursor.execute(f"DELETE FROM {system_table('users')} WHERE id = ?", [user.id])
+    cursor.execute(
+        f"INSERT INTO {system_table('users')} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [user.id, user.name, user.is_super, user.create_db, user.create_user, user.can_login, user.verifier,
+         user.valid_until],
+    )  # fmt: skip
+
+
+def _rename(cursor: Cursor, old: str, new: str) -> None:
+    for table, column in [*((table, "owner") for table in _OWNED), *_NAMED]:
+        cursor.execute(f"UPDATE {system_table(table)} SET {column} = ? WHERE {column} = ?", [new, old])
+
+
+def drop_user(cursor: Cursor, user: User) -> None:
+    """Remove a user, who owns nothing and holds no grants, and all that made it a member or others its members."""
+    cursor.execute(f"DELETE FROM {system_table('users')} WHERE id = ?", [user.id])
+    cursor.execute(f"DELETE FROM {system_table('memberships')} WHERE ? IN (role, member)", [user.name])
+
+
+def put_memberships(cursor: Cursor, removed: Iterable[Membership], added: Iterable[Membership]) -> None:
+    """Take memberships away, then add others."""
+    for each in removed:
+        cursor.execute(
+            f"DELETE FROM {system_table('memberships')} WHERE role = ? AND member = ?", [each.role, each.member]
+        )
+    for each in added:
+        values = [each.role, each.member, each.grantor, each.is_admin]
+        cursor.execute(f"INSERT INTO {system_table('memberships')} VALUES (?, ?, ?, ?)", values)
+
+
+def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant]) -> None:
+    """Take grants away, then add others. Where a privilege is granted again, `removed` has the old grant."""
+    for grant in removed:
+        cursor.execute(
+            f"DELETE FROM {system_table('grants')} "
+            "WHERE object_id = ? AND grantee = ? AND privilege = ? AND grantor = ? "
+            "AND column_name IS NOT DISTINCT FROM ?",
+            [grant.object_id, grant.grantee, grant.privilege, grant.grantor, grant.column],
+        )
+    for grant in added:
+        cursor.execute(
+            f"INSERT INTO {system_table('grants')} VALUES (?, ?, ?, ?, ?, ?)",
+            [grant.object_id, grant.grantee, grant.privilege, grant.grantor, grant.is_grantable, grant.column],
+        )
+
+
+def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
+    """What the owner of a thing has granted its new owner grants; what that one held before it needs no more."""
+    grants = system_table("grants")
+    cursor.execute(f"DELETE FROM {grants} WHERE object_id = ? AND grantee = ?", [thing.id, owner])
+    cursor.execute(
+        f"UPDATE {grants} SET grantor = ? WHERE object_id = ? AND grantor = ?", [owner, thing.id, thing.owner]
+    )
+    # Of what both had granted alike there would be two rows.
+    kept = cursor.execute(
+        "SELECT grantee, privilege, grantor, bool_or(is_grantable), column_name "
+        f"FROM {grants} WHERE object_id = ? GROUP BY ALL",
+        [thing.id],
+    ).fetchall()
+    cursor.execute(f"DELETE FROM {grants} WHERE object_id = ?", [thing.id])
+    put_grants(cursor, (), (Grant(thing.id, *row) for row in kept))
+
+
+def move_column_grants(cursor: Cursor, object_id: int, column: str, name: str | None) -> None:
+    """A column is called otherwise, or is gone."""
+    where = "WHERE object_id = ? AND column_name = ?"
+    if name is None:
+        cursor.execute(f"DELETE FROM {system_table('grants')} {where}", [object_id, column])
+    else:
+        cursor.execute(f"UPDATE {system_table('grants')} SET column_name = ? {where}", [name, object_id, column])
+
+
+def forget_grants(cursor: Cursor, object_ids: Iterable[int]) -> None:
+    """What the grants were on has been dropped."""
+    listed = ", ".join(map(str, object_ids))
+    if listed:
+        cursor.execute(f"DELETE FROM {system_table('grants')} WHERE object_id IN ({listed})")

@@ -1,0 +1,252 @@
+"""The system catalogs: views of DuckDB's own database over Sparkwave's relations, and over copies of what they hold.
+
+`catalog/system/*.sql` defines them: schemas `pgc` (pg_catalog), `infs` (information_schema), `rwc` (rw_catalog) and the
+functions they need in `pgf`. Definitions are opened from a file (`catalog.system.definitions_file`), so what differs
+from server to server is in the database of copies. `planner.batch.pg_compat` sends a client's catalog query to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable
+from importlib import resources
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import rollback
+from sparkwave.catalog.names import COPIES, literal
+from sparkwave.catalog.stores.migrations import MIGRATIONS
+from sparkwave.catalog.system.definitions_file import open_definitions, path_of
+from sparkwave.catalog.types import BASES, Type, duckdb_type
+
+# The DuckDB schema of each system schema, and its OID.
+SCHEMAS: dict[str, tuple[str, int]] = {
+    "pg_catalog": ("pgc", 11),
+    "information_schema": ("infs", 13000),
+    "rw_catalog": ("rwc", 13001),
+}
+FUNCTION_SCHEMA = "pgf"
+SCALAR_SCHEMA = "pg"
+
+# Run in this order: a file uses what those before it define.
+_FILES = (
+    "scalar", "pg_proc", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "live",
+    "information_schema_empty", "information_schema", "rw_catalog", "system_columns",
+)  # fmt: skip
+_SCRIPTS: dict[str, str] = {
+    name: resources.files("sparkwave.catalog.system").joinpath(f"{name}.sql").read_text() for name in _FILES
+}
+_OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.(\w*)")
+_DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.(\w+)", re.MULTILINE)
+
+
+def _defined_in(schema: str) -> frozenset[str]:
+    return frozenset(
+        name
+        for script in _SCRIPTS.values()
+        for owner, name in _DEFINITION.findall(script)
+        if owner == schema and not name.startswith("_")
+    )
+
+
+# Tables of the database of copies, by schema and name.
+_COPIED = {*_DEFINITION.findall(_SCRIPTS["copies"]), ("pgc", "_server")}
+
+# The relations of each system schema; helpers, whose names begin with an underscore, are not among them.
+SYSTEM_RELATIONS: dict[str, frozenset[str]] = {name: _defined_in(schema) for name, (schema, _) in SCHEMAS.items()}
+FUNCTIONS: frozenset[str] = _defined_in(FUNCTION_SCHEMA) | {"_pg_expandarray"}
+
+# PostgreSQL's OIDs of the relations that clients name as `classid` (src/include/catalog/pg_*.h).
+_CLASS_OIDS: dict[str, int] = {
+    "pg_default_acl": 826,
+    "pg_tablespace": 1213,
+    "pg_shdepend": 1214,
+    "pg_type": 1247,
+    "pg_attribute": 1249,
+    "pg_proc": 1255,
+    "pg_class": 1259,
+    "pg_authid": 1260,
+    "pg_auth_members": 1261,
+    "pg_database": 1262,
+    "pg_foreign_server": 1417,
+    "pg_user_mapping": 1418,
+    "pg_sequence": 2224,
+    "pg_foreign_data_wrapper": 2328,
+    "pg_shdescription": 2396,
+    "pg_aggregate": 2600,
+    "pg_am": 2601,
+    "pg_amop": 2602,
+    "pg_amproc": 2603,
+    "pg_attrdef": 2604,
+    "pg_cast": 2605,
+    "pg_constraint": 2606,
+    "pg_conversion": 2607,
+    "pg_depend": 2608,
+    "pg_description": 2609,
+    "pg_index": 2610,
+    "pg_inherits": 2611,
+    "pg_language": 2612,
+    "pg_largeobject": 2613,
+    "pg_namespace": 2615,
+    "pg_opclass": 2616,
+    "pg_operator": 2617,
+    "pg_rewrite": 2618,
+    "pg_statistic": 2619,
+    "pg_trigger": 2620,
+    "pg_opfamily": 2753,
+    "pg_db_role_setting": 2964,
+    "pg_largeobject_metadata": 2995,
+    "pg_extension": 3079,
+    "pg_foreign_table": 3118,
+    "pg_policy": 3256,
+    "pg_partitioned_table": 3350,
+    "pg_statistic_ext": 3381,
+    "pg_init_privs": 3394,
+    "pg_statistic_ext_data": 3429,
+    "pg_collation": 3456,
+    "pg_event_trigger": 3466,
+    "pg_enum": 3501,
+    "pg_range": 3541,
+    "pg_transform": 3576,
+    "pg_shseclabel": 3592,
+    "pg_seclabel": 3596,
+    "pg_ts_dict": 3600,
+    "pg_ts_parser": 3601,
+    "pg_ts_config": 3602,
+    "pg_ts_config_map": 3603,
+    "pg_ts_template": 3764,
+    "pg_replication_origin": 6000,
+    "pg_subscription": 6100,
+    "pg_subscription_rel": 6102,
+    "pg_publication": 6104,
+    "pg_publication_rel": 6106,
+    "pg_publication_namespace": 6237,
+    "pg_parameter_acl": 6243,
+}
+_FIRST_CLASS_OID = 14000
+
+# Which relations of pg_catalog are views in PostgreSQL (src/backend/catalog/system_views.sql).
+_VIEWS = re.compile(
+    r"pg_(available_\w+|config|cursors|file_settings|group|hba_file_rules|ident_file_mappings|indexes|locks|matviews"
+    r"|policies|prepared_(statements|xacts)|publication_tables|replication_(origin_status|slots)|roles|rules|seclabels"
+    r"|sequences|settings|shadow|stat(io)?_\w+|stats\w*|tables|timezone_\w+|user|user_mappings|views)"
+)
+
+
+def is_system(schema: str, name: str) -> bool:
+    """Whether `schema.name` is a system relation or, for schema `pgf`, a function of ours."""
+    return name in (FUNCTIONS if schema == FUNCTION_SCHEMA else SYSTEM_RELATIONS.get(schema, ()))
+
+
+def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
+    """Let pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
+
+    Call it once, before `install`.
+    """
+    cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
+
+
+def install(cursor: Cursor, is_standby: bool = False) -> None:
+    """Make the system catalogs, or make them again. Call it once when the lake is open, and nobody else uses it."""
+    schemas = ("pgc", "pgf")
+    cursor.execute("; ".join(f"CREATE SCHEMA IF NOT EXISTS {COPIES}.{schema}" for schema in schemas))
+    _execute(cursor, f"CREATE OR REPLACE TABLE pgc._server AS SELECT {is_standby} AS __is_standby")
+    fixed = _fixed_tables()
+    path = path_of((*map(_qualified, (fixed, *_SCRIPTS.values())), *MIGRATIONS))
+    open_definitions(cursor, path, lambda: _define(cursor, fixed))
+    refresh(cursor)
+
+
+def _define(cursor: Cursor, fixed: str) -> None:
+    """Run all scripts in their order; no transaction can write two databases."""
+    place = _FILES.index("copies")
+    _execute(cursor, fixed, *(_SCRIPTS[name] for name in _FILES[:place]))
+    refresh(cursor)
+    _execute(cursor, *(_SCRIPTS[name] for name in _FILES[place + 1 :]))
+
+
+def scalar_functions() -> str:
+    """SQL that makes the functions which queries and views call, in a database without a lake."""
+    return f"CREATE SCHEMA IF NOT EXISTS memory.{SCALAR_SCHEMA}; {_qualified(_SCRIPTS['scalar'])}"
+
+
+def refresh(cursor: Cursor) -> None:
+    """Take the copies again. Call it after each commit that changed relations (also `created`), columns or schemas.
+
+    It is a transaction of its own, because one cannot write both the lake and the copies; two calls must not overlap.
+    """
+    _execute(cursor, _SCRIPTS["copies"])
+
+
+def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
+    """The columns of each system relation, by schema and name. Call it when they are installed."""
+    rows = cursor.execute(
+        "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() WHERE database_name = 'memory'"
+    ).fetchall()
+    schemas = {ours: name for name, (ours, _) in SCHEMAS.items()}
+    found: dict[tuple[str, str], dict[str, Type]] = {}
+    for schema, table, column, kind in rows:
+        if schema in schemas:
+            with contextlib.suppress(Error):  # a type that we do not have
+                found.setdefault((schemas[schema], table), {})[column] = duckdb_type(kind)
+    return found
+
+
+def _execute(cursor: Cursor, *scripts: str) -> None:
+    """Run scripts at once."""
+    cursor.execute("BEGIN")
+    try:
+        for script in scripts:
+            cursor.execute(_qualified(script))
+        cursor.execute("COMMIT")
+    except BaseException:
+        rollback(cursor)
+        raise
+
+
+def _qualified(script: str) -> str:
+    """A script with every schema of ours qualified: macros look names up in the caller's default database."""
+
+    def qualified(found: re.Match[str]) -> str:
+        schema, name = found.groups()
+        return f"{COPIES if (schema, name) in _COPIED else 'memory'}.{schema}.{name}"
+
+    return _OURS.sub(qualified, script)
+
+
+def _fixed_tables() -> str:
+    """The schemas, and the tables whose rows come from Python."""
+    schemas = (*(schema for schema, _ in SCHEMAS.values()), FUNCTION_SCHEMA, SCALAR_SCHEMA)
+    types = ((name, base.oid, base.array_oid, base.length, base.duckdb) for name, base in BASES.items())
+    namespaces = ((oid, name) for name, (_, oid) in SCHEMAS.items())
+    return "\n".join(
+        (
+            *(f"CREATE SCHEMA IF NOT EXISTS memory.{schema};" for schema in schemas),
+            _table("pgc._types", "name, oid, array_oid, length, duckdb", types),
+            _table("pgc._system_namespaces", "id, name", namespaces),
+            _table("pgc._system_relations", "id, schema_id, schema, name, kind", _system_relations()),
+        )
+    )
+
+
+def _system_relations() -> list[tuple[object, ...]]:
+    """Rows of `pgc._system_relations`; rw_catalog is left out as in RisingWave, where `\\d` does not list it."""
+    names = [
+        (schema, name) for schema in ("pg_catalog", "information_schema") for name in sorted(SYSTEM_RELATIONS[schema])
+    ]
+    return [
+        (
+            _CLASS_OIDS.get(name, _FIRST_CLASS_OID + number),
+            SCHEMAS[schema][1],
+            schema,
+            name,
+            "r" if schema == "pg_catalog" and not _VIEWS.fullmatch(name) else "v",
+        )
+        for number, (schema, name) in enumerate(names)
+    ]
+
+
+def _table(name: str, columns: str, rows: Iterable[tuple[object, ...]]) -> str:
+    values = ", ".join("(" + ", ".join(literal(v) if isinstance(v, str) else f"{v}" for v in row) + ")" for row in rows)
+    return f"CREATE OR REPLACE TABLE {name} AS FROM (VALUES {values}) AS fixed({columns});"

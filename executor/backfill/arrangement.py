@@ -1,0 +1,181 @@
+"""Fills a view by reading its upstreams on while taking up their changes: NoShuffle and Arrangement backfill.
+
+Each step is `advance` between two versions of the inputs, a version being a snapshot and the row ids read so far. A
+step either reads on at a snapshot, or goes to a newer snapshot with the changes of the rows that are read (RisingWave:
+src/stream/src/executor/backfill/arrangement_backfill.rs). What is committed is always the view over what is read.
+
+A Snapshot backfill with a rate limit, or in process, reads on the same way; it stays at its snapshot meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from sparkwave.catalog.counters import BACKFILL_BYTES
+from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment
+from sparkwave.catalog.lake.places import Place
+from sparkwave.catalog.lake.row_ids import ALL, NONE
+from sparkwave.catalog.model import Epoch
+from sparkwave.catalog.stores.job_store import Start, finish_step, finished_rows, load_positions, move_positions
+from sparkwave.catalog.stores.positions import Positions, cut
+from sparkwave.executor.backfill.progress import Rows
+from sparkwave.executor.backfill.slicing import row_ids
+from sparkwave.executor.backfill.throttle import Throttle
+from sparkwave.executor.backfill.work import ControlsChanged, End, Work
+from sparkwave.executor.epochs.advance import Advance, Changes, Fill, bind_changes
+from sparkwave.executor.epochs.delta_programs import more, whole
+from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.versions import Version
+from sparkwave.planner.backfill.strategy import ARRANGEMENT, SNAPSHOT, exchange_reason
+
+# An Arrangement backfill keeps the positions of so many vnodes an input, as RisingWave does.
+VNODES = 256
+
+
+def run(work: Work, end: End) -> None:
+    """Read every upstream to its end. Resumes where the last commit stands. One step that does it ends the creation."""
+    work.planning(lambda: work.begin(start(work)))
+    work.started.set()
+    throttle = Throttle()
+    step, positions = _stands(work)
+    while not _is_finished(step, positions):
+        work.check()
+        controls = work.controls
+        limit = work.job.rate_limit
+        rows = throttle.grant(limit, work.settings.slice_rows())
+        work.wait_because("the rate limit is 0" if limit == 0 else None)
+        try:
+            if rows:
+                target = _target(work, positions, rows)
+                work.retrying(lambda: _read_on(work, positions, target, step, end), controls)  # noqa: B023
+                step, positions = step + 1, target
+            elif limit is not None:
+                work.pause(throttle.wait_s(limit), controls)
+            # The first step fills what is empty: a change taken up before it would be there twice.
+            if step and not work.is_over and work.job.strategy != SNAPSHOT:
+                work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
+        except ControlsChanged:  # after the step's commit, maybe
+            if work.has_ended():
+                return
+            step, positions = load_positions(work.lake.cursor(), work.id)
+
+
+def _stands(work: Work) -> tuple[int, tuple[Positions, ...]]:
+    """The steps that are made, and where the scans stand."""
+    if (fresh := work.fresh_start()) is not None:
+        return 0, fresh.positions
+    work.progress.resume(finished_rows(work.lake.cursor(), work.id))
+    return load_positions(work.lake.cursor(), work.id)
+
+
+def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
+    """The first step is made even when there is nothing to read: an aggregate of nothing has a row."""
+    return step > 0 and all(p.is_finished for p in positions)
+
+
+def start(work: Work) -> Start:
+    """The epoch to pin, and where the scans start."""
+    cursor = work.lake.cursor()
+    epoch = work.now(cursor)
+    vnodes = VNODES if work.job.strategy == ARRANGEMENT else work.actors
+    scans = [s for s in work.view.plan.scans if s.input not in work.view.plan.looked_up]
+    positions = []
+    with at_one_moment(cursor):  # else each query reads the lake's catalog anew
+        for number, scan in enumerate(scans, start=1):
+            stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
+            rows = work.row_count(cursor, scan.relation, epoch.snapshot)
+            positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
+    return Start(epoch, positions=tuple(positions))
+
+
+def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Positions, ...]:
+    """Where the next step of about `rows` rows leads: the inputs that may be read, those with least left first.
+
+    Small inputs are so read before large ones, and the large side of a join meets the whole of its small ones.
+    """
+    actors = min(rows, work.actors)
+    unread = {p.upstream_id for p in positions if not p.is_finished}
+    held = {after for before, after in work.job.order if before in unread}
+    moved = {p.input: p for p in positions}
+    for p in sorted(positions, key=lambda p: p.remaining):
+        if not p.is_finished and p.upstream_id not in held and (rows or not p.remaining):
+            moved[p.input] = p.extended(rows, actors)
+            rows = max(rows - moved[p.input].rows_since(p), 0)
+    return tuple(moved[p.input] for p in positions)
+
+
+def _versions(
+    work: Work, snapshots: tuple[int, int], old: Sequence[Positions], new: Sequence[Positions]
+) -> dict[str, Version]:
+    before, after = ({p.input: p.rows for p in positions} for positions in (old, new))
+    return {
+        s.input: Version(s.relation, *snapshots, None, before.get(s.input, ALL), after.get(s.input, ALL))
+        for s in work.view.plan.scans
+    }
+
+
+def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int, end: End) -> None:
+    """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads.
+
+    Raises AlreadyDone when it is tried again after its commit: what it wrote is the lake's then.
+    """
+    read = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
+    rows = read or {1: 0}
+    cursor = work.lake.cursor()
+    work.check_retry(cursor, step + 1, rows)
+    result = _added(work, cursor, old, new, step, rows)
+    if isinstance(result, Fill):
+        # What several fragments made is nobody's own.
+        BACKFILL_BYTES.add(work.id, result.size, next(iter(rows)) if len(rows) == 1 else 0)
+    work.check()
+    is_whole = not step and _is_finished(1, new)
+    if not (is_whole and isinstance(result, Fill) and end(cursor, result)):
+        with work.lake.transaction(cursor, result.tables):
+            result.apply(cursor)
+            move_positions(cursor, work.id, old, new)
+            finish_step(cursor, work.id, step + 1, rows)
+    work.progress.finish(rows)
+    result.clean_up()
+
+
+def _added(
+    work: Work, cursor: Cursor, old: Sequence[Positions], new: Sequence[Positions], step: int, rows: Rows
+) -> Fill | Advance:
+    """What the rows that are read on do to the view.
+
+    At first there is nothing before them, and without an operator that needs rows together there is nothing to look
+    up: then their own result is added. Otherwise it is a change like any other.
+    """
+    plan, epoch = work.view.plan, work.job.epoch
+    versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
+    moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
+    with work.engine("step", cursor, _directory(work, step), rows) as engine:
+        if not step:
+            first = {name: version.new_rows for name, version in versions.items()}
+            return engine.fill(cursor, work.view, epoch.snapshot, first, whole(plan), epoch.time_us)
+        if exchange_reason(plan.root) is None:
+            added = {name: version.added_rows for name, version in versions.items()}
+            return engine.fill(
+                cursor, work.view, epoch.snapshot, added, more(plan, tuple(sorted(moved))), epoch.time_us
+            )
+        times = (epoch.time_us, epoch.time_us)
+        return engine.advance(cursor, work.view, versions, Changes(moved, sum(rows.values()), False, times))
+
+
+def _directory(work: Work, step: int) -> Place:
+    """Where Spark writes the rows of the step after the first `step` ones."""
+    return work.data / f"step_{step}"
+
+
+def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
+    """One step to the newest snapshot, with the changes of the rows that are read."""
+    cursor = work.lake.cursor()
+    old, new = work.job.epoch, work.now(cursor)
+    epoch = Epoch(new.snapshot, max(old.time_us, new.time_us))
+    versions = _versions(work, (old.snapshot, new.snapshot), positions, positions)
+    with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
+        changed = any(feeds.has_changes(v.relation, v.old, v.new) for v in versions.values())
+        if changed or work.view.plan.reads_now:
+            changes = bind_changes(cursor, work.view, versions, feeds, (old.time_us, epoch.time_us))
+            work.advance(cursor, versions, changes, old, epoch)

@@ -1,0 +1,104 @@
+"""Creates a view over little data by one transaction, which stores the view together with its rows.
+
+The rows are computed before anything of the view is stored, as of the newest snapshot. Then, while no barrier runs, the
+view is stored as one that is created, if what it reads has not changed since as the created views see it. Where
+anything is in the way of that, or takes longer than a moment, nothing has happened, and a job creates the view.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.row_ids import ALL
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.model import Epoch, Relation
+from sparkwave.catalog.stores.job_store import add_created_job
+from sparkwave.executor.backfill.one_commit import MOST_ROWS, PATIENCE_S, epoch_of, may_end_so
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.epochs.advance import Fill, View
+from sparkwave.executor.epochs.coordinator import Coordinator
+from sparkwave.executor.epochs.delta_programs import whole
+from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
+from sparkwave.executor.faults import message_of
+
+logger = logging.getLogger(__name__)
+
+# A view that takes longer is created by a job, which can be watched.
+MOMENT_S = 0.5
+
+# Stores a relation and its empty tables, in the cursor's transaction.
+Add = Callable[[Cursor], Relation]
+
+
+def _is_for(work: Work) -> bool:
+    """Whether a view may be created so: few rows, which the server itself reads, and nothing that slows it down."""
+    return (
+        may_end_so(work)
+        and work.job.rate_limit is None
+        and work.in_process
+        and work.upstream_rows <= min(MOST_ROWS, work.settings.slice_rows())
+    )
+
+
+def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
+    """Create the view of a job that is not stored yet. Returns it as it is stored, None for what a job is to do.
+
+    Raises what `add` raises.
+    """
+    with closing(work.lake.cursor()) as cursor:
+        try:
+            snapshot = _applied(work, coordinator, cursor) if _is_for(work) else None
+            fill = _fill(work, cursor, snapshot) if snapshot is not None else None
+            if snapshot is None or fill is None or sum(fill.counts) > MOST_ROWS:
+                return None
+            with epoch_of(work, coordinator, cursor, snapshot) as epoch:
+                if epoch is not None:
+                    return _store(work, cursor, fill, epoch, add)
+        except DuckDBError as error:
+            logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))
+    return None
+
+
+def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None:
+    """The newest snapshot, once the created views have applied what was there before; None where that takes long.
+
+    Then all inputs were there at their epoch, from which the next barrier goes on.
+    """
+    if coordinator.reach(work.lake.newest(cursor), PATIENCE_S):
+        coordinator.checkpoints.run()
+        return work.lake.newest(cursor)
+    return None
+
+
+def _fill(work: Work, cursor: Cursor, snapshot: int) -> Fill:
+    """The rows of the view and its states at a snapshot. Raises DuckDBError when that takes longer than a moment."""
+    inputs = {scan.input: ALL for scan in work.view.plan.scans}
+    with _limited(cursor):
+        return DuckDBEngine().fill(cursor, work.view, snapshot, inputs, whole(work.view.plan), time.time_ns() // 1000)
+
+
+@contextmanager
+def _limited(cursor: Cursor) -> Iterator[None]:
+    timer = threading.Timer(MOMENT_S, cursor.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> View:
+    with work.store.change(cursor):
+        view = View(add(cursor), work.view.plan)
+        add_created_job(cursor, replace(work.job, id=view.relation.id))
+        fill.of(view, (item.state for item in whole(view.plan))).apply(cursor)
+        work.store.set_epoch(cursor, epoch)  # which the view has applied too
+    return view

@@ -1,0 +1,240 @@
+"""The creation of one view: filled by its strategy, then the change log, then the last step inside a barrier.
+
+Of an index just so; a sink hands on what it has read before the last step.
+
+Every step commits its rows together with where it stands, so a job resumes from its last commit after any crash.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from functools import partial
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error, canceled
+from sparkwave.catalog.lake.places import remove_tree
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.log_context import logged
+from sparkwave.catalog.stores.job_store import Start, load_slices
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill import arrangement, one_commit, snapshot
+from sparkwave.executor.backfill.work import ATTEMPTS, ControlsChanged, Work
+from sparkwave.executor.epochs.advance import bind_changes
+from sparkwave.executor.epochs.coordinator import Coordinator
+from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.versions import Version
+from sparkwave.executor.faults import error_of, message_of
+from sparkwave.executor.sinks.first_delivery import deliver_all
+
+logger = logging.getLogger(__name__)
+
+# The change log is applied in batches until one this small (rows) is left for the barrier.
+MAX_HANDOVER_ROWS = 50_000
+# A barrier that comes sooner is not worth telling that a job waits for it.
+SOON_SECONDS = 0.3
+# What `jobs.waiting` says from then on; the system views know it by its first words.
+HANDING_OVER = "handing over: waiting for the next barrier"
+
+
+def start_of(work: Work) -> Start:
+    """Where a job starts: by slices of a snapshot or by positions."""
+    return arrangement.start(work) if work.reads_on else snapshot.start(work)
+
+
+# Called by a job before it starts, with what tells whether to give up: waits until it may.
+Admission = Callable[["BackfillJob", Callable[[], bool]], None]
+
+
+class BackfillJob:
+    """One creating job, on its own thread and resource group."""
+
+    def __init__(self, store: Store, coordinator: Coordinator, work: Work, admit: Admission | None = None) -> None:
+        self._store = store
+        self._coordinator = coordinator
+        self._admit = admit
+        self.id = work.id
+        self._relation = work.relation
+        self._work = work
+        self.started = self._work.started
+        self.finished = threading.Event()
+        self.error: Error | None = None
+        self._thread = threading.Thread(target=self._run, name=f"job-{work.id}", daemon=True)
+
+    @classmethod
+    def over(cls, store: Store, coordinator: Coordinator, work: Work) -> BackfillJob:
+        """One that has nothing left to do."""
+        job = cls(store, coordinator, work)
+        job.started.set()
+        job.finished.set()
+        return job
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stop and forget the job. Returns at once; `finished` is set when nothing is left of it."""
+        self._work.stop(self._work.is_cancelled)
+
+    def shut_down(self) -> None:
+        """The server stops: leave the job as its last commit has it. Returns at once, as `cancel` does."""
+        self._work.stop(self._work.is_shut_down)
+
+    def wait_until_stopped(self, timeout_s: float) -> bool:
+        """Wait for the end of a job that was told to stop: what it had been about to start is stopped too."""
+        deadline = time.monotonic() + timeout_s
+        while not self.finished.wait(0.5) and time.monotonic() < deadline:
+            self._work.interrupt()
+        return self.finished.is_set()
+
+    def rows_read(self) -> dict[int, int]:
+        """How many rows it has read of each fragment, those of running steps among them."""
+        return self._work.progress.rows()
+
+    def controls_changed(self) -> None:
+        """The job's rate limit or parallelism is another now."""
+        self._work.controls_changed()
+
+    def _run(self) -> None:
+        with logged(job_id=self.id):
+            self._create()
+
+    def _create(self) -> None:
+        work = self._work
+        logger.info("creating %s %s", work.relation.kind, work.relation.qualified_name)
+        try:
+            if self._admit is not None:
+                self._admit(self, lambda: work.is_stopping)
+            if not work.in_process:
+                work.group()  # before anything is pinned: a job whose group cannot be had has not started
+            self._fill()
+            if work.is_over:
+                return
+            if work.job.delivered is None:
+                if work.job.deliver_from is None:  # else what has gone is as of the job's epoch, and so is the rest
+                    self._catch_up()
+                self._deliver()
+            self._finish()
+        except BaseException as error:
+            if work.is_shut_down.is_set():
+                self.error = Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
+            else:
+                self._give_up(error)
+        finally:
+            try:
+                work.release_group()
+                if work.is_created or not work.is_shut_down.is_set():
+                    self._remove_files()
+            finally:
+                self.started.set()
+                self.finished.set()
+
+    def _fill(self) -> None:
+        """Read the upstreams to their end, by slices of a snapshot or by positions."""
+        end = partial(one_commit.end, self._work, self._coordinator)
+        while not self._work.reads_on:
+            try:
+                snapshot.run(self._work, end)
+                return
+            except ControlsChanged:
+                if self._work.has_ended():
+                    return
+                self._cut_again()
+        arrangement.run(self._work, end)
+
+    def _cut_again(self) -> None:
+        """A rate limit was set while slices ran: without a finished one the job starts again, reading by positions."""
+        work = self._work
+        if work.job.rate_limit is not None and not load_slices(work.lake.cursor(), self.id)[1]:
+            work.begin(arrangement.start(work))
+            work.progress.start_again()
+            remove_tree(work.data)
+
+    def _catch_up(self) -> None:
+        """Apply the change log from the pinned snapshot on, in batches."""
+        work = self._work
+        while True:
+            work.check()
+            cursor = work.lake.cursor()
+            old, new = work.job.epoch, work.now(cursor)
+            versions = {s.input: Version(s.relation, old.snapshot, new.snapshot) for s in work.view.plan.scans}
+            times = (old.time_us, max(old.time_us, new.time_us))
+            with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
+                changes = bind_changes(cursor, work.view, versions, feeds, times)
+                if changes.rows <= MAX_HANDOVER_ROWS:
+                    return
+                with suppress(ControlsChanged):  # the log is read without a limit
+                    work.retrying(lambda: work.advance(cursor, versions, changes, old, new))  # noqa: B023
+
+    def _deliver(self) -> None:
+        """A sink hands on what it has read, which it keeps no longer; what changes from now on, barriers hand on."""
+        if self._work.relation.is_sink:
+            deliver_all(self._work, self._coordinator.sinks)
+            self._coordinator.notify()
+
+    def _finish(self) -> None:
+        """The last step, inside a barrier."""
+        attempt = 0
+        while True:
+            self._work.check()
+            handover = self._coordinator.hand_over(self.id)
+            if not handover.done.wait(SOON_SECONDS):
+                self._work.wait_because(HANDING_OVER)
+            while not handover.done.wait(0.1):
+                if self._work.is_shut_down.is_set():
+                    return
+            error = handover.error
+            if error is None or self._work.is_created:
+                return
+            if isinstance(error, Error) and error.sqlstate == errors.OBJECT_IN_USE:
+                # What reads the view to be replaced has to be created before: until then it follows the old rows.
+                self._work.wait_because(f"waiting: {error.detail}")
+                self._work.pause(0.5, self._work.controls)
+                continue
+            if isinstance(error, Error) and error.sqlstate == errors.INSUFFICIENT_RESOURCES:
+                # Barriers do not wait for Spark, so the job does.
+                self._work.wait_because(f"waiting: {error.message}")
+                self._work.pause(0.5, self._work.controls)
+                self._work.wait_for_steady_group()
+                continue
+            attempt += 1
+            if attempt == ATTEMPTS:
+                raise error
+
+    def _give_up(self, error: BaseException) -> None:
+        """Remove everything the job made. The name is free again; the reason stays in the event log."""
+        if self._work.is_cancelled.is_set():
+            self.error = canceled()
+        else:
+            logger.error("the job has failed", exc_info=error)
+            self.error = error_of(error)
+        while not self._work.is_shut_down.is_set():
+            try:
+                self._drop(self.error)
+                return
+            except DuckDBError as full:
+                # Where the catalog cannot be written it cannot forget the job either.
+                logger.warning("the job cannot be removed yet: %s", message_of(full))
+                self._work.is_shut_down.wait(1)
+
+    def _drop(self, reason: Error) -> None:
+        relation = self._work.relation
+        with self._coordinator.barrier_lock, self._store.change() as cursor:
+            if self.id not in self._store.catalog.by_id:
+                return  # what has its name now is another one
+            self._store.drop_relation(cursor, relation)
+            event = "CANCEL_STREAM_JOB" if self._work.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
+            info = {"name": relation.name, "definition": relation.definition, "error": reason.message}
+            self._store.add_event(cursor, event, self.id, info)
+
+    def _remove_files(self) -> None:
+        """The partial results, and of a job that was given up also what Spark has written for the view."""
+        self._work.progress.end()
+        remove_tree(self._work.staging)
+        if self.error is not None and not self._work.is_created:
+            if not self._work.lake.keeps_files:  # else they go as those of any dropped table do
+                remove_tree(self._work.data)
+            self._coordinator.sinks.remove_all(self._relation)

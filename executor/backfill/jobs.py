@@ -1,0 +1,451 @@
+"""All streaming jobs: creating, dropping, cancelling, waiting for them, and taking them up again after a restart."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.locks import Rank, RankedRLock, check_free
+from sparkwave.catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.stores.job_store import Start, add_job, add_started_job, set_job_waiting
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill import at_once, snapshot
+from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_of
+from sparkwave.executor.backfill.permits import Permits
+from sparkwave.executor.backfill.work import Settings, Work
+from sparkwave.executor.epochs.advance import View, internal_name
+from sparkwave.executor.epochs.coordinator import Coordinator
+from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.epochs.replanning import Unfit, compute_in_place, find_unfit, made_anew
+from sparkwave.executor.faults import error_of, message_of
+from sparkwave.executor.maintenance.orphan_removal import delete_own_temporary
+from sparkwave.executor.sinks.deliveries import log_columns, log_name
+from sparkwave.executor.spark.groups import Groups
+from sparkwave.planner.definitions.sinks import circular_dependency
+from sparkwave.planner.plan.stream_plan import StreamPlan
+
+logger = logging.getLogger(__name__)
+
+# RisingWave's limit of an untargeted WAIT, and how often it looks.
+WAIT_SECONDS = 7200
+WAIT_POLL_SECONDS = 0.1
+
+
+@dataclass(eq=False)
+class _Permit:
+    """Of a job that starts at once. It `lapses` when that job has returned to its client, or could not be stored."""
+
+    lapses: threading.Event = field(default_factory=threading.Event)
+
+
+class Jobs:
+    """The creating jobs of this server. `max_creating` is `max_concurrent_creating_streaming_jobs`."""
+
+    def __init__(
+        self,
+        store: Store,
+        plans: Plans,
+        groups: Groups,
+        coordinator: Coordinator,
+        settings: Settings,
+        max_creating: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._lake: Lake = store.lake
+        self._plans = plans
+        self._groups = groups
+        self._coordinator = coordinator
+        self._settings = settings
+        self._permits = Permits(max_creating)
+        self._running: dict[int, BackfillJob] = {}
+        self._lock = RankedRLock(Rank.JOBS)
+        self._closing = False
+        self._unfit: list[Unfit] = []
+
+    def recover(self) -> None:
+        """Resume the jobs that were being created; drop those that never started; remove what is temporary.
+
+        One in the background was acknowledged before it started, so it starts now.
+        What is stored for another plan than there is now is not used: see `make_anew`.
+        """
+        for job in self._store.catalog.jobs:
+            relation = self._store.catalog.by_id[job.id]
+            if job.status == INITIAL and not job.is_background:
+                with self._store.change() as cursor:
+                    self._store.drop_relation(cursor, relation)
+                    info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
+                    self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
+        with self._store.change() as cursor:
+            forget_leftovers(cursor)
+        self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
+        self._unfit = find_unfit(self._store, self._plans)
+        unfit = {each.relation.id for each in self._unfit}
+        creating = (job for job in self._store.catalog.jobs if job.status in (INITIAL, CREATING))
+        resumed = [job for job in creating if job.id not in unfit]
+        delete_own_temporary(self._lake, {job.id for job in resumed})
+        for job in resumed:
+            self._resume(job)
+        for each in self._unfit:
+            if each.relation.created:
+                self._coordinator.behind.hold(each.relation.id, Error(each.text))
+            else:
+                self._start_again(each)
+
+    def make_anew(self) -> None:
+        """Have other rows made, one after the other and in the background, for what the start has found unfit."""
+        created = [each for each in self._unfit if each.relation.created]
+        if created:
+            threading.Thread(target=self._make_anew, args=(created,), name="replanning", daemon=True).start()
+
+    def _make_anew(self, unfit: list[Unfit]) -> None:
+        """A view that reads another one is made after that, for a job does not finish over what is left behind."""
+        failed: set[int] = set()
+        for each in unfit:
+            relation = self._store.catalog.by_id.get(each.relation.id)
+            if relation is None or relation.made_as != each.relation.made_as:
+                continue  # it has been dropped or altered meanwhile
+            try:
+                self._make_one_anew(each, relation, failed)
+            except Exception as raised:
+                if self._closing:
+                    return
+                failed.add(relation.id)
+                error = error_of(raised)
+                why = " ".join(filter(None, (error.message, error.detail)))
+                logger.error("%s %s is not made anew: %s", relation.kind, relation.qualified_name, why, exc_info=raised)
+                self._coordinator.behind.hold(relation.id, Error(f"{each.text}; it cannot be made anew: {why}"))
+                self._coordinator.notify()
+
+    def _make_one_anew(self, unfit: Unfit, relation: Relation, failed: set[int]) -> None:
+        """Beside what is stored; where that is not possible, in place. Raises Error."""
+        catalog = self._store.catalog
+        upstream = next((catalog.by_id[id_] for id_ in relation.upstreams if id_ in failed), None)
+        if upstream is not None:
+            raise Error(f"{upstream.kind} {upstream.qualified_name} is not there")
+        if catalog.replacement(relation.id) is not None:
+            return
+        logger.info("%s %s is made anew", relation.kind, relation.qualified_name)
+        try:
+            job = self.create(*made_anew(relation, catalog), catalog)
+        except Error:
+            if unfit.now is None:
+                raise
+            compute_in_place(self._store, unfit)
+            self._coordinator.behind.release([relation.id])
+            self._coordinator.notify()
+            return
+        self.wait_for(job, lambda: None)
+
+    def _start_again(self, unfit: Unfit) -> None:
+        """Begin the creation of a relation from the start, or drop it where that is not possible."""
+        catalog, relation = self._store.catalog, unfit.relation
+        with self._store.change() as cursor:
+            self._store.drop_relation(cursor, relation)
+        try:
+            self.create(*made_anew(relation, catalog), self._store.catalog)
+        except Exception as error:
+            logger.exception("%s %s is not created", relation.kind, relation.qualified_name)
+            with self._store.change() as cursor:
+                info = {"name": relation.name, "definition": relation.definition, "error": message_of(error)}
+                self._store.add_event(cursor, "CREATE_STREAM_JOB_FAIL", relation.id, info)
+
+    def recover_now(self, check: Callable[[], None]) -> None:
+        """RECOVER: stop the CREATING jobs where they are and resume them from their cursors, as a restart would.
+
+        Views that are left behind are tried at once. A barrier in progress finishes first. A job that has not started
+        has no cursor and is left alone. Raises what `check` raises before anything is stopped, 55000 if a job does not
+        stop.
+        """
+        check()
+        reason: dict[str, object] = {"reason": "adhoc recovery"}
+        with self._lock:
+            self._add_event("GLOBAL_RECOVERY_START", reason)
+            started = time.monotonic()
+            try:
+                self._replace_all()
+            except Error as error:
+                self._add_event("GLOBAL_RECOVERY_FAILURE", {**reason, "error": error.message})
+                raise
+            self._coordinator.behind.hurry()
+            self._coordinator.notify()
+            self._add_event("GLOBAL_RECOVERY_SUCCESS", {**reason, "duration_secs": time.monotonic() - started})
+
+    def _replace_all(self) -> None:
+        creating = {job.id for job in self._store.catalog.jobs if job.status == CREATING}
+        stopped = [job for job in self._running.values() if job.id in creating and not job.finished.is_set()]
+        _stop(stopped)
+        stuck = [job.id for job in stopped if not job.finished.is_set()]
+        with self._coordinator.barrier_lock:
+            for job_id in creating:
+                self._coordinator.withdraw(job_id)
+            # Some may have failed, or been finished by the last barrier.
+            for row in [job for job in self._store.catalog.jobs if job.status == CREATING and job.id not in stuck]:
+                self._resume(row)
+        if stuck:
+            raise Error(f"jobs {stuck} did not stop", errors.NOT_IN_PREREQUISITE_STATE, hint="RECOVER again.")
+
+    def _add_event(self, event_type: str, info: dict[str, object]) -> None:
+        with self._lake.transaction(self._lake.cursor()) as cursor:
+            self._store.add_event(cursor, event_type, None, info)
+
+    def rows_read(self) -> dict[int, dict[int, int]]:
+        """How many rows the jobs have read, by job and fragment, those of running steps among them."""
+        with self._lock:
+            running = list(self._running.values())
+        return {job.id: job.rows_read() for job in running if not job.finished.is_set()}
+
+    def controls_changed(self, job_id: int) -> None:
+        """The rate limit or a parallelism of a job has been altered: tell it, if it is being created."""
+        job = self._running.get(job_id)
+        if job is not None and not job.finished.is_set():
+            job.controls_changed()
+
+    def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:
+        """Create it at once, or reserve the name and start the job once it has a permit; neither has an id yet.
+
+        Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more, 55006 when
+        the view to be replaced is being replaced already, 0A000 for rows that would come from themselves.
+        """
+        work = Work(self._store, self._groups, self._settings, View(relation, plan), job)
+        created = self._create_at_once(work, catalog)
+        if created is not None:
+            return created
+        permit = _Permit()
+        try:
+            start = self._start_at_once(work, permit)
+            backfill = self._reserve(work, catalog, start)
+        except BaseException:
+            permit.lapses.set()
+            raise
+        permit.lapses = backfill.started if job.is_background else backfill.finished
+        return backfill
+
+    def _create_at_once(self, work: Work, catalog: Catalog) -> BackfillJob | None:
+        """The job of a view that is created, which has nothing left to do. None for one that takes a job."""
+
+        def add(cursor: Cursor) -> Relation:
+            relation = self._add(cursor, replace(work.view.relation, created=True), work.view.plan, catalog)
+            self._plans.put({relation.id: work.view.plan})  # for the next barrier
+            return relation
+
+        is_over = threading.Event()
+        if work.job.is_background or not self._permits.acquire_free(lambda: not is_over.is_set()):
+            return None
+        try:
+            view = at_once.create(work, self._coordinator, add)
+        finally:
+            is_over.set()
+        if view is None:
+            return None
+        work.reserved(view.relation, replace(work.job, id=view.relation.id), None)
+        return BackfillJob.over(self._store, self._coordinator, work)
+
+    def _add(self, cursor: Cursor, relation: Relation, plan: StreamPlan, catalog: Catalog) -> Relation:
+        """Store a relation that was planned with a catalog, and its tables, which are empty. Returns it with its id."""
+        now = self._store.catalog
+        written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
+        has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in (*relation.upstreams, *written))
+        if has_changed or not set(catalog.functions) <= set(now.functions):
+            raise Error(
+                "a relation that the query reads, or a function, has just been dropped or altered",
+                errors.NOT_IN_PREREQUISITE_STATE,
+                hint="Try again.",
+            )
+        if relation.replaces is not None:
+            refuse_altering(now, now.by_id[relation.replaces])
+        if not now.closure(relation.upstreams).isdisjoint(written):
+            raise circular_dependency(relation.kind)
+        relation = self._store.create_relation(cursor, replace(relation, id=self._store.next_id(cursor)))
+        for state in plan.states:
+            if not state.in_view:
+                columns = tuple(Column(f.name, f.type) for f in state.node.fields)
+                self._store.add_state(cursor, relation, internal_name(relation.id, plan, state.name), columns)
+        if relation.is_sink and relation.sink.is_remote:
+            self._store.add_state(cursor, relation, log_name(relation.id), log_columns(relation))
+        return relation
+
+    def _reserve(self, work: Work, catalog: Catalog, start: Start | None) -> BackfillJob:
+        try:
+            with self._store.change() as cursor:
+                relation = self._add(cursor, work.relation, work.view.plan, catalog)
+                job = replace(work.job, id=relation.id)
+                work.reserved(relation, job, start)
+                if start is None:
+                    add_job(cursor, job)
+                else:
+                    add_started_job(cursor, job, start)
+                    snapshot.start_ahead(work, start)
+        except BaseException:
+            work.give_up()
+            raise
+        self._plans.put({job.id: work.view.plan})  # as it would be planned again from the definition
+        try:
+            return self._start(work, self._admission(job) if start is None else None)
+        except BaseException:
+            work.give_up()
+            with self._store.change() as cursor:
+                self._store.drop_relation(cursor, relation)
+            raise
+
+    def _start_at_once(self, work: Work, permit: _Permit) -> Start | None:
+        """Where a job starts for which nothing has to be waited for, so that it is stored as one that has started.
+
+        It has the permit then. None for any other, of which only the name is reserved at first.
+        """
+        if work.is_serverless:
+            return None
+        with suppress(DuckDBError, OSError):  # the job tries again
+            is_ready = work.in_process or self._groups.is_ready(work.job.resource_group)
+            start = start_of(work) if is_ready else None
+            if start is not None and self._permits.acquire_free(lambda: not permit.lapses.is_set()):
+                return start
+        return None
+
+    def _admission(self, row: Job) -> Admission:
+        def admit(job: BackfillJob, is_cancelled: Callable[[], bool]) -> None:
+            returned = job.started if row.is_background else job.finished
+            self._permits.acquire(row.id, lambda: not returned.is_set(), is_cancelled, say_waiting)
+            if has_waited:
+                self._set_waiting(row.id, None)
+
+        def say_waiting(limit: int) -> None:
+            has_waited.append(True)
+            reason = f"waiting for a permit (max_concurrent_creating_streaming_jobs = {limit})"
+            self._set_waiting(row.id, reason)
+
+        has_waited: list[bool] = []
+        return admit
+
+    def _resume(self, job: Job) -> None:
+        """Take a job up at its cursor. What held it up does no longer; one that is CREATING has its permit."""
+        if job.waiting is not None:
+            self._set_waiting(job.id, None)
+        job, catalog = replace(job, waiting=None), self._store.catalog
+        view = self._plans.view(catalog.by_id[job.id], catalog)
+        work = Work(self._store, self._groups, self._settings, view, job)
+        self._start(work, self._admission(job) if job.status == INITIAL else None)
+
+    def _set_waiting(self, job_id: int, reason: str | None) -> None:
+        with self._store.change() as cursor:
+            set_job_waiting(cursor, job_id, reason)
+
+    def _start(self, work: Work, admit: Admission | None = None) -> BackfillJob:
+        with self._lock:
+            if self._closing:
+                raise Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
+            backfill = BackfillJob(self._store, self._coordinator, work, admit)
+            self._running = {id_: b for id_, b in self._running.items() if not b.finished.is_set()}
+            self._running[work.id] = backfill
+        backfill.start()
+        return backfill
+
+    def cancel(self, ids: tuple[int, ...]) -> list[int]:
+        """Cancel creating jobs and wait until nothing is left of them. Unknown and finished ids are left out."""
+        check_free()
+        with self._lock:
+            known = [self._running[id_] for id_ in ids if id_ in self._running]
+        found = [job for job in known if not job.finished.is_set()]
+        for job in found:
+            job.cancel()
+            self._coordinator.withdraw(job.id)
+        for job in found:
+            job.wait_until_stopped(60)
+        return [job.id for job in found if job.error is not None]
+
+    def wait_for(self, job: BackfillJob, check: Callable[[], None]) -> None:
+        """Wait until a job has finished; RECOVER may replace it meanwhile.
+
+        `check` raises to give up. Raises what made the job fail.
+        """
+        check_free()
+        while True:
+            while not job.finished.wait(0.05):
+                check()
+            with self._lock:
+                successor = self._running.get(job.id, job)
+            if successor is job:
+                break
+            job = successor
+        if job.error is not None:
+            raise job.error
+
+    def wait(self, job_id: int, check: Callable[[], None]) -> None:
+        """Wait for one job, which may have finished long ago, or for the one that is to replace it.
+
+        Raises what makes it fail.
+        """
+        made = self._store.catalog.replacement(job_id)
+        with self._lock:
+            job = self._running.get(job_id if made is None else made.id)
+        if job is not None:
+            self.wait_for(job, check)
+
+    def wait_for_all(self, check: Callable[[], None], limit_s: float = WAIT_SECONDS) -> None:
+        """Wait until no job is being created; those that start meanwhile count too. Raises Error 57014 in the end."""
+        deadline = time.monotonic() + limit_s
+        while any(job.status in (INITIAL, CREATING) for job in self._store.catalog.jobs):
+            check()
+            if time.monotonic() > deadline:
+                raise Error(f"Cancelled: timeout after {limit_s * 1000:.0f}ms", errors.QUERY_CANCELED)
+            time.sleep(WAIT_POLL_SECONDS)
+
+    def drop(self, relations: list[Relation], also: Callable[[Cursor], None] = lambda cursor: None) -> None:
+        """Drop relations, dependents last created first; creating ones are cancelled.
+
+        `also` is done in the same transaction, after that. Raises what it raises, and Error 55000
+        when something that is to stay has come to depend on them.
+        """
+        self.cancel(tuple(relation.id for relation in relations if not relation.created))
+        with self._coordinator.barrier_lock, self._store.change() as cursor:
+            self._check_unused({relation.id for relation in relations})
+            for relation in sorted(relations, key=lambda r: -r.id):
+                # A cancelled job is gone by now; one that finished first is not.
+                if relation.id in self._store.catalog.by_id:
+                    self._store.drop_relation(cursor, relation)
+            also(cursor)
+        for relation in relations:
+            self._plans.forget(relation.id)
+
+    def _check_unused(self, ids: set[int]) -> None:
+        new = [d for id_ in ids for d in self._store.catalog.dependents(id_) if d.id not in ids]
+        if new:
+            raise Error(
+                f"{new[0].kind} {new[0].qualified_name} has just come to depend on what is to be dropped",
+                errors.NOT_IN_PREREQUISITE_STATE,
+                hint="Try again.",
+            )
+
+    def close(self) -> None:
+        """Stop all jobs where they are; they resume when the server starts again."""
+        with self._lock:
+            self._closing = True
+        _stop(list(self._running.values()))
+
+
+def _stop(jobs: list[BackfillJob]) -> None:
+    """Stop jobs where they are: all are told before any is waited for."""
+    for job in jobs:
+        job.shut_down()
+    for job in jobs:
+        job.wait_until_stopped(30)
+
+
+def refuse_altering(catalog: Catalog, view: Relation) -> None:
+    """Raise Error 55006 for a view that is being given another definition."""
+    made = catalog.replacement(view.id)
+    if made is not None:
+        raise Error(
+            f'the query of {view.kind} "{view.name}" is being altered',
+            errors.OBJECT_IN_USE,
+            hint=f"WAIT {view.kind.upper()} {quote_if_needed(view.name)} waits for it, CANCEL JOBS {made.id} ends it.",
+        )

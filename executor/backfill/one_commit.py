@@ -1,0 +1,70 @@
+"""Ends a creation with the commit of its rows, where no step is left between them and the created views.
+
+While no barrier runs, the created views stand at an epoch. Rows as of a snapshot are those of that epoch too if nothing
+that the view reads has changed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Epoch
+from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.stores.job_store import finish_job
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.epochs.advance import Fill
+from sparkwave.executor.epochs.coordinator import Coordinator
+
+# So long a barrier is waited for, which else is waited for by a step of its own.
+PATIENCE_S = 0.5
+# A barrier takes so many rows of a job, and one waits for so many.
+MOST_ROWS = 50_000
+
+
+def may_end_so(work: Work) -> bool:
+    """Whether a view is one whose rows need nothing done before or after them."""
+    return not (work.relation.is_sink or work.view.plan.reads_now) and work.relation.replaces is None
+
+
+@contextmanager
+def epoch_of(work: Work, coordinator: Coordinator, cursor: Cursor, snapshot: int) -> Iterator[Epoch | None]:
+    """While entered, the epoch of the created views, if rows as of a snapshot are those of that epoch too; else None.
+
+    None too where a barrier takes longer than PATIENCE_S.
+    """
+    with coordinator.between_barriers(PATIENCE_S) as epoch:
+        yield epoch if epoch is not None and _still_holds(work, cursor, snapshot, epoch) else None
+
+
+def _still_holds(work: Work, cursor: Cursor, snapshot: int, epoch: Epoch) -> bool:
+    """Whether at an epoch that is the newest all inputs are as they were at a snapshot, and followed by the others."""
+    lake, catalog = work.lake, work.store.catalog
+    jobs = (catalog.job_by_id.get(id_) for id_ in work.relation.upstreams)
+    return (
+        not any(job is not None and job.is_behind for job in jobs)
+        and not lake.has_changed(cursor, _inputs(work, True), *sorted((snapshot, epoch.snapshot)))
+        and not lake.has_changed(cursor, _inputs(work, False), snapshot, lake.newest(cursor))
+    )
+
+
+def _inputs(work: Work, are_tables: bool) -> list[LakeTable]:
+    relations = (scan.relation for scan in work.view.plan.scans)
+    return [relation.lake_table for relation in relations if relation.is_table == are_tables]
+
+
+def end(work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill) -> bool:
+    """Store all rows of a view, and that it is created. Returns False, with nothing stored, for what takes more."""
+    snapshot = work.job.epoch.snapshot
+    if not may_end_so(work) or fill.inserted > MOST_ROWS or not coordinator.reach(snapshot, PATIENCE_S):
+        return False
+    with epoch_of(work, coordinator, cursor, snapshot) as epoch:
+        if epoch is None:
+            return False
+        work.check()
+        with work.store.change(cursor, fill.tables):
+            fill.apply(cursor)
+            finish_job(cursor, work.id, work.store.catalog.steady_group(work.job))
+            work.store.set_epoch(cursor, epoch)  # which the view has applied too
+    return True

@@ -1,0 +1,397 @@
+"""Fills a view from a pinned snapshot of its upstreams, in slices: Snapshot backfill on Spark.
+
+A slice is a range of row ids of the input that drives a fragment, the other inputs being there whole, or a bucket of
+the rows that exchanges have moved. Slices that one Spark job reads commit their rows together with the note that they
+are finished, in any order. Where every fragment is one slice all of them are one task's and one commit's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+
+from sparkwave.catalog.counters import BACKFILL_BYTES
+from sparkwave.catalog.lake.ducklake import Cursor, register_files, registered_files
+from sparkwave.catalog.lake.places import delete_unused, keep_list, listed
+from sparkwave.catalog.lake.row_ids import ALL, RowIds
+from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.log_context import in_this_context
+from sparkwave.catalog.model import Epoch
+from sparkwave.catalog.stores.compute_errors import add_errors
+from sparkwave.catalog.stores.job_store import (
+    BUCKET,
+    Slice,
+    Start,
+    finish_slices,
+    finish_step,
+    finished_rows,
+    load_slices,
+)
+from sparkwave.catalog.types import Type
+from sparkwave.executor.backfill.progress import Rows
+from sparkwave.executor.backfill.slicing import input_rows, plan_slices
+from sparkwave.executor.backfill.work import End, Filled, Work, step_directory
+from sparkwave.executor.epochs.delta_programs import Check, checks_of, whole
+from sparkwave.executor.epochs.script import bound_checks
+from sparkwave.executor.spark.kernel import Step
+from sparkwave.executor.spark.lake_rows import BUCKET_COLUMN, as_stored, bucket_of, in_buckets
+from sparkwave.executor.spark.spark_engine import SparkEngine, filled_files
+from sparkwave.planner.backfill.fragment_checks import (
+    Part,
+    bucket_checks,
+    merge_checks,
+    rest_checks,
+    slice_checks,
+    whole_checks,
+)
+from sparkwave.planner.backfill.fragments import (
+    PARTIALS,
+    Fragment,
+    bucket_query,
+    fragments,
+    merge_query,
+    slice_query,
+    whole_query,
+)
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.raising import or_raise
+from sparkwave.planner.plan.stream_plan import StreamPlan
+
+# What is read at once takes about so long: it is lost when the server is killed meanwhile.
+SLICE_SECONDS = 20.0
+
+# Files by the bucket whose rows they have: 0 where all rows are together.
+Buckets = Mapping[int, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A fragment as its slices cut it. `reader` are the slices that read its rows, if it is an exchange."""
+
+    fragment: Fragment
+    slices: Sequence[Slice]
+    reader: Sequence[Slice]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one slice has all of it."""
+        return len(self.slices) == 1 and self.slices[0].input != BUCKET
+
+    @lazy
+    def merges(self) -> list[Slice]:
+        """The slices that make one result of partial ones."""
+        return [] if self.is_whole else [s for s in self.slices if s.input is None]
+
+    @lazy
+    def parts(self) -> list[Slice]:
+        return [s for s in self.slices if s not in self.merges]
+
+    @lazy
+    def buckets(self) -> int:
+        """Into how many buckets its parts write what others read; 0 if what they write is the target's."""
+        return len([s for s in self.reader if s.input == BUCKET]) if self.fragment.is_exchange else len(self.merges)
+
+    @lazy
+    def written(self) -> dict[str, Type]:
+        """The columns that its parts write."""
+        return {field.name: field.type for field in self.fragment.partial_fields}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A `planner.backfill.fragment_checks.Part`. `raising` is what `planner.functions.raising.or_raise` makes of it."""
+
+    query: str
+    raising: str
+    checks: tuple[Check, ...]
+
+    @staticmethod
+    def of(part: Part) -> _Part:
+        return _Part(to_sql(part.query), or_raise(part.query), checks_of(part.checks))
+
+
+def run(work: Work, end: End) -> None:
+    """Read the slices that are not finished; what is one slice ends the creation.
+
+    Raises ControlsChanged when a rate limit is set while it runs.
+    """
+    work.planning(lambda: work.begin(start(work)))
+    work.started.set()
+    slices, finished = _stands(work)
+    if not finished and _is_one_task(slices):
+        controls = _hold_back(work, sum(s.row_count for s in slices))
+        work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}, end), controls)
+        return
+    left: dict[str, Buckets] = {}
+    for cut in _cuts(work, slices):
+        parts, merges = ([s for s in of if (s.fragment_id, s.id) not in finished] for of in (cut.parts, cut.merges))
+        _run_slices(work, cut, left, parts)
+        if cut.fragment.is_exchange:
+            left[cut.fragment.relation] = _buckets(work, cut.fragment)
+        elif merges:
+            _run_slices(work, cut, {PARTIALS: _buckets(work, cut.fragment)}, merges)
+
+
+def _cuts(work: Work, slices: Sequence[Slice]) -> Iterator[_Cut]:
+    """The fragments of a plan that have slices, each behind the exchanges that it reads."""
+    plan = work.view.plan
+    # The slices are cut already: what drives them no longer matters here, but what moves does.
+    counts = dict.fromkeys((scan.input for scan in plan.scans), 0)
+    if any(s.input == BUCKET for s in slices):
+        counts = input_rows(work.lake.cursor(), plan, work.job.epoch.snapshot, work.row_count)
+    for fragment in fragments(plan, counts):
+        yield from _cut(fragment, slices, ())
+
+
+def _cut(fragment: Fragment, slices: Sequence[Slice], reader: Sequence[Slice]) -> Iterator[_Cut]:
+    own = [s for s in slices if s.fragment_id == fragment.id]
+    for exchange in fragment.exchanges:
+        yield from _cut(exchange, slices, own)
+    if own:
+        yield _Cut(fragment, own, reader)
+
+
+def _buckets(work: Work, fragment: Fragment) -> Buckets:
+    """The files that the parts of a fragment have written for others."""
+    found: dict[int, list[str]] = {}
+    for file in listed(work.staging, f"f{fragment.id}_s*"):
+        found.setdefault(bucket_of(file), []).append(file)
+    return found
+
+
+def start(work: Work) -> Start:
+    """The epoch to pin, and the slices."""
+    cursor = work.lake.cursor()
+    epoch = work.now(cursor)
+    slice_rows, shares = work.settings.slice_rows(), work.shares
+    slices = plan_slices(cursor, work.view.plan, epoch.snapshot, slice_rows, shares, work.row_count)
+    return Start(epoch, tuple(slices))
+
+
+def _stands(work: Work) -> tuple[Sequence[Slice], set[tuple[int, int]]]:
+    """All slices, and (fragment, slice) of the finished ones."""
+    if (fresh := work.fresh_start()) is not None:
+        return fresh.slices, set()
+    cursor = work.lake.cursor()
+    work.progress.resume(finished_rows(cursor, work.id))
+    return load_slices(cursor, work.id)
+
+
+def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequence[Slice]) -> None:
+    """Run slices as tasks of Spark jobs, of as many tasks as the job's group has room for.
+
+    A task reads so many slices that are next to each other as take SLICE_SECONDS, by those before, and up to twice as
+    many as those. Behind the first job a second one is there for nodes that are done with theirs. `left` is
+    what other slices have left, by the names of relations.
+    """
+    if not todo:
+        return
+    slots, waiting, length, jobs = work.slots, deque(todo), 1, 1
+    with ThreadPoolExecutor(2, thread_name_prefix=f"job-{work.id}-slice") as pool:
+        running: set[Future[float]] = set()
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                is_limited = work.job.rate_limit is not None
+                shared = min(length, -(-len(waiting) // slots))
+                tasks = _taken(waiting, *((1, 1) if is_limited else (slots, shared)))
+                controls = _hold_back(work, sum(s.row_count for task in tasks for s in task))
+                running.add(pool.submit(in_this_context(_timed), work, cut, left, tasks, controls))
+            running, seconds = _done(running)
+            length = max(min(int(SLICE_SECONDS / seconds), 2 * length), 1)
+            jobs = 1 if slots == 1 else 2
+
+
+def _taken(waiting: deque[Slice], tasks: int, length: int) -> list[list[Slice]]:
+    """The slices of so many tasks, each with up to so many that are next to each other."""
+    found: list[list[Slice]] = []
+    while waiting and len(found) < tasks:
+        task = [waiting.popleft()]
+        while waiting and len(task) < length and _are_neighbours(task[-1], waiting[0]):
+            task.append(waiting.popleft())
+        found.append(task)
+    return found
+
+
+def _are_neighbours(one: Slice, other: Slice) -> bool:
+    return one.input not in (None, BUCKET) and one.input == other.input and one.row_id_to == other.row_id_from
+
+
+def _timed(
+    work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]], controls: int
+) -> float:
+    """Run tasks. Returns seconds for each slice that the longest of them has."""
+    start = time.monotonic()
+    work.retrying(partial(_run_tasks, work, cut, left, tasks), controls)
+    return (time.monotonic() - start) / max(map(len, tasks))
+
+
+def _hold_back(work: Work, rows: int) -> int:
+    """Keep to a rate limit that was set after the slices were cut: on average, since a slice is read at once.
+
+    Returns the controls by which the next slice, of so many rows, may be read.
+    """
+    waited, started = 0.0, time.monotonic()
+    while True:
+        controls, limit = work.controls, work.job.rate_limit
+        if limit is None or (limit and waited >= rows / limit):
+            work.wait_because(None)
+            return controls
+        work.wait_because(None if limit else "the rate limit is 0")
+        work.pause(rows / limit - waited if limit else 1.0, controls)
+        waited = time.monotonic() - started
+
+
+def _done(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
+    """Wait for one of them to be done, and what it returns. Raises what made it fail."""
+    done, rest = wait(futures, return_when=FIRST_COMPLETED)
+    return rest, max(future.result() for future in done)
+
+
+def start_ahead(work: Work, start: Start) -> None:
+    """Have the one task of a view begin that is filled by one, while the job is being stored."""
+    if start.slices and _is_one_task(start.slices):
+        rows = {s.fragment_id: s.row_count for s in start.slices}
+        work.start_ahead(partial(_filled, work, start.epoch, rows))
+
+
+def _is_one_task(slices: Sequence[Slice]) -> bool:
+    """Whether every fragment is one slice."""
+    return all(s.id == 1 for s in slices)
+
+
+def _filled(work: Work, epoch: Epoch, rows: Rows) -> Filled:
+    """The rows of the view and its states, computed by one task that reads so many rows."""
+    cursor, plan = work.lake.cursor(), work.view.plan
+    inputs = {scan.input: ALL for scan in plan.scans}
+    with work.spark("slice", work.data / "step_0", rows) as engine:
+        filled = engine.fill(cursor, work.view, epoch.snapshot, inputs, whole(plan), epoch.time_us)
+    return filled.as_files, cursor
+
+
+def _run_whole(work: Work, rows: Rows, end: End) -> None:
+    """Fill the view and its states by one task: every fragment is one slice, of so many rows.
+
+    Raises AlreadyDone when it is tried again after its commit.
+    """
+    work.check_retry(work.lake.cursor(), 1, rows)
+    ahead = work.take_ahead()
+    filled, cursor = ahead.result() if ahead is not None else _filled(work, work.job.epoch, rows)
+    for fragment_id, addition in zip(rows, filled.additions, strict=True):
+        BACKFILL_BYTES.add(work.id, addition.size, fragment_id)
+    work.check()
+    if not end(cursor, filled):
+        with work.lake.transaction(cursor, filled.tables):
+            filled.apply(cursor)
+            finish_step(cursor, work.id, 1, rows)
+    work.progress.finish(rows)
+    filled.clean_up()
+
+
+def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]]) -> None:
+    """Run slices as tasks of one Spark job and commit what they wrote and for how many rows it failed, or nothing."""
+    plan, fragment, first = work.view.plan, cut.fragment, tasks[0][0]
+    slices = [slice_ for task in tasks for slice_ in task]
+    rows = {fragment.id: sum(slice_.row_count for slice_ in slices)}
+    cursor = work.lake.cursor()
+    work.check_retry(cursor, first.id, [fragment.id])
+    is_target = first in cut.merges or not cut.buckets
+    target = step_directory(work.data if is_target else work.staging, fragment.id, first.id)
+    by = BUCKET_COLUMN if not is_target and cut.buckets > 1 else None
+    with work.spark("slice", None, rows, len(tasks)) as engine:
+        engine.times = work.job.epoch.time_us, work.job.epoch.time_us
+        rest = _rest(plan, cut, slices)
+        parts = list(_bound(work, cut, left, tasks, engine, cursor, rest))
+        types = plan.types_in(fragment.target) if is_target else cut.written
+        keys = [to_sql(key) for key in fragment.keys]
+
+        def stored(query: str) -> str:
+            return in_buckets(query, types, keys, cut.buckets) if by else as_stored(query, types)
+
+        states = [f"{state.name}_state" for state in plan.states_in(fragment.target)] if is_target else []
+        [name] = states or ["rows"]  # what it has written is looked through by the name of the state
+        steps = [Step(name, stored(p.query), str(target), by, stored(p.raising)) for p in parts]
+        failing = [part.checks for part in parts]
+        written, failed = engine.run_each(target, steps, failing, bound_checks(rest, engine.inputs))
+    BACKFILL_BYTES.add(work.id, sum(file.size for file in written), fragment.id)
+    work.check()
+    files = filled_files(written)
+    if not is_target:
+        keep_list(target, files or [file.path for file in written[:1]])
+    with work.lake.transaction(cursor):
+        if is_target:
+            register_files(cursor, work.view.table_of(fragment.target), files)
+        add_errors(cursor, work.view.relation.id, failed)
+        finish_slices(cursor, work.id, slices)
+    work.progress.finish(rows)
+    if is_target:
+        delete_unused(target, files, 1)
+
+
+def _bound(
+    work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]], engine: SparkEngine,
+    cursor: Cursor, rest: Sequence[Check],
+) -> Iterator[_Part]:  # fmt: skip
+    """What each task computes, with what it reads in front of it. What the rest reads is bound too."""
+    made: dict[str | None, _Part] = {}
+    for task in tasks:
+        first, last = task[0], task[-1]
+        if first.input not in made:
+            part = made[first.input] = _Part.of(_part(work.view.plan, cut, first))
+            _bind_whole(work, engine, cursor, " ".join([part.query, *(check.count for check in rest)]), first)
+        driver = next((scan for scan in work.view.plan.scans if scan.input == first.input), None)
+        if driver is not None and first.row_id_from is not None:
+            work.check_step()
+            rows = RowIds(((first.row_id_from, last.row_id_to),))
+            engine.bind_slice(cursor, driver, work.job.epoch.snapshot, rows)
+        for name, types in _left_types(cut, first).items():
+            engine.bind_files(name, left[name].get(first.row_id_from or 0, ()), types)
+        part = made[first.input]
+        yield _Part(engine.bound(part.query), engine.bound(part.raising), bound_checks(part.checks, engine.inputs))
+
+
+def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
+    """The relations that a slice reads of what others have left, with their columns."""
+    if slice_ in cut.merges:
+        return {PARTIALS: cut.written}
+    if slice_.input != BUCKET:
+        return {}
+    return {x.relation: {f.name: f.type for f in x.partial_fields} for x in cut.fragment.exchanges}
+
+
+def _part(plan: StreamPlan, cut: _Cut, slice_: Slice) -> Part:
+    fragment = cut.fragment
+    if cut.is_whole:
+        return Part(whole_query(plan, fragment), whole_checks(plan, fragment))
+    if slice_.input is None:
+        return Part(merge_query(plan, fragment), merge_checks(plan, fragment))
+    if slice_.input == BUCKET:
+        return Part(bucket_query(plan, fragment), bucket_checks(plan, fragment))
+    return Part(slice_query(plan, fragment, slice_.input), slice_checks(plan, fragment, slice_.input))
+
+
+def _rest(plan: StreamPlan, cut: _Cut, slices: Sequence[Slice]) -> tuple[Check, ...]:
+    """What is looked through once: with the first of the slices, none of which has it."""
+    if cut.is_whole or cut.parts[0] not in slices:
+        return ()
+    drivers = {s.input for s in cut.parts if s.input is not None and s.input != BUCKET}
+    return checks_of(rest_checks(plan, cut.fragment, drivers or None))
+
+
+def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, slice_: Slice) -> None:
+    """Make relations of what the query of a slice reads whole."""
+    for scan in (scan for scan in work.view.plan.scans if f"{scan.input}_new" in query):
+        if scan.input != slice_.input or slice_.row_id_from is None:
+            work.check_step()
+            engine.bind_slice(cursor, scan, work.job.epoch.snapshot)
+    _bind_states(work, engine, cursor, query)
+
+
+def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) -> None:
+    """Make the states relations that a query reads, from the files that fragments before it have left."""
+    for state in work.view.plan.states:
+        if f"{state.name}_state" in query:
+            engine.bind_state_files(work.view, state, registered_files(cursor, work.view.state_table(state)))

@@ -1,0 +1,512 @@
+"""The clock: barriers pin a snapshot, advance every view that is behind it, and show all of them together.
+
+What becomes of views is in the shared buffer (`executor.memory.shared_buffer`) until a checkpoint stores it, with the
+epoch, in one transaction of the lake. A barrier that ends the creation of a view, or delivers what sinks hand on, is a
+checkpoint itself. Indexes and sinks are views to it; what a sink's change is, goes on from here.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.counters import BARRIER_FAILURES, BARRIER_INTERVAL_SECONDS, BARRIER_SECONDS, VIEW_ROWS
+from sparkwave.catalog.errors import Error, canceled
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.lake.memory_transactions import rollback
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock, check_free
+from sparkwave.catalog.log_context import note
+from sparkwave.catalog.model import Epoch, Relation
+from sparkwave.catalog.stores.job_store import finish_job
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.epochs.advance import Advance
+from sparkwave.executor.epochs.behind import Behind, Left
+from sparkwave.executor.epochs.checkpoints import Checkpoints
+from sparkwave.executor.epochs.engines import Engines, NotStored
+from sparkwave.executor.epochs.epoch import Blocked, EpochWork, Tools, waits
+from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.epochs.takeover import Replacement, put, replacement
+from sparkwave.executor.faults import error_of
+from sparkwave.executor.memory.shared_buffer import MOST_ROWS, SharedBuffer
+from sparkwave.executor.sinks.deliveries import Delivery, Sinks, logs, targets
+from sparkwave.planner.plan.nodes import Scan
+
+logger = logging.getLogger(__name__)
+
+# A FLUSH that a full disk holds up for so long says so.
+PATIENCE_S = 5.0
+SHORTEST_TICK_S = 0.05
+
+
+@dataclass
+class Handover:
+    """A creating job that has almost caught up and asks the next barrier to take it the rest of the way."""
+
+    job_id: int
+    done: threading.Event = field(default_factory=threading.Event)
+    error: BaseException | None = None
+
+
+class _Alone(Exception):
+    """The checkpoint fails with what has become of one view, and would not without it."""
+
+    def __init__(self, relation: Relation, error: Exception) -> None:
+        super().__init__(str(error))
+        self.relation = relation
+        self.error = error
+
+
+class Coordinator:
+    """One thread, the only writer of created views but for checkpoints."""
+
+    def __init__(
+        self, store: Store, plans: Plans, engines: Engines, buffer: SharedBuffer, checkpoints: Checkpoints,
+        interval_ms: Callable[[], int], sinks: Sinks,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self.sinks = sinks
+        self._delivering: list[Delivery] = []  # what an epoch has handed on that may not have been committed
+        self._delivered = 0  # the newest snapshot in which sinks have written to tables
+        self._lake: Lake = store.lake
+        self._plans = plans
+        self._engines = engines
+        self._buffer, self.checkpoints = buffer, checkpoints
+        self._interval_ms = interval_ms
+        self._cursor = self._lake.cursor()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._handovers: list[Handover] = []
+        self._handover_lock = RankedLock()
+        self.behind = Behind(store)
+        self._tools = Tools(store, plans, engines, buffer, sinks, self.behind)
+        self._epoch_condition = threading.Condition()
+        self._epoch = buffer.epoch
+        self._awaited: list[int] = []  # the snapshots that FLUSHes wait for
+        self._has_computed = False  # whether the barrier has had changes to compute, if only to find that none is left
+        self._fault: Error | None = None  # why the last barrier failed
+        self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+        # Whoever drops a view waits for a barrier that runs.
+        self.barrier_lock = RankedRLock(Rank.BARRIER)
+
+    def start(self) -> None:
+        self._thread.start()
+        self.checkpoints.start()
+
+    def stop(self) -> None:
+        """Finish the barrier in progress and store what it has made."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(30)
+        self.checkpoints.stop()
+
+    @property
+    def snapshot(self) -> int:
+        """What every created view has applied that is not left behind, and shows."""
+        return self._epoch.snapshot
+
+    @property
+    def stored_snapshot(self) -> int:
+        """What those views have applied that the lake has."""
+        return self.checkpoints.stored.snapshot
+
+    @property
+    def epoch(self) -> Epoch:
+        """The same with its time. Without changes it goes on too, about every `barrier_interval_ms`."""
+        return self._epoch
+
+    def notify(self) -> None:
+        """Something was committed to a table: a barrier is due."""
+        self._wake.set()
+
+    def flush(self, is_cancelled: Callable[[], bool], timeout_s: float = 300) -> None:
+        """Wait until every created view has applied all that is committed now, and what sinks make of it in tables.
+
+        Not until those have that failed. Raises Error 57014 when cancelled, 53100 when the disk is full, 55000 when
+        the views do not get there in time.
+        """
+        check_free()
+        target = self._lake.newest(self._lake.cursor())
+        began = time.monotonic()
+        sinks = sum(relation.target is not None for relation in self._store.catalog.relations)
+        for _ in range(sinks + 1):  # no chain of sinks is longer
+            self._wait_for(target, is_cancelled, began, timeout_s)
+            if self._delivered <= target:
+                break
+            target = self._delivered
+        if self._buffer.has_errors:  # which the catalog counts
+            self.checkpoints.attempt()
+
+    def _wait_for(self, target: int, is_cancelled: Callable[[], bool], began: float, timeout_s: float) -> None:
+        with self._epoch_condition:
+            self._awaited.append(target)
+            try:
+                while self._epoch.snapshot < target or self.behind.lagging:
+                    self._wake.set()
+                    self._epoch_condition.wait(0.1)
+                    if is_cancelled():
+                        raise canceled()
+                    held_up = self._held_up()
+                    waited_s = time.monotonic() - began
+                    if held_up is not None and held_up.sqlstate == errors.DISK_FULL and waited_s > PATIENCE_S:
+                        raise held_up
+                    if waited_s > timeout_s or self._stopping.is_set():
+                        raise Error(
+                            f"the views did not catch up within {timeout_s:.0f} s",
+                            errors.NOT_IN_PREREQUISITE_STATE,
+                            detail=held_up.message if held_up is not None else None,
+                        )
+            finally:
+                self._awaited.remove(target)
+
+    def _held_up(self) -> Error | None:
+        """Why the views do not get on, or one of them does not; None where nothing is wrong."""
+        if self._fault is not None:
+            return self._fault
+        job = next(iter(self.behind.lagging), None)
+        if job is None:
+            return None
+        view, reason = self._store.catalog.by_id[job.id], self.behind.error(job)
+        message = f"{view.kind} {view.qualified_name} does not follow: {reason.message}"
+        return Error(message, reason.sqlstate, detail=reason.detail, hint=reason.hint)
+
+    def reach(self, snapshot: int, patience_s: float) -> bool:
+        """Have a barrier go as far as a snapshot. Returns whether one has within the time."""
+        with self._epoch_condition:
+            if self._epoch.snapshot >= snapshot:
+                return True
+            self._awaited.append(snapshot)
+            try:
+                self._wake.set()
+                self._epoch_condition.notify_all()  # who pauses, too
+                return self._epoch_condition.wait_for(lambda: self._epoch.snapshot >= snapshot, patience_s)
+            finally:
+                self._awaited.remove(snapshot)
+
+    @contextmanager
+    def between_barriers(self, patience_s: float) -> Iterator[Epoch | None]:
+        """While entered, no barrier runs: all created views are at the epoch, and stored. None if one takes longer."""
+        is_free = self.barrier_lock.acquire(timeout=patience_s)
+        try:
+            if is_free:
+                self.checkpoints.run()
+            yield self._epoch if is_free else None
+        finally:
+            if is_free:
+                self.barrier_lock.release()
+
+    def hand_over(self, job_id: int) -> Handover:
+        """Let the next barrier finish a creating job."""
+        handover = Handover(job_id)
+        with self._handover_lock:
+            self._handovers.append(handover)
+        self._wake.set()
+        return handover
+
+    def withdraw(self, job_id: int) -> None:
+        """Take back a hand-over that no barrier has begun; whoever waits for it gets Error 57014."""
+        with self._handover_lock:
+            withdrawn = [h for h in self._handovers if h.job_id == job_id]
+            self._handovers = [h for h in self._handovers if h.job_id != job_id]
+        for handover in withdrawn:
+            handover.error = canceled()
+            handover.done.set()
+
+    def store_epoch(self, before: int) -> int:
+        """Keep one epoch, written down if the stored one is before a snapshot: barriers without changes store none.
+
+        Returns the oldest snapshot that readers of views may be reading.
+        """
+        oldest = self._buffer.oldest
+        if not self.barrier_lock.acquire(timeout=1):
+            return oldest  # a barrier takes long; it stores its epoch itself
+        try:
+            with self.checkpoints.between():
+                self.checkpoints.run()
+                self._buffer.refresh(before)
+            with self._lake.transaction(self._lake.cursor()) as cursor:
+                stored = self._store.epoch(cursor).snapshot
+                # What is stored is a snapshot too, which must not make the next time necessary.
+                if stored < min(before - 1, self._epoch.snapshot):
+                    self._store.set_epoch(cursor, self._epoch)
+                forget_leftovers(cursor)
+        finally:
+            self.barrier_lock.release()
+        return oldest
+
+    def _run(self) -> None:
+        before: float | None = None
+        while not self._stopping.is_set():
+            self._wake.wait(self._tick_s())
+            if self._stopping.is_set():
+                break
+            self._wake.clear()
+            started = time.monotonic()
+            if before is not None:
+                BARRIER_INTERVAL_SECONDS.observe(started - before)
+            before = started
+            try:
+                changed = self.barrier()
+                BARRIER_SECONDS.labels("changed" if changed else "idle").observe(time.monotonic() - started)
+                self._fault = None
+            except Exception as error:
+                changed = True
+                self._fault = error_of(error)
+                logger.exception("barrier failed")
+                BARRIER_FAILURES.inc()
+            if changed or self._has_computed:
+                # At most one barrier an interval while changes keep coming; the first after an idle time is at once.
+                self._pause(started + self._tick_s())
+
+    def _tick_s(self) -> float:
+        """How long to wait for the next barrier, if nothing happens."""
+        due_s, interval_s = self.behind.due_s, self._interval_ms() / 1000
+        return interval_s if due_s is None else min(max(due_s, SHORTEST_TICK_S), interval_s)
+
+    def _pause(self, until: float) -> None:
+        """Wait for the next tick, or less when somebody is waiting for it."""
+        while time.monotonic() < until and not self._stopping.is_set():
+            with self._handover_lock:
+                if self._handovers:
+                    return
+            with self._epoch_condition:
+                if any(target > self._epoch.snapshot for target in self._awaited):
+                    return
+                if self._awaited and self.behind.lagging:
+                    return
+                self._epoch_condition.wait(max(min(until - time.monotonic(), 0.01), 0))
+
+    def barrier(self, is_stored: bool = False) -> bool:
+        """One epoch, a checkpoint itself if asked. Returns whether any view changed."""
+        with self.barrier_lock, self.checkpoints.beside_a_barrier():
+            began, pinned = time.monotonic(), self._lake.newest(self._cursor)
+            self._has_computed = False
+            self._take_back()
+            with self._handover_lock:
+                handovers, self._handovers = self._handovers, []
+            try:
+                if handovers or self._buffer.is_full:
+                    self.checkpoints.run()
+                handovers, replacements = self._replacements(handovers)
+                with self._tidying(), closing(self._feeds()) as feeds:
+                    return self._advance_all(feeds, handovers, replacements, is_stored, {})
+            except _Alone as failure:
+                # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
+                self._again(handovers)
+                handovers = []
+                self._take_up_stored()
+                left = self.behind.failed(failure.relation, error_of(failure.error), pinned, began, True)
+                self._leave(failure.relation, left)
+                return True
+            except Blocked as blocked:
+                self._again([handover for handover in handovers if handover.job_id != blocked.job_id])
+                handovers = [handover for handover in handovers if handover.job_id == blocked.job_id]
+                for handover in handovers:
+                    handover.error = blocked.error
+                return True
+            except BaseException as error:
+                for handover in handovers:
+                    handover.error = error
+                self._take_up_stored()
+                raise
+            finally:
+                for handover in handovers:
+                    handover.done.set()
+
+    @contextmanager
+    def _tidying(self) -> Iterator[None]:
+        """What an epoch leaves in memory goes with it, however it ends."""
+        try:
+            yield
+        finally:
+            try:
+                self._engines.tidy(self._cursor)
+            except DuckDBError:
+                logger.warning("what an epoch has left cannot be dropped", exc_info=True)
+
+    def _again(self, handovers: list[Handover]) -> None:
+        """Leave these to the next barrier."""
+        with self._handover_lock:
+            self._handovers = handovers + self._handovers
+
+    def _leave(self, relation: Relation, left: Left) -> None:
+        """Have the next barrier do without a view and what reads it, while nothing is pending."""
+        catalog = self._store.catalog
+        found = {relation.id: left}
+        for reader in catalog.in_dependency_order(job.id for job in catalog.jobs):
+            waiting = self.behind.waiting(reader, found) if reader.created else None
+            if waiting is not None:
+                found[reader.id] = waiting
+        self.behind.store(found, self._epoch, self._lake.newest(self._cursor))
+
+    def _feeds(self) -> Feeds:
+        return Feeds(self._lake, self._cursor, self._scans, self._epoch.snapshot)
+
+    def _scans(self) -> list[Scan]:
+        return self._plans.scans(self._store.catalog)
+
+    def _replacements(self, handovers: list[Handover]) -> tuple[list[Handover], dict[int, Replacement]]:
+        """The jobs that may finish, and what those of them that replace a view, by its id, do to it."""
+        catalog = self._store.catalog
+        finishing, found = [], {}
+        for handover in handovers:
+            made = catalog.by_id.get(handover.job_id)
+            try:
+                if made is not None:
+                    self._check_upstreams(made)
+                if made is not None and made.replaces is not None:
+                    item = found[made.replaces] = replacement(catalog, made)
+                    self._plans.put(item.readers.plans)
+                finishing.append(handover)
+            except Error as error:
+                handover.error = error
+                handover.done.set()
+        return finishing, found
+
+    def _take_up_stored(self) -> None:
+        """After a failure: a checkpoint may have been committed before it, and then what is stored counts."""
+        rollback(self._cursor)
+        self._engines.forget_copies()
+        self._store.reload()
+        with self.checkpoints.between():
+            stored = self._store.epoch(self._cursor)
+            if stored.snapshot > self.checkpoints.stored.snapshot:
+                self._buffer.start_again(self._cursor, stored)
+                self.checkpoints.stored = stored
+            self._epoch = self._buffer.epoch
+
+    def _take_back(self) -> None:
+        """Delete what an epoch has handed on that was not committed."""
+        if self._delivering:
+            self._take_up_stored()
+            self.sinks.forget(d for d in self._delivering if d.snapshot > self.checkpoints.stored.snapshot)
+            self._delivering = []
+
+    def _check_upstreams(self, made: Relation) -> None:
+        """Raise Error 55006 for a job that is to finish over what is left behind."""
+        for upstream in made.upstreams:
+            job = self._store.catalog.job_by_id.get(upstream)
+            if job is not None and job.is_behind:
+                raise waits(self._store.catalog.by_id[upstream], self.behind.error(job))
+
+    def _advance_all(
+        self, feeds: Feeds, handovers: list[Handover], replacements: dict[int, Replacement], is_stored: bool,
+        failed: dict[int, Left],
+    ) -> bool:  # fmt: skip
+        catalog = self._store.catalog
+        # The clock may be set back; an epoch's time never is.
+        times = [job.epoch.time_us for job in catalog.jobs if job.position is not None]
+        epoch = Epoch(self._lake.newest(self._cursor), max(time.time_ns() // 1000, self._epoch.time_us, *times))
+        note(epoch=epoch.snapshot)
+        finishing = {handover.job_id for handover in handovers}
+        work = EpochWork(
+            self._tools, self._cursor, self._epoch, epoch, feeds, finishing, replacements, self._delivering,
+            bool(self._awaited), self._stopping.is_set, failed,
+        )  # fmt: skip
+        try:
+            work.compute()
+        except NotStored:
+            self._take_back()
+            self.checkpoints.run()
+            return self._advance_all(feeds, handovers, replacements, is_stored, work.left)
+        finally:
+            self._has_computed = work.has_computed
+        has_changed = bool(work.advances or work.finishing or work.recovered)
+        if has_changed:
+            self._end_epoch(work, is_stored)
+        else:
+            self._buffer.go_on(epoch)
+        self._publish(epoch)
+        return has_changed
+
+    def _end_epoch(self, work: EpochWork, is_stored: bool) -> None:
+        if not is_stored and _is_for_buffer(work):
+            try:
+                self._buffer.apply(self._cursor, work.advances.values(), work.epoch)
+                self.checkpoints.notify()
+            except DuckDBError:
+                logger.warning("an epoch is stored at once, for it does not fit into memory", exc_info=True)
+                self._store_epoch_of(work)
+        else:
+            self._store_epoch_of(work)
+        for job_id, advance in work.advances.items():
+            VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
+
+    def _store_epoch_of(self, work: EpochWork) -> None:
+        """A barrier that is a checkpoint."""
+        with self.checkpoints.between():
+            self.checkpoints.run()
+            self._checkpoint(work)
+
+    def _checkpoint(self, work: EpochWork) -> None:
+        """The one transaction that ends such an epoch."""
+        cursor, advances = self._cursor, work.advances
+        written = [table for advance in advances.values() for table in advance.tables]
+        catalog, deliveries, replacements = self._store.catalog, self._delivering, work.replacements.values()
+        shared = targets(catalog, (delivery.relation for delivery in deliveries))
+        written += logs(delivery.relation for delivery in deliveries)
+        with self._lake.transaction(cursor, written, shared):
+            for advance in advances.values():
+                self._apply(cursor, advance)
+            self.sinks.deliver(cursor, catalog, deliveries)
+            self._store.set_epoch(cursor, work.epoch)
+            self.behind.caught_up(cursor, work.recovered)
+            now = self._store.catalog
+            for job_id in work.finishing - {item.made.id for item in replacements}:
+                finish_job(cursor, job_id, now.steady_group(now.job_by_id[job_id]))
+            for item in replacements:
+                put(self._store, cursor, item)
+                stay = [now.job_by_id[reader.id] for reader in item.readers.direct if reader.id in work.left]
+                self.behind.lose_position(cursor, stay, work.left)
+        self._delivering = []
+        self.checkpoints.stored = work.epoch
+        self._follow(work)
+        if shared:  # which views may read
+            self._delivered = self._lake.newest(cursor)
+            self._wake.set()
+        self._epoch = work.epoch
+        if work.finishing or work.recovered:
+            self._store.reload()
+        self.behind.forget({job.id for job in work.recovered} | work.replacements.keys())
+        self.behind.release(work.replacements)
+        for item in replacements:
+            for id_ in item.replanned:
+                self._plans.forget(id_)
+
+    def _follow(self, work: EpochWork) -> None:
+        """Have memory follow the lake."""
+        try:
+            self._buffer.follow(self._cursor, work.advances.values(), work.epoch)
+        except DuckDBError:
+            logger.warning("views are read from the lake, for memory could not follow it", exc_info=True)
+            self._buffer.start_again(self._cursor, work.epoch)
+
+    def _apply(self, cursor: Cursor, advance: Advance) -> None:
+        try:
+            advance.apply(cursor)
+        except DuckDBError as error:
+            if not advance.view.relation.created:
+                raise
+            raise _Alone(advance.view.relation, error) from error
+
+    def _publish(self, epoch: Epoch) -> None:
+        with self._epoch_condition:
+            self._epoch = epoch
+            self._epoch_condition.notify_all()
+
+
+def _is_for_buffer(work: EpochWork) -> bool:
+    """Whether an epoch changes nothing but rows of views, and not too many."""
+    if work.finishing or work.recovered or work.deliveries:
+        return False
+    advances = work.advances.values()
+    written = any(item.added.files for advance in advances for item in advance.applications)
+    return not written and sum(sum(map(sum, advance.counts)) for advance in advances) <= MOST_ROWS

@@ -1,0 +1,203 @@
+"""Delta programs, and the queries that compute a view in full, as SQL.
+
+Trees are large, so that only the text is kept, and as long as the plan that it was made from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from sparkwave.catalog.names import quote
+from sparkwave.planner.backfill.fragments import FillQuery, first_rows, more_rows
+from sparkwave.planner.delta.checks import Check as PlannedCheck
+from sparkwave.planner.delta.checks import fill_checks
+from sparkwave.planner.delta.compiler import VIEW_CHANGES, compile_delta
+from sparkwave.planner.delta.nullability import never_null
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.raising import or_raise, raised, unguarded
+from sparkwave.planner.plan.nodes import WEIGHT
+from sparkwave.planner.plan.stream_plan import StreamPlan
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Step:
+    """As `planner.delta.program.Step`."""
+
+    name: str
+    query: str
+    is_lookup: bool
+
+
+@dataclass(frozen=True)
+class Apply:
+    """As `planner.delta.program.Apply`; `columns` are those of `added`."""
+
+    state: str | None
+    key: tuple[str, ...]
+    present: frozenset[str]
+    columns: tuple[str, ...]
+    removed: str
+    added: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """As `planner.delta.checks.Check`: a query that counts the rows, and one that such a row makes fail."""
+
+    count: str
+    failing: str
+    is_of_changes: bool
+
+    @property
+    def queries(self) -> tuple[str, str]:
+        """As a task takes them."""
+        return self.count, self.failing
+
+
+@dataclass(frozen=True)
+class Program:
+    """As `planner.delta.program.DeltaProgram`; its `name` tells it from the others of a plan.
+
+    `read` are the names that it reads. Of its steps those in `shared` are read more than once, and those in `apart` for
+    more than one table that is to be made.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    applies: tuple[Apply, ...]
+    checks: tuple[Check, ...]
+    read: frozenset[str]
+    shared: frozenset[str]
+    apart: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Added:
+    """Rows of a state, or of the view for None. `raising` is as `planner.functions.raising.or_raise` has the query."""
+
+    state: str | None
+    columns: tuple[str, ...]
+    query: str
+    raising: str
+
+
+@dataclass(frozen=True)
+class Whole(Added):
+    """All of them, and the key by which one is found in its table."""
+
+    key: tuple[str, ...]
+    present: frozenset[str]
+
+
+def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate[StreamPlan, P], T]:
+    """Make it once for a plan and the other arguments."""
+    by_plan: WeakKeyDictionary[StreamPlan, dict[object, T]] = WeakKeyDictionary()
+
+    @wraps(made)
+    def kept(plan: StreamPlan, *rest: P.args, **named: P.kwargs) -> T:
+        of_plan, key = by_plan.setdefault(plan, {}), (rest, tuple(named.items()))
+        if key not in of_plan:
+            of_plan[key] = made(plan, *rest, **named)
+        return of_plan[key]
+
+    return kept
+
+
+@_kept
+def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Program:
+    """The delta program for the inputs that changed."""
+    compiled = compile_delta(plan, changed, retracts, has_checks=True)
+    steps = tuple(Step(step.name, to_sql(step.query), step.is_lookup) for step in compiled.steps)
+    applies = tuple(
+        Apply(
+            item.state, item.key, item.present, tuple(select.alias_or_name for select in item.added.selects),
+            to_sql(item.removed), to_sql(item.added),
+        )
+        for item in compiled.applies
+    )  # fmt: skip
+    checks = tuple(_check(check, has_weight=True) for check in compiled.checks)
+    queries = [step.query for step in steps] + [query for item in applies for query in (item.removed, item.added)]
+    queries += [check.count for check in checks]
+    read = Counter(word for query in queries for word in re.findall(r"\w+", query))
+    shared = frozenset(step.name for step in steps if read[step.name] > 1)
+    others = [query for item in applies[:-1] for query in (item.removed, item.added)] + [c.count for c in checks]
+    name = "_".join([*sorted(changed), *["retracts"] * retracts])
+    return Program(name, steps, applies, checks, frozenset(read), shared, _apart(steps, shared, others))
+
+
+def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[str]) -> frozenset[str]:
+    """The shared steps that more than one table reads, or query of what a program has besides its steps.
+
+    A step that is no table is a part of what reads it.
+    """
+    readers: dict[str, set[object]] = {step.name: set() for step in steps}
+    for number, query in enumerate(others):
+        for name in readers.keys() & set(re.findall(r"\w+", query)):
+            readers[name].add(number)
+    apart = set()
+    for step in reversed(steps):
+        parts = readers[step.name]
+        if step.name == VIEW_CHANGES or (step.name in shared and len(parts) > 1):
+            apart.add(step.name)
+            parts = {step.name}
+        for name in readers.keys() & set(re.findall(r"\w+", step.query)) - {step.name}:
+            readers[name] |= parts
+    return frozenset(apart)
+
+
+def _check(check: PlannedCheck, has_weight: bool) -> Check:
+    """Of changes the rows count that arrive: more often than they go, where something below replaces equal ones."""
+    conditions = [condition for part in check.parts if (condition := raised(part)) is not None]
+    rows = f"({to_sql(check.rows)}) AS s WHERE ({' OR '.join(conditions)})"
+    raising = ", ".join(f"count({unguarded(part)})" for part in check.parts)
+    if not has_weight:
+        first = f"SELECT * FROM {rows} LIMIT 1"
+        return Check(f"SELECT count(*) FROM {rows}", f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
+    fields = ", ".join(quote(field.name) for field in check.fields) or "1"
+    arrived = f"SELECT sum({WEIGHT}) AS n FROM {rows} GROUP BY {fields} HAVING sum({WEIGHT}) > 0"
+    first = f"SELECT * FROM {rows} AND {WEIGHT} > 0 LIMIT 1"
+    count = f"SELECT coalesce(sum(n), 0) FROM ({arrived})"
+    return Check(count, f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
+
+
+@_kept
+def new_checks(plan: StreamPlan) -> tuple[Check, ...]:
+    """The checks for inputs all of whose rows are new."""
+    return checks_of(fill_checks(plan))
+
+
+def checks_of(planned: Iterable[PlannedCheck]) -> tuple[Check, ...]:
+    """Checks of rows all of which are new."""
+    return tuple(_check(check, has_weight=False) for check in planned)
+
+
+@_kept
+def whole(plan: StreamPlan) -> tuple[Whole, ...]:
+    """The queries of a view's states and then of the view, over its inputs as they are."""
+    nodes = {state.name: state.node for state in plan.states}
+    found = []
+    for item in first_rows(plan):
+        node = nodes.get(item.target or "")
+        key, present = (node.key, never_null(node)) if node is not None else (plan.key, plan.present)
+        found.append(Whole(*_texts(item), tuple(dict.fromkeys(key)), present))
+    return tuple(found)
+
+
+def _texts(item: FillQuery) -> tuple[str | None, tuple[str, ...], str, str]:
+    """As the fields of Added."""
+    return item.target, item.columns, to_sql(item.query), or_raise(item.query)
+
+
+@_kept
+def more(plan: StreamPlan, inputs: tuple[str, ...]) -> tuple[Added, ...]:
+    """The queries of what more rows of some inputs add to a view without an operator that needs rows together."""
+    return tuple(Added(*_texts(item)) for item in more_rows(plan, inputs))

@@ -1,0 +1,213 @@
+"""Runs delta programs in process: milliseconds for a handful of changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from sparkwave.catalog.counters import EngineName
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import in_transaction
+from sparkwave.catalog.lake.row_ids import NONE, RowIds
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.names import BUFFER, VIEWS_SCHEMA, LakeTable, quote
+from sparkwave.catalog.stores.compute_errors import ComputeErrors
+from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, View, by_changes, set_times
+from sparkwave.executor.epochs.delta_programs import Added, Check, Program, new_checks, program, whole
+from sparkwave.executor.epochs.script import Script, bound_checks, script, script_of_few, within
+from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, rows_new, rows_old
+from sparkwave.executor.faults import error_of, is_nobodys, message_of
+from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fill_table, make_table
+from sparkwave.executor.spark.kernel import failed_rows, unless_raised
+
+logger = logging.getLogger(__name__)
+
+# The name of what has the rows of a view's table as they are stored.
+Stored = Callable[[Cursor, View, LakeTable], str]
+# By more keys than these a join looks no rows up as by a list, which passes over row groups that have none of them.
+_USUAL_KEYS, MOST_KEYS = 50, 5000
+# So many changes are few.
+MOST_FEW = _USUAL_KEYS
+# What a query that reads the lake has in it; the views in memory may do so.
+_LAKE = ("lake.", f"{BUFFER}.{VIEWS_SCHEMA}.")
+
+
+class DuckDBEngine:
+    """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
+
+    name: EngineName = "duckdb"
+
+    def __init__(self, stored: Stored = lambda _cursor, _view, table: table.sql) -> None:
+        self._stored = stored
+
+    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
+        """As `executor.epochs.advance.Engine`."""
+        made = program(view.plan, changes.inputs, changes.retracts)
+        if view.plan.reads_now:
+            set_times(cursor, changes.times)
+        bound = self._bound(cursor, view, versions, changes, made.read)
+        if _is_for_few(view, changes, made, bound):
+            found = script_of_few(view, made, bound)
+            counts = _fill(cursor, found, made)
+        else:
+            found = script(view, made, bound)
+            rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
+            counts = _counts(found, rows, count_signs(cursor, found.changes))
+        return Advance(view, found.applications, found.changes, counts, _failed(cursor, found.checks))
+
+    def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
+        """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time.
+
+        Returns the names that it reads.
+        """
+        if is_full:
+            whole(view.plan)
+            self._of_changes(view, changes)
+            return frozenset(f"{scan.input}_new" for scan in view.plan.scans)
+        return program(view.plan, changes.inputs, changes.retracts).read
+
+    def looks_through(self, view: View) -> bool:
+        """Whether there is anything to look through among the changes of a view that is computed in full."""
+        return any(check.is_of_changes for check in new_checks(view.plan))
+
+    def recompute(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, are_bound: bool = True
+    ) -> Advance:
+        """The same change from the view and its states computed in full, and compared with what is stored.
+
+        `are_bound` tells whether the cursor has the changes, if only for the rows whose expressions fail.
+        """
+        bound = {f"{scan.input}_new": rows_new(scan, versions[scan.input]) for scan in view.plan.scans}
+        if view.plan.reads_now:
+            set_times(cursor, changes.times)
+        items, counts = [], []
+        for number, item in enumerate(whole(view.plan)):
+            name = f"j{view.relation.id}_{number}"
+            make_table(cursor, f"{name}_whole", within(item.query, bound))
+            left, table = f"j{view.relation.id}_changes", view.table_of(item.state)
+            if item.state is not None:
+                left = f"{name}_changes"
+                bound[f"{item.state}_state"] = f"FROM {name}_whole"
+            stored = self._stored(cursor, view, table)
+            make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
+            items.append(by_changes(table, item.key, item.present, item.columns, left))
+            counts.append(count_signs(cursor, left))
+        failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
+        return Advance(view, tuple(items), left, tuple(counts), failed)
+
+    def _of_changes(self, view: View, changes: Changes) -> tuple[Check, ...]:
+        """What can be looked through with nothing but the changes."""
+        if not self.looks_through(view):
+            return ()
+        made = program(view.plan, changes.inputs, changes.retracts)
+        return bound_checks((check for check in made.checks if check.is_of_changes), _bound_changes(changes))
+
+    def fill(
+        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
+        time_us: int,
+    ) -> Fill:  # fmt: skip
+        """As `executor.epochs.advance.Engine`."""
+        set_times(cursor, (time_us, time_us))
+        inputs = {f"{scan.input}_new": rows_at(scan, snapshot, rows[scan.input]) for scan in view.plan.scans}
+        raising = [replace(item, query=item.raising) for item in queries]
+        if (filled := unless_raised(lambda: _filled(cursor, view, inputs, raising))) is not None:
+            return filled
+        filled = _filled(cursor, view, inputs, queries)
+        return replace(filled, errors=_failed(cursor, new_checks(view.plan)))
+
+    def _bound(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: Collection[str]
+    ) -> dict[str, str]:
+        """The SQL of what steps read besides each other and the changes that are tables of the cursor."""
+        bound = _bound_changes(changes)
+        for state in view.plan.states:
+            if (name := f"{state.name}_state") in read:
+                bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state))}"
+        for scan in view.plan.scans:
+            version = versions[scan.input]
+            bound |= {f"{scan.input}_old": rows_old(scan, version), f"{scan.input}_new": rows_new(scan, version)}
+            if version.added_rows != NONE:
+                bound[f"{scan.input}_changes"] = rows_added(scan, version)
+        return bound
+
+
+def _fill(cursor: Cursor, found: Script, form: object) -> tuple[tuple[int, int], ...]:
+    """Fill the tables of a script again. Returns the rows removed and added, by application."""
+    rows, own = {}, (0, 0)
+    for name, query in found.tables:
+        if name == found.changes:
+            own = fill_changes(cursor, name, query, form)
+        else:
+            rows[name] = fill_table(cursor, name, query, form)
+    return _counts(found, rows, own)
+
+
+def _counts(found: Script, rows: Mapping[str, int], own: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    *states, _ = found.applications
+    return (*((rows[item.removed], rows[item.added.rows]) for item in states), own)
+
+
+def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str, str]) -> bool:
+    """Whether a program is for few changes, and the same the next time: it reads no snapshot of the lake, nor times."""
+    read = (rows for name, rows in bound.items() if name in made.read)
+    return changes.rows <= MOST_FEW and not view.plan.reads_now and not any(_is_of_lake(rows) for rows in read)
+
+
+def _is_of_lake(query: str) -> bool:
+    return any(name in query for name in _LAKE)
+
+
+def _bound_changes(changes: Changes) -> dict[str, str]:
+    return {f"{name}_changes": query for name, query in changes.queries.items()}
+
+
+def _filled(cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequence[Added]) -> Fill:
+    """The rows that queries of fragments have, of inputs whose SQL is given by name and left in the cursor."""
+    additions, counts = [], []
+    with in_transaction(cursor):  # else each query reads the lake's catalog anew
+        for name, rows in inputs.items():
+            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows}")
+        for number, item in enumerate(queries):
+            name = f"fill_{number}"
+            counts.append(make_table(cursor, name, item.query))
+            for state in view.plan.states_in(item.state):
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
+            additions.append(Addition(view.table_of(item.state), name, item.columns))
+    return Fill(view, tuple(additions), tuple(counts))
+
+
+def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
+    """For how many rows an expression failed, and why for one of them; None for none.
+
+    Not to know it holds up no view.
+    """
+    try:
+        rows, reason = failed_rows(cursor, [check.queries for check in checks])
+        if reason is not None and is_nobodys(error_of(reason)):
+            raise reason
+    except DuckDBError as error:
+        if is_nobodys(error_of(error)):
+            raise
+        logger.warning("the rows whose expressions failed cannot be counted: %s", message_of(error))
+        return None
+    return ComputeErrors(rows, message_of(reason) if reason is not None else None) if rows else None
+
+
+def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
+    """As `make_table`. In copies so many keys are looked up as a list; DuckLake would ask its catalog for each."""
+    is_listed = keys > _USUAL_KEYS and not _is_of_lake(query)
+    if is_listed:
+        cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
+    try:
+        return make_table(cursor, name, query)
+    finally:
+        if is_listed:
+            cursor.execute("RESET dynamic_or_filter_threshold")
+
+
+def _difference(stored: str, computed: str, columns: Sequence[str]) -> str:
+    """SQL of the rows, and their weights, by which stored ones become those that are computed."""
+    listed = ", ".join(map(quote, columns))
+    both = f"SELECT {listed}, 1 AS _weight FROM {computed} UNION ALL SELECT {listed}, -1 FROM {stored}"
+    return f"SELECT {listed}, sum(_weight)::BIGINT AS _weight FROM ({both}) GROUP BY ALL HAVING sum(_weight) <> 0"

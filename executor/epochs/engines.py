@@ -1,0 +1,165 @@
+"""Which engine takes a created view through an epoch, and in which way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill.slicing import row_count
+from sparkwave.executor.epochs.advance import Advance, Changes, Engine, View, bind_changes, expected_rows
+from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
+from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.lookups import Lookups, input_owner
+from sparkwave.executor.epochs.refresh import FULL, INCREMENTAL, Refresh
+from sparkwave.executor.epochs.time_limit import TimeLimit
+from sparkwave.executor.epochs.versions import Version
+from sparkwave.executor.memory.copies import Copies
+from sparkwave.executor.memory.delta_tables import drop_tables
+from sparkwave.executor.memory.shared_buffer import SharedBuffer, state_owner
+from sparkwave.executor.spark.groups import Groups
+from sparkwave.executor.spark.spark_engine import spark_engine
+
+# DuckDB computes most views over so many rows in a few seconds.
+SMALL_ROWS = 10_000_000
+
+
+class NotStored(Exception):
+    """An epoch needs in the lake what earlier ones have made of views, and the shared buffer has it."""
+
+
+class Engines:
+    """DuckDB in process for small changes, and Spark for large ones. Used by the coordinator's thread alone."""
+
+    def __init__(
+        self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str],
+        time_limit_s: Callable[[], float], copies: Copies, buffer: SharedBuffer,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._groups = groups
+        self._duckdb_takes = duckdb_takes
+        self._copies, self._lookups, self._buffer = copies, Lookups(copies, buffer), buffer
+        self._duckdb = DuckDBEngine(lambda cursor, view, table: buffer.rows(cursor, view.relation, table))
+        self._refresh = Refresh(refresh_mode)
+        self._time_limit_s, self._time_limit = time_limit_s, TimeLimit()
+        self._known: tuple[Relation, ...] = ()
+
+    def advance(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
+        stored_at: int, tries: int,
+    ) -> Advance | None:  # fmt: skip
+        """Compute a view's change between two versions of its inputs, by name; None for none.
+
+        `times` are what `now()` is, and `stored_at` is a snapshot that has the view as it is stored. A created view has
+        a limit of time in process, which is twice as long with each of the `tries` that have failed.
+        """
+
+        def stored_rows() -> int:
+            snapshots = [(scan.relation, versions[scan.input].new) for scan in view.plan.scans]
+            return sum(row_count(cursor, *found) for found in [*snapshots, (view.relation, stored_at)])
+
+        def is_full(changed_rows: int) -> bool:
+            return self._refresh.is_full(view, changed_rows, stored_rows)
+
+        changes = None
+        if self._refresh.may_be_full(view) and not self._duckdb.looks_through(view):
+            found = {scan.input: expected_rows(versions[scan.input], feeds) for scan in view.plan.scans}
+            rows = sum(found.values())
+            if rows and self._duckdb_takes(rows) and is_full(rows):  # for which nobody reads what changed
+                changes = Changes(frozenset(name for name, count in found.items() if count), rows, True, times)
+        began = time.monotonic()
+        if changes is None:
+            changes = bind_changes(cursor, view, versions, feeds, times)
+        reading_s = time.monotonic() - began
+        if not changes.inputs:
+            return None
+        with self._engine_for(view, changes.rows, max(version.new for version in versions.values())) as engine:
+            EPOCH_ROWS.labels(engine.name).observe(changes.rows)
+            with ADVANCE_SECONDS.labels(engine.name).time():
+                if engine is self._duckdb:
+                    with self._limit(cursor, view, tries):
+                        advance = self._in_process(
+                            cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s
+                        )
+                else:
+                    advance = engine.advance(cursor, view, versions, changes)
+        return advance if advance.has_changes or advance.errors is not None else None
+
+    def _limit(self, cursor: Cursor, view: View, tries: int) -> AbstractContextManager[None]:
+        seconds = self._time_limit_s() * 2**tries if view.relation.created else 0.0
+        return self._time_limit.of(cursor, seconds)
+
+    def _in_process(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
+        is_full: bool, reading_s: float,
+    ) -> Advance:  # fmt: skip
+        way = self._duckdb.recompute if is_full else self._duckdb.advance
+        read = self._duckdb.compile(view, changes, is_full)  # which is done once, and says nothing of the way
+        if view.relation.created:
+            versions = self._lookups.versions(
+                cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
+            )
+        started = time.monotonic()
+        advance = way(cursor, view, versions, changes)
+        self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)
+        REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
+        return advance
+
+    def is_small(self, cursor: Cursor, view: View, snapshot: int) -> bool:
+        """Whether a view may be computed in full for no other reason than that it could not be otherwise."""
+        return sum(row_count(cursor, scan.relation, snapshot) for scan in view.plan.scans) <= SMALL_ROWS
+
+    def compute_anew(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int], tries: int
+    ) -> Advance | None:
+        """A view's change, whatever it has applied: computed in full. Raises Error 55000 where that is impossible."""
+        if view.plan.looked_up or view.relation.is_sink:
+            raise Error(
+                "what has changed since it stopped is forgotten",
+                errors.NOT_IN_PREREQUISITE_STATE,
+                hint="Drop it and create it again.",
+            )
+        changes = Changes(frozenset(versions), 0, True, times)
+        with self._limit(cursor, view, tries):
+            advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
+        return advance if advance.has_changes else None
+
+    def tidy(self, cursor: Cursor) -> None:
+        """After an epoch: drop what its steps have left in the cursor, and the copies of what is no more."""
+        relations = self._store.catalog.relations
+        drop_tables(cursor, may_stay=relations is self._known)
+        if relations is not self._known:
+            self._known = relations
+            inputs = {input_owner(relation) for relation in relations}
+            self._copies.keep(inputs | {state_owner(relation.definition_id) for relation in relations})
+        self._buffer.tidy(cursor)
+        self._copies.drop_left(cursor)
+
+    def forget_copies(self) -> None:
+        """An epoch has failed."""
+        self._copies.clear()
+
+    @contextmanager
+    def _engine_for(self, view: View, changed_rows: int, snapshot: int) -> Iterator[Engine]:
+        if self._duckdb_takes(changed_rows):
+            yield self._duckdb
+            return
+        if not self._buffer.is_stored_at(snapshot):  # all that Spark knows of views
+            raise NotStored
+        catalog, id_ = self._store.catalog, view.relation.id
+        group = self._groups.get_soon(catalog.steady_group(catalog.job_by_id[id_]))
+        calls = self._groups.calls
+        with spark_engine(group, self._store.lake, f"epoch_{id_}") as engine:
+            try:
+                with calls.watched(id_, "epoch", silent_since=lambda: group.silent_since, give_up=engine.abandon):
+                    yield engine
+            except Exception:
+                if group.is_alive:
+                    group.check_answers()  # that it does not is the reason
+                raise

@@ -1,0 +1,212 @@
+"""One epoch as it is computed: which views it takes along, from where, and which it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor, is_kept
+from sparkwave.catalog.log_context import logged
+from sparkwave.catalog.model import Epoch, Job, Position, Relation
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.epochs.advance import Advance, View
+from sparkwave.executor.epochs.behind import Behind, Left
+from sparkwave.executor.epochs.engines import Engines, NotStored
+from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.epochs.takeover import Replacement, bind_difference
+from sparkwave.executor.epochs.versions import Pending, Version
+from sparkwave.executor.faults import error_of, is_nobodys
+from sparkwave.executor.memory.shared_buffer import SharedBuffer
+from sparkwave.executor.sinks.deliveries import Delivery, Sinks
+
+
+class Blocked(Exception):
+    """A job cannot finish now, for the reason `error`: what it reads is left behind, or there is no Spark."""
+
+    def __init__(self, job_id: int, error: Error) -> None:
+        super().__init__(str(error))
+        self.job_id = job_id
+        self.error = error
+
+
+def waits(upstream: Relation, reason: Error) -> Error:
+    """What a job is told that cannot finish before a view that it reads has caught up."""
+    what = f"{upstream.kind} {upstream.qualified_name}"
+    return Error(f"{what} is left behind", errors.OBJECT_IN_USE, detail=f"{what} has to catch up: {reason.message}")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What every epoch is computed with."""
+
+    store: Store
+    plans: Plans
+    engines: Engines
+    buffer: SharedBuffer
+    sinks: Sinks
+    behind: Behind
+
+
+@dataclass
+class EpochWork:
+    """The way from the epoch `applied` to the next one, `epoch`; nothing is written before its end.
+
+    `finishing` are jobs that are to be created with it, `replacements` what those of them do that replace a view,
+    `failed` views of which it is known already that they stay behind. When it is computed `pending` has the changes of
+    relations, `left` the created views that stay behind, and `recovered` those that did. `has_computed` tells whether
+    there were changes to compute, if only to find that none is left.
+    """
+
+    tools: Tools
+    cursor: Cursor
+    applied: Epoch
+    epoch: Epoch
+    feeds: Feeds
+    finishing: set[int]
+    replacements: dict[int, Replacement]
+    deliveries: list[Delivery]
+    is_awaited: bool
+    is_stopping: Callable[[], bool]
+    failed: dict[int, Left]
+    advances: dict[int, Advance] = field(default_factory=dict)
+    pending: dict[int, Pending] = field(default_factory=dict)
+    left: dict[int, Left] = field(default_factory=dict)
+    recovered: list[Job] = field(default_factory=list)
+    has_computed: bool = False
+
+    def compute(self) -> None:
+        """Take along what can be, upstreams first.
+
+        Raises Blocked, NotStored, and what goes wrong with a job that is to finish.
+        """
+        catalog = self.tools.store.catalog
+        live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created}
+        self.tools.behind.keep(live)
+        for relation in catalog.in_dependency_order((live | self.finishing) - self.replacements.keys()):
+            with logged(job_id=relation.id):
+                if relation.created:
+                    self._advance_or_leave(relation)
+                else:
+                    self._finish(relation)
+        self._store_left()
+
+    def _store_left(self) -> None:
+        """Before others go on without them: where they stay is told by a snapshot of the lake."""
+        if self.tools.behind.has_news(self.left) and not self.tools.buffer.is_stored_at(self.epoch.snapshot):
+            raise NotStored
+        self.tools.behind.store(self.left, self.applied, self.epoch.snapshot)
+
+    def _finish(self, relation: Relation) -> None:
+        """Take a creating job the rest of the way. Raises what goes wrong."""
+        upstream = next((up for up in relation.upstreams if up in self.left), None)
+        if upstream is not None:
+            self._store_left()
+            left = self.left[upstream].reason
+            raise Blocked(relation.id, waits(self.tools.store.catalog.by_id[upstream], left))
+        start = self.tools.store.catalog.job_by_id[relation.id].epoch
+        try:
+            self._take_along(relation, Position(start, start.snapshot))
+        except Exception as error:
+            found = error_of(error)
+            if found.sqlstate != errors.INSUFFICIENT_RESOURCES:
+                raise
+            self._store_left()
+            raise Blocked(relation.id, found) from error
+
+    def _advance_or_leave(self, relation: Relation) -> None:
+        """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
+        catalog, epoch = self.tools.store.catalog, self.epoch
+        behind = self.tools.behind
+        stays = self.failed.get(relation.id) or behind.held(relation.id) or behind.waiting(relation, self.left)
+        if stays is not None:
+            self.left[relation.id] = stays
+            return
+        job, began = catalog.job_by_id[relation.id], time.monotonic()
+        reads = [catalog.by_id[up] for up in relation.upstreams if catalog.by_id[up].is_stored]
+
+        def has_changes(since: int) -> bool:
+            return any(up.id in self.pending or self.feeds.has_changes(up, since, epoch.snapshot) for up in reads)
+
+        if job.is_behind and not behind.is_due(job, has_changes, self.is_awaited):
+            self.left[relation.id] = behind.still(job)
+            return
+        try:
+            if job.is_behind:
+                self._catch_up(relation, job)
+                self.recovered.append(job)
+            else:
+                tables = (up for up in reads if up.is_table)
+                touched = any(self.feeds.has_changes(table, self.applied.snapshot, epoch.snapshot) for table in tables)
+                touched |= not self.pending.keys().isdisjoint(relation.upstreams)
+                self.has_computed |= touched
+                if touched or self.tools.plans.view(relation, catalog).plan.reads_now:
+                    self._take_along(relation, Position(self.applied, epoch.snapshot))
+                behind.forget((relation.id,))
+        except NotStored:
+            raise
+        except Exception as error:
+            if self.is_stopping():
+                raise
+            self.left[relation.id] = behind.failed(relation, error_of(error), epoch.snapshot, began)
+
+    def _catch_up(self, relation: Relation, job: Job) -> None:
+        """Take a view along that was left behind, by what has changed since, or computed anew."""
+        if not self.tools.buffer.is_stored_at(self.epoch.snapshot):
+            raise NotStored  # the lake tells what has changed
+        position = self._kept(job)
+        try:
+            self._take_along(relation, position)
+        except Exception as error:
+            found, view = error_of(error), self.tools.plans.view(relation, self.tools.store.catalog)
+            is_worth_it = not is_nobodys(found) and found.sqlstate != errors.OUT_OF_MEMORY and not relation.is_sink
+            if position is None or not is_worth_it or view.plan.looked_up:
+                raise
+            if not self.tools.engines.is_small(self.cursor, view, self.epoch.snapshot):
+                raise
+            # An incremental step may meet a row that was never there, or has gone, with one that has come.
+            self._take_along(relation, None)
+
+    def _kept(self, job: Job) -> Position | None:
+        """Where a view stands that was left behind; None where the lake has forgotten what has changed since."""
+        position = job.position
+        if position is not None and is_kept(self.cursor, position.oldest - 1, self.epoch.snapshot):
+            return position
+        return None
+
+    def _take_along(self, relation: Relation, start: Position | None) -> None:
+        """Compute what becomes of a view from where it stands; None where that is not known."""
+        cursor, catalog, epoch = self.cursor, self.tools.store.catalog, self.epoch
+        advance = self._advance(self.tools.plans.view(relation, catalog), start)
+        if advance is not None:
+            self.pending[relation.id] = Pending(advance.changes, *advance.counts[-1])
+        if advance is not None and relation.is_sink and advance.has_changes:
+            delivery = self.tools.sinks.prepare(cursor, catalog, relation, advance.changes, epoch.snapshot)
+            self.deliveries.append(delivery)
+            advance = advance.of_states
+        if advance is not None:
+            self.advances[relation.id] = advance
+        if relation.replaces is not None:
+            item = self.replacements[relation.replaces]
+            own = self.pending.get(relation.id)
+            difference = bind_difference(cursor, item, self.tools.plans, catalog, epoch.snapshot, own)
+            self.pending |= {relation.replaces: difference} if difference is not None else {}
+
+    def _advance(self, view: View, start: Position | None) -> Advance | None:
+        epoch = self.epoch
+        since = start or Position(epoch, epoch.snapshot)
+        is_late = since.epoch != self.applied
+        versions = {}
+        for scan in view.plan.scans:
+            old = since.epoch.snapshot if scan.relation.is_table else since.views
+            pending = self.pending.get(scan.relation.id)
+            versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending, is_net=is_late)
+        times = (since.epoch.time_us, epoch.time_us)
+        tries = self.tools.behind.tries(view.relation.id)
+        if start is None:
+            return self.tools.engines.compute_anew(self.cursor, view, versions, times, tries)
+        applied = self.applied.snapshot
+        return self.tools.engines.advance(self.cursor, view, versions, self.feeds, times, applied, tries)

@@ -1,0 +1,129 @@
+"""The changed rows of relations, each read from the lake once and shared by all views of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sparkwave.catalog.lake.change_feed import count_inserted, keep_changes
+from sparkwave.catalog.lake.ducklake import ChangedTables, Cursor, Lake, first_row
+from sparkwave.catalog.model import Relation
+from sparkwave.executor.epochs.versions import listed, stored_columns
+from sparkwave.executor.memory.delta_tables import drop_tables, fill_table, forget_table
+from sparkwave.planner.plan.nodes import Scan
+
+
+class Feeds:
+    """Temporary tables of one cursor: `rowid`, columns and `_weight` of a relation's changes between snapshots.
+
+    The columns are those that views read, `scans` being of all that may be of the epoch: to find a deleted row its file
+    is read, where other columns cost as much. What else a view reads is read again.
+    """
+
+    def __init__(
+        self, lake: Lake, cursor: Cursor, scans: Callable[[], Iterable[Scan]], usual: int | None = None
+    ) -> None:
+        """`usual` is the snapshot since which changes are read with each epoch, so that their tables may stay."""
+        self._lake = lake
+        self.usual = usual
+        self._cursor = cursor
+        self._scans = scans
+        self._changed: dict[tuple[int, int], ChangedTables] = {}
+        self._made: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
+        self._net: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
+        self._inserted: dict[tuple[int, int, int], int] = {}
+        self._rows: dict[str, int] = {}
+        self._retracts: dict[str, bool] = {}
+
+    def has_changes(self, relation: Relation, old: int, new: int) -> bool:
+        """Whether a relation changed in snapshots `old < s <= new`."""
+        return self._key(relation) in self._changes(old, new)
+
+    def has_deletes(self, relation: Relation, old: int, new: int) -> bool:
+        """Whether any of the changes takes a row away."""
+        return self._changes(old, new).get(self._key(relation), False)
+
+    def expected(self, relation: Relation, old: int, new: int) -> int:
+        """About how many rows a feed has, which need not be made for it: those that went are taken for as many."""
+        has_deletes = self._changes(old, new).get(self._key(relation))
+        if has_deletes is None:
+            return 0
+        key = (relation.id, old, new)
+        if key not in self._inserted:
+            self._inserted[key] = count_inserted(self._cursor, relation.lake_table, old, new)
+        return self._inserted[key] * (1 + has_deletes)
+
+    def feed(self, scan: Scan, old: int, new: int) -> str | None:
+        """The name of the temporary table with the changes of what a scan reads; None when that did not change."""
+        return self._feed(scan.relation, stored_columns(scan), old, new)
+
+    def _feed(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
+        has_deletes = self._changes(old, new).get(self._key(relation))
+        if has_deletes is None:
+            return None
+        key = (relation.id, old, new)
+        name, made = self._made.get(key, (self._name("feed", *key), frozenset()))
+        if key not in self._made or not made >= columns:
+            made = made | columns | self.columns(relation)
+            form = self._form(relation, made, old)
+
+            def make(cursor: Cursor, table: str, query: str) -> None:
+                self._rows[name] = fill_table(cursor, table, query, form, Cursor.execute)
+
+            try:
+                keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed(made), make)
+            except BaseException:
+                forget_table(self._cursor, name)
+                raise
+            self._made[key] = name, made
+        return name
+
+    def rows(self, feed: str) -> int:
+        """How many rows a feed has, by its name."""
+        return self._rows[feed]
+
+    def retracts(self, feed: str) -> bool:
+        """Whether any of the rows of a feed takes one away."""
+        if feed not in self._retracts:
+            row = first_row(self._cursor.execute(f"SELECT EXISTS (FROM {feed} WHERE _weight < 0)"))
+            self._retracts[feed] = row == (True,)
+        return self._retracts[feed]
+
+    def net(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
+        """As `feed`, with these columns, and of each row id how the row was and how it is, if that is another."""
+        feed = self._feed(relation, columns, old, new)
+        if feed is None or not self.has_deletes(relation, old, new):
+            return feed
+        key = (relation.id, old, new)
+        name, made = self._net.get(key, (self._name("net", *key), frozenset()))
+        if key not in self._net or not made >= columns:
+            made = self._made[key][1]
+            net = f"SELECT {listed(made)}, sum(_weight)::BIGINT AS _weight FROM {feed} GROUP BY ALL"
+            form = self._form(relation, made, old)
+            self._rows[name] = fill_table(self._cursor, name, f"{net} HAVING sum(_weight) <> 0", form)
+            self._net[key] = name, made
+        return name
+
+    def _name(self, kind: str, relation_id: int, old: int, new: int) -> str:
+        """The name of a table, which is the same with each epoch if it may stay."""
+        return f"{kind}_{relation_id}" if old == self.usual else f"{kind}_{relation_id}_{old}_{new}"
+
+    def _form(self, relation: Relation, columns: frozenset[str], old: int) -> object:
+        """What tells the columns of a table that may stay; None for one that may not."""
+        return (relation.columns, columns) if old == self.usual else None
+
+    def columns(self, relation: Relation) -> frozenset[str]:
+        """Those of a relation that views read."""
+        return frozenset().union(*(stored_columns(s) for s in self._scans() if s.relation.id == relation.id))
+
+    def close(self) -> None:
+        """Drop the temporary tables that do not stay."""
+        drop_tables(self._cursor, self.usual is not None)
+
+    def _changes(self, old: int, new: int) -> ChangedTables:
+        if (old, new) not in self._changed:
+            self._changed[old, new] = self._lake.changed_tables(self._cursor, old, new) if new > old else {}
+        return self._changed[old, new]
+
+    @staticmethod
+    def _key(relation: Relation) -> tuple[str, str]:
+        return relation.lake_table.schema, relation.lake_table.name

@@ -1,0 +1,161 @@
+"""What joins look rows up in, from copies in memory where there are some.
+
+Of a view those are the rows that the last epoch has left (`executor.memory.shared_buffer`). A copy of a table
+(`executor.memory.copies`) has the row ids, the columns that views read, and since and until which snapshot a row is
+there. An epoch takes the copies that it needs along to its own snapshot by their change feeds, and reads from them the
+rows as they are and as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+from sparkwave.catalog.lake.ducklake import NEWEST, Cursor, at_version, is_kept
+from sparkwave.catalog.lake.memory_transactions import in_transaction
+from sparkwave.catalog.lake.prepared_statements import run
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.executor.epochs.advance import View
+from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.versions import Version, listed, stored_columns
+from sparkwave.executor.memory.copies import Copies, Copy, Key
+from sparkwave.executor.memory.delta_tables import count_signs
+from sparkwave.executor.memory.shared_buffer import MOMENT, SharedBuffer
+
+# Of so many a copy knows that it has their rows; who asks for one before gets another copy.
+_MOST_SNAPSHOTS = 1000
+_SINCE, _UNTIL = '"?since"', '"?until"'
+
+
+@dataclass
+class _Contents:
+    """Of what a copy has which columns; and at which snapshots it has the rows, the last being how far it is.
+
+    What came and went between two of them is at neither, so of another snapshot between it says nothing.
+    """
+
+    relation: Relation
+    columns: frozenset[str]
+    snapshots: list[int]
+
+    @property
+    def last(self) -> int:
+        return self.snapshots[-1]
+
+    def has(self, snapshot: int) -> bool:
+        """Whether it has the rows of a snapshot, or can be taken along to it."""
+        return snapshot > self.last or snapshot in self.snapshots
+
+
+class Lookups:
+    """Used by the coordinator's thread alone, and with its cursor."""
+
+    def __init__(self, copies: Copies, buffer: SharedBuffer) -> None:
+        self._copies, self._buffer = copies, buffer
+        self._contents: WeakKeyDictionary[Copy, _Contents] = WeakKeyDictionary()
+        self._moment = (0, 0)
+
+    def versions(
+        self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], feeds: Feeds,
+        read: Collection[str], reads_feeds: bool,
+    ) -> dict[str, Version]:  # fmt: skip
+        """A created view's versions, with copies for those inputs whose old or new rows are among what is read.
+
+        Without reading feeds only of what has not changed.
+        """
+        found = dict(versions)
+        self._set_moment(cursor, versions.values(), feeds)
+        for scan in view.plan.scans:
+            version = versions[scan.input]
+            if f"{scan.input}_old" not in read and f"{scan.input}_new" not in read:
+                continue
+            relation = catalog.by_id[scan.relation.id]
+            if not relation.is_table:
+                if not version.is_net:
+                    rows = self._buffer.rows(cursor, relation, relation.lake_table)
+                    found[scan.input] = replace(version, old_copy=rows, new_copy=rows)
+                continue
+            copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)
+            if copy is not None:
+                is_usual = (version.old, version.new) == self._moment
+                old, new = (_at(copy, at) for at in (("m.old", "m.new") if is_usual else (version.old, version.new)))
+                found[scan.input] = replace(version, old_copy=old, new_copy=new)
+        return found
+
+    def _set_moment(self, cursor: Cursor, versions: Iterable[Version], feeds: Feeds) -> None:
+        """Let SQL that is the same with each epoch read copies at the snapshots that most views go on from and to."""
+        moment = next(((version.old, version.new) for version in versions if version.old == feeds.usual), self._moment)
+        if moment != self._moment:
+            cursor.execute(f"UPDATE {MOMENT} SET old = {moment[0]}, new = {moment[1]}")
+            self._moment = moment
+
+    def _copy(
+        self, cursor: Cursor, relation: Relation, columns: frozenset[str], version: Version, feeds: Feeds,
+        reads_feeds: bool,
+    ) -> Copy | None:  # fmt: skip
+        """A copy that has the rows of both snapshots of a version."""
+        key = input_owner(relation), "rows"
+        copy, wanted = self._copies.get(key), columns | feeds.columns(relation)
+        if copy is not None and not self._is_good(cursor, copy, relation, columns, wanted, version):
+            self._copies.forget(key)
+            copy = None
+        last = self._contents[copy].last if copy is not None else version.old
+        if not reads_feeds and feeds.has_changes(relation, last, version.new):
+            return None
+        copy = copy or self._made(cursor, key, relation, wanted, version.old)
+        # It is to be asked for the rows at the old snapshot, so that it has to stop there.
+        for snapshot in (version.old, version.new):
+            if copy is not None and self._contents[copy].last < snapshot:
+                copy = self._taken_along(cursor, key, copy, snapshot, feeds)
+        return copy
+
+    def _is_good(
+        self, cursor: Cursor, copy: Copy, relation: Relation, columns: frozenset[str], wanted: frozenset[str],
+        version: Version,
+    ) -> bool:  # fmt: skip
+        """Whether a copy is of what there is now, with columns that are read and no others, and can be taken along."""
+        has = self._contents[copy]
+        is_same = (has.relation.lake_table, has.relation.columns) == (relation.lake_table, relation.columns)
+        if not is_same or not wanted >= has.columns >= columns or not (has.has(version.old) and has.has(version.new)):
+            return False
+        # No snapshot is forgotten that is after the one which created views have applied.
+        return has.last >= version.old or is_kept(cursor, has.last, version.old)
+
+    def _made(
+        self, cursor: Cursor, key: Key, relation: Relation, columns: frozenset[str], snapshot: int
+    ) -> Copy | None:
+        stored = at_version(relation.lake_name, snapshot)
+        rows = f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
+        copy = self._copies.make(cursor, key, rows)
+        if copy is not None:
+            self._contents[copy] = _Contents(relation, columns, [snapshot])
+        return copy
+
+    def _taken_along(self, cursor: Cursor, key: Key, copy: Copy, snapshot: int, feeds: Feeds) -> Copy | None:
+        """The copy with the rows of a later snapshot too; None if it is one no more."""
+        has = self._contents[copy]
+        net = feeds.net(has.relation, has.columns, has.last, snapshot)
+        if net is not None:
+            if self._copies.changes(key, *count_signs(cursor, net)) is None:
+                return None
+            is_usual = (has.last, snapshot) == self._moment
+            at, execute = (f"(SELECT new FROM {MOMENT})", run) if is_usual else (str(snapshot), Cursor.execute)
+            gone = f"{_UNTIL} = {NEWEST} AND rowid IN (SELECT rowid FROM {net} WHERE _weight < 0)"
+            come = f"SELECT {listed(has.columns)}, {at}, {NEWEST} FROM {net} WHERE _weight > 0"
+            with in_transaction(cursor):
+                execute(cursor, f"UPDATE {copy.name} SET {_UNTIL} = {at} WHERE {gone}")
+                execute(cursor, f"INSERT INTO {copy.name} {come}")
+        has.snapshots = [*has.snapshots[-_MOST_SNAPSHOTS:], snapshot]
+        return copy
+
+
+def input_owner(relation: Relation) -> Hashable:
+    """Whose the copies of an input are."""
+    return "input", relation.id
+
+
+def _at(copy: Copy, snapshot: int | str) -> str:
+    """SQL of the rows of a copy at a snapshot: its number, or the column of the moment `m` that has it."""
+    moment = f", {MOMENT} AS m" if isinstance(snapshot, str) else ""
+    return f"(SELECT c.* FROM {copy.name} AS c{moment} WHERE {_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot})"

@@ -1,0 +1,67 @@
+"""A limit of time for what one thread computes by a cursor at a time, so that one view does not hold up all others."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.locks import RankedLock
+
+_POLL_S = 0.1
+
+
+class TimeLimit:
+    """Interrupts the cursor. A thread of its own watches, from the first use on."""
+
+    def __init__(self) -> None:
+        self._lock = RankedLock()
+        self._watched: Cursor | None = None
+        self._until = 0.0
+        self._is_over = False
+        self._begun = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def of(self, cursor: Cursor, seconds: float) -> Iterator[None]:
+        """Raises Error 57014 if what is done while entered takes longer; 0 is no limit."""
+        if not seconds:
+            yield
+            return
+        self._watch(cursor, seconds)
+        try:
+            yield
+        except DuckDBError as error:
+            if not self._is_over:
+                raise
+            raise Error(
+                f"an epoch of it took longer than {seconds:g} s",
+                errors.QUERY_CANCELED,
+                hint="The system parameter view_time_limit_ms allows more.",
+            ) from error
+        finally:
+            with self._lock:
+                self._watched = None
+
+    def _watch(self, cursor: Cursor, seconds: float) -> None:
+        with self._lock:
+            self._watched, self._until, self._is_over = cursor, time.monotonic() + seconds, False
+        self._begun.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="time limit", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while self._begun.wait():
+            time.sleep(_POLL_S)
+            with self._lock:
+                if self._watched is None:
+                    self._begun.clear()
+                elif time.monotonic() > self._until:
+                    self._is_over = True
+                    self._watched.interrupt()  # again and again: between two statements it ends neither

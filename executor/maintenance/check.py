@@ -1,0 +1,113 @@
+"""Verifying a lake that no server writes. Nothing in it is changed."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.integrity import check_files, check_references, is_current, known_files
+from sparkwave.catalog.lake.storage import Lease, Storage
+from sparkwave.catalog.lake.translation import DuckDBError, translate
+from sparkwave.catalog.sealing import KEY_FILE
+from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.system import system_views
+from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.maintenance.view_check import ViewCheck, check_view
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was looked at, and what is wrong. `skipped` are views that were not compared, with the reason."""
+
+    files: int
+    relations: int
+    views: int
+    findings: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+def check_directory(directory: Path, views: bool, memory_limit: str | None = None) -> Report:
+    """Look for what is wrong with a data directory; with `views` also whether they are what their queries give.
+
+    Raises Error 55006 while a server holds it, F0000 if there is no catalog in it or another version's, XX001 if that
+    cannot be opened.
+    """
+    return check_storage(Storage(directory), views, memory_limit)
+
+
+def check_storage(storage: Storage, views: bool, memory_limit: str | None = None) -> Report:
+    """As `check_directory`, with the catalog and the files wherever they are.
+
+    Raises Error 55006 also while a server writes, 08006 when the catalog is out of reach.
+    """
+    with unserved(storage, memory_limit) as lake:
+        return _check(lake, views)
+
+
+@contextlib.contextmanager
+def unserved(storage: Storage, memory_limit: str | None = None) -> Iterator[Lake]:
+    """A lake to read, while no server comes to write. Raises Error as `check_storage` does."""
+    with contextlib.ExitStack() as held:
+        if storage.catalog is not None:
+            lease = held.enter_context(contextlib.closing(Lease(storage.catalog, "check")))
+            if not lease.try_acquire():
+                raise Error(
+                    f"{storage.name} is in use by the server at {lease.holder()}",
+                    errors.OBJECT_IN_USE,
+                    hint="Stop that server, and those that would take its place.",
+                )
+        else:
+            storage.require_catalog()
+        storage.check()
+        yield held.enter_context(contextlib.closing(Lake(storage, memory_limit, read_only=True)))
+
+
+def _check(lake: Lake, views: bool) -> Report:
+    cursor = lake.cursor()
+    if not is_current(cursor):
+        raise Error(
+            f"the catalog of {lake.storage.name} is another version's",
+            errors.CONFIG_FILE_ERROR,
+            hint="Use the version that has served it last.",
+        )
+    files = known_files(lake, cursor)
+    findings = list(check_files(lake, cursor, files))
+    try:
+        with tempfile.TemporaryDirectory() as scratch:  # secrets stay sealed, so any key will do
+            store = Store(lake, Path(scratch) / KEY_FILE)
+        findings += check_references(store, cursor)
+    except DuckDBError as error:  # Sparkwave's own relations have files too
+        findings.append(f"the catalog's relations cannot be read: {translate(error).message}")
+        return Report(len(files), 0, 0, tuple(findings), ())
+    checked = _check_views(store) if views else []
+    findings += [finding for view in checked for finding in view.findings]
+    skipped = tuple(f"{view.name}: {view.skipped}" for view in checked if view.skipped)
+    compared = len(checked) - len(skipped)
+    return Report(len(files), len(store.catalog.relations), compared, tuple(findings), skipped)
+
+
+def _check_views(store: Store) -> list[ViewCheck]:
+    plans, checked = Plans(), []
+    catalog = store.catalog
+    cursor = store.lake.cursor()
+    system_views.define_signal(cursor, lambda user, process, signal: False)
+    system_views.install(cursor)  # with functions that views may use
+    for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
+        if relation.is_sink:
+            continue
+        cursor = store.lake.cursor()  # whose temporary relations go with it
+        try:
+            checked.append(check_view(store, cursor, plans, relation))
+        except (Error, DuckDBError) as error:
+            reason = error.message if isinstance(error, Error) else translate(error).message
+            finding = f"{relation.kind} {relation.qualified_name}: it cannot be computed: {reason}"
+            checked.append(ViewCheck(relation.qualified_name, (finding,)))
+        finally:
+            cursor.close()
+    return checked

@@ -1,0 +1,40 @@
+"""The lake's small files are made into larger ones in the background: see `catalog.lake.compaction` for how."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from sparkwave.catalog.lake import compaction
+from sparkwave.catalog.lake.compaction import Table
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, locate
+
+
+def compact_once(lake: Lake) -> bool:
+    """Do what there is to do for each table, one step each. Returns whether there was any."""
+    with contextlib.closing(lake.cursor()) as cursor:
+        with at_one_moment(cursor):
+            tables = compaction.tables_to_compact(cursor, str(lake.data_path))
+        for table in tables:
+            compact(lake, cursor, table)
+        return bool(tables)
+
+
+def compact(lake: Lake, cursor: Cursor, table: Table) -> None:
+    """Do what there is to do for a table; nothing, if it is gone."""
+    name = table.name
+
+    def run(step: Callable[[], None]) -> None:
+        with lake.transaction(cursor, shared=[name]):
+            if locate(cursor, name) is not None:
+                step()
+
+    if table.flush or table.drop:
+        run(lambda: compaction.flush(cursor, name))
+    if table.drop:
+        run(lambda: compaction.drop_dead(cursor, name))
+    if table.rewrite:
+        run(lambda: compaction.rewrite(cursor, name, table.rewrite))
+    if table.merge:
+        compaction.forget_row_id_starts(lake, cursor, name, table.merge)
+        run(lambda: compaction.merge(cursor, name, table.below))

@@ -1,0 +1,1 @@
+"""Rows in memory: what no checkpoint has stored yet, and copies of what is read often."""

@@ -1,0 +1,191 @@
+"""Copies in memory of what epochs look rows up in.
+
+A scan of the lake asks its catalog for some milliseconds before it reads a row, and then it reads files. What is read
+by two epochs within a minute gets a copy if it fits; how a copy is kept true is its owner's affair
+(`executor.epochs.lookups` has those of tables, `executor.memory.shared_buffer` those of views and their states).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass
+
+from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
+from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.prepared_statements import define_shared
+from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, quote
+
+# What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
+# and what did not fit is not tried again before.
+RECENT_S = 60.0
+# An epoch that makes a copy of so many takes a second longer.
+MOST_ROWS = 10_000_000
+# A copy is made anew after it has changed by more rows than it has, and than these.
+MANY_ROWS = 10_000
+# What is not stored may take so much, whatever the budget.
+_LEAST_BYTES = 16 << 20
+# Bytes of a value; those of other types are looked at, in so many rows.
+VALUE_BYTES, _SAMPLE = 8, 2048
+_FIXED = ("BIGINT", "DOUBLE", "DECIMAL", "TIME")
+_SMALL = {"BOOLEAN": 1, "SMALLINT": 2, "INTEGER": 4, "FLOAT": 4, "DATE": 4}
+
+
+# The owner of a copy, and what it is a copy of.
+Key = tuple[Hashable, ...]
+
+
+@dataclass(eq=False)
+class Copy:
+    """A table in memory. `width` is the bytes of a row, about, and `changed` counts rows since it was made."""
+
+    name: str
+    rows: int
+    width: float
+    read_at: float
+    changed: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return int(self.rows * self.width)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so much has changed that it is better made anew: DuckDB keeps deleted rows."""
+        return self.changed > max(self.rows, MANY_ROWS)
+
+    def change(self, removed: int, added: int) -> None:
+        """Count rows that go and come."""
+        self.changed += removed + added
+        self.rows += added - removed
+
+
+class Copies:
+    """Used by the coordinator's thread alone, and with its cursor."""
+
+    def __init__(self, budget: Callable[[], int]) -> None:
+        """`budget` is how many bytes all copies may take, with what others keep; 0 is no copy."""
+        self._budget = budget
+        self._copies: dict[Key, Copy] = {}
+        self._left: list[str] = []  # tables that are no copies any more
+        self._read_at: dict[Key, float] = {}  # of what has no copy; until then there will be none
+        self._numbers = itertools.count(1)
+        self._is_held: Callable[[Key], bool] = lambda _key: False
+        self._others: Callable[[], int] = lambda: 0
+
+    def hold(self, is_held: Callable[[Key], bool], others: Callable[[], int]) -> None:
+        """Have copies stay that have rows which are nowhere else, as a function says; `others` take so many bytes."""
+        self._is_held, self._others = is_held, others
+
+    @property
+    def _bytes(self) -> int:
+        return sum(copy.bytes for copy in self._copies.values())
+
+    def get(self, key: Key) -> Copy | None:
+        """A copy, which has been read by that."""
+        self._make_room(0, math.inf)  # they have grown, or may take less than before
+        copy = self._copies.get(key)
+        if copy is not None:
+            copy.read_at = time.monotonic()
+        return copy
+
+    @property
+    def is_over(self) -> bool:
+        """Whether they and the others take more than they may, and some are held."""
+        budget = self._budget()
+        return self._bytes > budget or self._bytes + self._others() > max(budget, _LEAST_BYTES)
+
+    def find(self, key: Key) -> Copy | None:
+        """A copy, if there is one."""
+        return self._copies.get(key)
+
+    def make(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
+        """Make a copy of what has been read before, by SQL of its rows. None: there is none still."""
+        now = time.monotonic()
+        since = self._read_at.get(key)
+        if since is None or now - since > RECENT_S or not self._budget():
+            self._read_at = {other: at for other, at in self._read_at.items() if now - at < RECENT_S} | {key: now}
+            return None
+        if now < since:
+            return None
+        copy = self._made(cursor, query, now)
+        if copy is None:
+            self._read_at[key] = now + RECENT_S
+            return None
+        self._copies[key] = copy
+        del self._read_at[key]
+        self._observe()
+        return copy
+
+    def _made(self, cursor: Cursor, query: str, now: float) -> Copy | None:
+        row = first_row(cursor.execute(f"SELECT count(*) FROM ({query})"))
+        if row is None or row[0] > MOST_ROWS:
+            return None
+        name = f"{BUFFER}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
+        copy = Copy(name, row[0], row_width(cursor, query), now)
+        if not self._make_room(copy.bytes, now - RECENT_S):
+            return None
+        define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
+        return copy
+
+    def changes(self, key: Key, removed: int, added: int) -> Copy | None:
+        """The copy of what changes by so many rows, for somebody to change it; None if it is better made anew."""
+        copy = self._copies.get(key)
+        if copy is None:
+            return None
+        copy.change(removed, added)
+        if copy.is_worn:
+            self.forget(key)
+            return None
+        self._observe()
+        return copy
+
+    def forget(self, key: Key) -> None:
+        """Have a copy made anew when it is read again."""
+        copy = self._copies.pop(key, None)
+        if copy is not None:
+            self._left.append(copy.name)
+            self._read_at[key] = time.monotonic()
+            self._observe()
+
+    def keep(self, owners: Collection[Hashable]) -> None:
+        """Forget the copies of all but these: a key begins with its owner."""
+        for key in [key for key in self._copies if key[0] not in owners]:
+            self.forget(key)
+        self._read_at = {key: at for key, at in self._read_at.items() if key[0] in owners}
+
+    def clear(self) -> None:
+        """Forget all copies but those that are held."""
+        for key in [key for key in self._copies if not self._is_held(key)]:
+            self.forget(key)
+
+    def _make_room(self, size: int, read_before: float) -> bool:
+        """Forget copies that were read last before a time, the longest ago first, until `size` more bytes fit."""
+        free = self._budget() - self._bytes - self._others()
+        for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
+            if free >= size or copy.read_at > read_before:
+                break
+            if self._is_held(key):
+                continue
+            free += copy.bytes
+            self.forget(key)
+        return free >= size
+
+    def drop_left(self, cursor: Cursor) -> None:
+        """Drop the tables of what is no copy any more."""
+        while self._left:
+            define_shared(cursor, f"DROP TABLE IF EXISTS {self._left.pop()}")
+
+    def _observe(self) -> None:
+        EPOCH_CACHE_BYTES.set(self._bytes)
+
+
+def row_width(cursor: Cursor, query: str) -> float:
+    """Bytes of a row of a query, about."""
+    columns = [(quote(column), str(type_)) for column, type_, *_ in cursor.execute(f"{query} LIMIT 0").description]
+    varying = [column for column, type_ in columns if type_ not in _SMALL and not type_.startswith(_FIXED)]
+    lengths = " + ".join(f"coalesce(strlen({column}::VARCHAR), 0)" for column in varying) or "0"
+    row = first_row(cursor.execute(f"SELECT avg({lengths}) FROM ({query} LIMIT {_SAMPLE})"))
+    return sum(_SMALL.get(type_, VALUE_BYTES) for _, type_ in columns) + (row[0] or 0.0 if row else 0.0)

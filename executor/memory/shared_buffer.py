@@ -1,0 +1,537 @@
+"""What epochs have made of views and of their states before a checkpoint stores it (RisingWave: the shared buffer).
+
+The lake has the rows of a view as of the last checkpoint. Here are the changes since: the keys whose rows have changed,
+and those rows as they are, in tables of DuckDB's memory. A view of DuckDB's memory puts both together; that is what
+clients and epochs read. An epoch changes all of this in one transaction there, so that whoever reads several views
+sees all of them at one epoch. What of the lake is read is read at a named snapshot, which a checkpoint replaces in the
+same transaction by which it forgets what it has stored.
+
+Of what epochs read often there is a copy as well (`executor.memory.copies`), with all rows as they are. The view in
+memory reads the copy, then, and the copy's rows of changed keys are those that a checkpoint stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sparkwave.catalog.lake.ducklake import Cursor, at_version
+from sparkwave.catalog.lake.memory_transactions import in_transaction
+from sparkwave.catalog.lake.prepared_statements import define_shared, run
+from sparkwave.catalog.locks import Rank, RankedLock
+from sparkwave.catalog.model import Catalog, Epoch, Relation
+from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
+from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.epochs.advance import Advance, Application
+from sparkwave.executor.memory.copies import VALUE_BYTES, Copies, Copy, Key, row_width
+from sparkwave.executor.memory.delta_tables import WORN_ROWS
+from sparkwave.executor.memory.sorted_rows import SortedColumns, SortedRows, Value
+
+# So many changed rows are stored before an epoch goes on.
+MOST_ROWS = 1_000_000
+# Pending changes have new tables after so many bytes, too: DuckDB keeps deleted rows.
+_WORN_BYTES = 4 << 20
+# Columns of the tables of keys: a number that grows, and whether the lake may have a row of the key.
+_NUMBER, _GONE = '"?number"', '"?gone"'
+_NUMBERS = f"{BUFFER}.{EPOCHS_SCHEMA}.numbers"
+_NEXT = f"nextval('{_NUMBERS}')"
+# Whoever begins a transaction with this sees memory as it is then.
+ANCHOR = f"FROM {BUFFER}.{EPOCHS_SCHEMA}.anchor"
+# One row: the snapshots between which most views of an epoch advance (`executor.epochs.lookups`).
+MOMENT = f"{BUFFER}.{EPOCHS_SCHEMA}.moment"
+
+
+@dataclass(eq=False)
+class _Pending:
+    """The changes of a table: `keys` names a table of keys, `rows` one of their rows, unless the copy has them.
+
+    `changes` are the rows that have come and gone and are not stored, as many as there are rows of `keys`; `has_gone`
+    says that some have gone. So many keys, and rows, have been written since the tables were made; one of the latter
+    has `width` bytes, about.
+    """
+
+    application: Application
+    keys: str
+    rows: str
+    changes: int = 0
+    has_gone: bool = False
+    written: int = 0
+    written_rows: int = 0
+    width: float = 0.0
+
+    @property
+    def bytes(self) -> int:
+        """DuckDB keeps deleted rows."""
+        return int(self.written_rows * self.width) + self.written * (len(self.application.key) + 1) * VALUE_BYTES
+
+    def same(self, row: str, key: str) -> str:
+        """The condition that a row has a key."""
+        item = self.application
+        return " AND ".join(f"{row}.{quote(k)} {item.equals(k)} {key}.{quote(k)}" for k in item.key) or "TRUE"
+
+
+@dataclass(eq=False)
+class _Table:
+    """A table of a view or of a state. At `snapshot` the lake has its rows but for what is pending.
+
+    `name` is its view in memory, once it `is_shown`; the view reads the `copy` if there is one. By some columns the
+    rows are `sorted`.
+    """
+
+    stored: LakeTable
+    owner: int
+    snapshot: int
+    copy: Copy | None = None
+    pending: _Pending | None = None
+    is_shown: bool = False
+    sorted: SortedColumns = field(default_factory=SortedColumns)
+
+    @property
+    def name(self) -> str:
+        return f"{BUFFER}.{VIEWS_SCHEMA}.{quote(name_in_memory(self.stored))}"
+
+    @property
+    def key(self) -> Key:
+        return state_owner(self.owner), self.stored
+
+    @property
+    def has_changes(self) -> bool:
+        return self.changes > 0
+
+    @property
+    def changes(self) -> int:
+        """The rows that have come and gone since the last checkpoint."""
+        return self.pending.changes if self.pending is not None else 0
+
+    @property
+    def rows(self) -> str:
+        """SQL of the rows as they are."""
+        stored = at_version(self.stored.sql, self.snapshot)
+        if self.copy is not None:
+            return f"FROM {self.copy.name}"
+        if self.pending is None:
+            return f"FROM {stored}"
+        unchanged = f"(FROM {stored}) AS t ANTI JOIN {self.pending.keys} AS k ON {self.pending.same('t', 'k')}"
+        return f"SELECT t.* FROM {unchanged} UNION ALL FROM {self.pending.rows}"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The changes of one table up to a checkpoint, with the name of what has the rows of its keys."""
+
+    table: LakeTable
+    pending: _Pending
+    rows: str
+    changes: int
+    has_gone: bool
+
+    def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
+        """Write them into the lake, in the transaction of the cursor in which they were frozen."""
+        item, pending = self.pending.application, self.pending
+        if self.has_gone:
+            give_way()
+            keys = ", ".join(map(quote, item.key)) or "1"
+            gone = f"(SELECT DISTINCT {keys} FROM {pending.keys} WHERE {_GONE})"
+            cursor.execute(f"DELETE FROM {self.table.sql} AS t USING {gone} AS k WHERE {pending.same('t', 'k')}")
+        columns = ", ".join(map(quote, item.added.columns))
+        changed = f"{self.rows} AS t SEMI JOIN {pending.keys} AS k ON {pending.same('t', 'k')}"
+        give_way()
+        cursor.execute(f"INSERT INTO {self.table.sql} ({columns}) SELECT {columns} FROM {changed}")
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What a checkpoint stores: all changes up to an epoch, and the rows whose expressions failed, by relation."""
+
+    epoch: Epoch
+    number: int
+    parts: tuple[_Part, ...]
+    errors: tuple[tuple[int, ComputeErrors], ...]
+
+    @property
+    def tables(self) -> list[LakeTable]:
+        return [part.table for part in self.parts]
+
+    def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
+        """Write everything but the epoch into the lake. `give_way` is called before each statement of a table."""
+        for part in self.parts:
+            part.store(cursor, give_way)
+        for relation_id, errors in self.errors:
+            add_errors(cursor, relation_id, errors)
+
+
+@dataclass(frozen=True)
+class Content:
+    """Of a table of a view's definition: rows changed since the last checkpoint, rows of its copy, bytes of both."""
+
+    definition_id: int
+    table: LakeTable
+    changes: int
+    rows: int
+    bytes: int
+    snapshot: int
+
+
+class SharedBuffer:
+    """Epochs change it by the coordinator's thread and cursor alone; checkpoints and the catalog by other threads."""
+
+    def __init__(self, store: Store, copies: Copies) -> None:
+        self._lake, self._copies = store.lake, copies
+        copies.hold(self._is_held, self._pending_bytes)
+        self._cursor = self._lake.cursor()
+        for schema in (EPOCHS_SCHEMA, VIEWS_SCHEMA):
+            self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {BUFFER}.{schema}")
+        self._cursor.execute(f"CREATE TABLE {BUFFER}.{EPOCHS_SCHEMA}.anchor (one INTEGER)")
+        self._cursor.execute(f"CREATE SEQUENCE {_NUMBERS}")
+        self._cursor.execute(f"CREATE TABLE {MOMENT} AS SELECT 0::BIGINT AS old, 0::BIGINT AS new")
+        self._lock = RankedLock(Rank.BUFFER)
+        self._tables: dict[LakeTable, _Table] = {}
+        self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored
+        self._names = 0
+        self._stored_at = 0  # the snapshot of the last checkpoint, or a later one
+        self._known: tuple[Relation, ...] = ()
+        self.epoch = self.newest = store.epoch(self._cursor)  # the newest may be about to be seen
+        if not self._lake.read_only:
+            store.watch(self._take_up)
+
+    @property
+    def _every(self) -> list[_Table]:
+        return list(self._tables.values())  # while other threads add some
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is anything that no checkpoint has stored."""
+        return bool(self._errors) or any(table.has_changes for table in self._every)
+
+    def is_stored_at(self, snapshot: int) -> bool:
+        """Whether a snapshot of the lake has all that epochs have made of views."""
+        return not self.has_changes and self._stored_at <= snapshot
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether rows whose expressions failed are to be counted."""
+        return bool(self._errors)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a checkpoint should come first."""
+        return sum(table.changes for table in self._every) > MOST_ROWS or (self._copies.is_over and self.has_changes)
+
+    def _pending_bytes(self) -> int:
+        return sum(table.pending.bytes for table in self._every if table.pending is not None)
+
+    @property
+    def oldest(self) -> int:
+        """The oldest snapshot that is read."""
+        return min((table.snapshot for table in self._every if table.is_shown), default=1 << 62)
+
+    def contents(self) -> list[Content]:
+        """What there is of each table that has changes or a copy."""
+        return [
+            Content(
+                table.owner,
+                table.stored,
+                table.changes,
+                table.copy.rows if table.copy is not None else 0,
+                (table.copy.bytes if table.copy else 0) + (table.pending.bytes if table.pending else 0),
+                table.snapshot,
+            )
+            for table in self._every
+            if table.copy is not None or table.has_changes
+        ]
+
+    def _is_held(self, key: Key) -> bool:
+        """Whether the copy of a table has rows that are nowhere else."""
+        return any(table.key == key and table.has_changes for table in self._every)
+
+    # Epochs
+
+    def rows(self, cursor: Cursor, relation: Relation, stored: LakeTable) -> str:
+        """The name of what has the rows of a view's table, or of a state's, as the last epoch has left them."""
+        if not relation.created:
+            return stored.sql  # a job writes it
+        table = self._table(relation, stored)
+        copy = self._copies.get(table.key) or self._copied(cursor, table)
+        if copy is not None:
+            return copy.name
+        return table.name if table.has_changes else stored.sql
+
+    def apply(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
+        """Let everybody see what becomes of views with an epoch. Nothing has changed when it raises DuckDBError."""
+        self.newest = epoch
+        with self._changing(cursor, epoch):
+            snapshot = self._lake.newest(cursor)
+            for advance in advances:
+                for item, removed, added in self._steps(cursor, advance):
+                    table = self._table(advance.view.relation, item.added.table)
+                    self._add(cursor, table, item, snapshot, removed, added)
+                if advance.errors is not None:
+                    self._errors.append((advance.view.relation.id, advance.errors))
+
+    def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
+        """The same of what the lake has already, while nothing is pending."""
+        self.newest = epoch
+        with self._changing(cursor, epoch):
+            snapshot = self._lake.newest(cursor)
+            for advance in advances:
+                for item, removed, added in self._steps(cursor, advance):
+                    table = self._tables.get(item.added.table)
+                    if table is not None:
+                        table.snapshot = snapshot
+                        if self._change_copy(cursor, table, item, removed, added) is None:
+                            self._show_again(cursor, table)
+
+    def _steps(self, cursor: Cursor, advance: Advance) -> list[tuple[Application, int, int]]:
+        """What an advance changes. What is looked up is noted before anybody may see a change."""
+        table = self._tables.get(advance.view.relation.lake_table)
+        if table is not None:
+            table.sorted.note(cursor, advance.changes)
+        return [(item, removed, added) for item, removed, added in advance.steps if removed or added]
+
+    def go_on(self, epoch: Epoch) -> None:
+        """An epoch has changed nothing."""
+        with self._lock:
+            self.epoch = epoch
+
+    def start_again(self, cursor: Cursor, epoch: Epoch) -> None:
+        """Forget everything that the lake does not have, which is at an epoch."""
+        with self._changing(cursor, epoch):
+            snapshot = self._lake.newest(cursor)
+            self._errors = []
+            for table in self._every:
+                if table.pending is not None:
+                    _make_empty(cursor, table.stored, table.pending)
+                table.copy, table.snapshot, table.sorted = None, snapshot, SortedColumns()
+                self._show_again(cursor, table)
+        self._copies.clear()
+
+    def tidy(self, cursor: Cursor) -> None:
+        """After an epoch: clients read no copy that is to be dropped."""
+        gone = [table for table in self._every if table.copy is not self._copies.find(table.key)]
+        if gone:
+            with self._changing(cursor):
+                for table in gone:
+                    table.copy = self._copies.find(table.key)
+                    self._show_again(cursor, table)
+
+    def _table(self, relation: Relation, stored: LakeTable) -> _Table:
+        table = self._tables.get(stored)
+        if table is None:
+            table = self._tables[stored] = _Table(stored, relation.definition_id, 0)
+        return table
+
+    def _copied(self, cursor: Cursor, table: _Table) -> Copy | None:
+        source = table.name if table.has_changes else table.stored.sql
+        copy = self._copies.make(cursor, table.key, f"FROM {source}")
+        if copy is not None:
+            with self._changing(cursor):
+                table.copy = copy
+                self._show_again(cursor, table)
+        return copy
+
+    def _add(self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int) -> None:
+        """Change a table and note the keys."""
+        pending = table.pending or self._made_pending(cursor, table, item)
+        has_begun = not table.has_changes
+        if has_begun:
+            table.snapshot = snapshot  # nothing has been stored since
+        copy = self._change_copy(cursor, table, item, removed, added)
+        if copy is None:
+            _change(cursor, pending.rows, item, removed, added)
+        listed = f"SELECT {_listed(item.key)}{_NEXT}"
+        if item.changes is not None:
+            keys = f"{listed}, _weight < 0 FROM {item.changes}"
+        else:
+            keys = f"{listed}, TRUE FROM {item.removed} UNION ALL {listed}, FALSE FROM {item.added.rows}"
+        run(cursor, f"INSERT INTO {pending.keys} {keys}")
+        pending.changes += removed + added
+        pending.written += removed + added
+        pending.written_rows += added if copy is None else 0
+        pending.has_gone |= removed > 0
+        if (has_begun and copy is None) or not table.is_shown:
+            self._show(cursor, table)
+
+    def _made_pending(self, cursor: Cursor, table: _Table, item: Application) -> _Pending:
+        self._names += 1
+        name = f"{BUFFER}.{EPOCHS_SCHEMA}.pending_{self._names}"
+        width = row_width(cursor, f"FROM {item.added.rows}")
+        pending = table.pending = _Pending(item, f"{name}_keys", f"{name}_rows", width=width)
+        _make(cursor, table.stored, pending)
+        return pending
+
+    def _change_copy(self, cursor: Cursor, table: _Table, item: Application, removed: int, added: int) -> Copy | None:
+        """The copy of a table, changed; None where there is none."""
+        copy = table.copy = self._copies.find(table.key)
+        if copy is not None:
+            _change(cursor, copy.name, item, removed, added)
+            copy.change(removed, added)
+            if copy.is_worn:
+                define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
+                copy.changed = 0
+        return copy
+
+    # Looking up
+
+    def sorted_rows(self, stored: LakeTable, column: str) -> SortedRows | None:
+        """The rows of a view in the order of a column, if they have been sorted."""
+        table = self._tables.get(stored)
+        return table.sorted.rows.get(column) if table is not None else None
+
+    @property
+    def sorted_bytes(self) -> int:
+        return sum(table.sorted.bytes for table in self._every)
+
+    def watch(self, cursor: Cursor, stored: LakeTable, column: str) -> tuple[str, set[Value]]:
+        """Begin to note the values of a column whose rows change, and a transaction that sees the rows before that.
+
+        Returns the name of what has the rows, and the values.
+        """
+        with self._lock:
+            cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
+            table = self._tables[stored]
+            return table.name, table.sorted.watch(column)
+
+    def sort(self, stored: LakeTable, rows: SortedRows | None) -> None:
+        """Have rows looked up that are sorted by a column and are watched still; None for none."""
+        with self._lock:
+            table = self._tables.get(stored)
+            if table is not None:
+                table.sorted.keep(rows)
+
+    # The catalog
+
+    def _take_up(self, catalog: Catalog) -> None:
+        """Show the views that have been created, and forget those that have gone."""
+        if catalog.relations is self._known:
+            return
+        views = {r.lake_table: r for r in catalog.relations if r.is_streaming and r.created and not r.is_sink}
+        owners = {relation.definition_id for relation in catalog.relations}
+        with self._changing(self._cursor):
+            snapshot = self._lake.newest(self._cursor)
+            for table in [table for table in self._every if table.owner not in owners]:
+                self._drop(table)
+            for stored, relation in views.items():
+                table = self._table(relation, stored)
+                if not table.is_shown:
+                    table.snapshot = table.snapshot or snapshot
+                    self._show(self._cursor, table)
+        self._known = catalog.relations
+
+    def _drop(self, table: _Table) -> None:
+        define_shared(self._cursor, f"DROP VIEW IF EXISTS {table.name}")
+        if table.pending is not None:
+            define_shared(self._cursor, f"DROP TABLE {table.pending.keys}; DROP TABLE {table.pending.rows}")
+        del self._tables[table.stored]
+
+    def refresh(self, before: int) -> None:
+        """Read no snapshot of the lake before this one, while no checkpoint runs."""
+        with self._changing(self._cursor):
+            newest = self._lake.newest(self._cursor)
+            for table in self._every:
+                if table.is_shown and table.snapshot < before:
+                    table.snapshot = newest
+                    self._show(self._cursor, table)
+
+    # Checkpoints
+
+    def freeze(self, cursor: Cursor) -> Frozen:
+        """What there is to store, to be read by the transaction that the cursor is in and has read nothing yet."""
+        with self._lock:
+            cursor.execute(ANCHOR).fetchall()
+            [(number,)] = self._cursor.execute(f"SELECT {_NEXT}").fetchall()
+            parts = tuple(
+                _Part(t.stored, t.pending, t.copy.name if t.copy else t.pending.rows, t.changes, t.pending.has_gone)
+                for t in self._every
+                if t.pending is not None and t.has_changes
+            )
+            return Frozen(self.epoch, number, parts, tuple(self._errors))
+
+    def stored(self, frozen: Frozen) -> None:
+        """Forget what the lake has now."""
+        with self._changing(self._cursor):
+            self._errors = self._errors[len(frozen.errors) :]
+            snapshot = self._lake.newest(self._cursor)
+            self._stored_at = snapshot
+            for part in frozen.parts:
+                table = self._tables.get(part.table)
+                if table is not None and table.pending is part.pending:
+                    self._forget(table, part, frozen.number)
+                    table.snapshot = snapshot
+                    if table.copy is None:
+                        self._show(self._cursor, table)
+
+    def _forget(self, table: _Table, part: _Part, number: int) -> None:
+        pending = part.pending
+        if pending.changes == part.changes:  # none has come since
+            _make_empty(self._cursor, table.stored, pending)
+            return
+        pending.changes -= part.changes
+        self._cursor.execute(f"DELETE FROM {pending.keys} WHERE {_NUMBER} < {number}")
+        if pending.written_rows:
+            changed = f"EXISTS (SELECT 1 FROM {pending.keys} AS k WHERE {pending.same('t', 'k')})"
+            self._cursor.execute(f"DELETE FROM {pending.rows} AS t WHERE NOT {changed}")
+
+    # What views read
+
+    def _show(self, cursor: Cursor, table: _Table) -> None:
+        define_shared(cursor, f"CREATE OR REPLACE VIEW {table.name} AS {table.rows}")
+        table.is_shown = True
+
+    def _show_again(self, cursor: Cursor, table: _Table) -> None:
+        if table.is_shown:
+            self._show(cursor, table)
+
+    @contextmanager
+    def _changing(self, cursor: Cursor, epoch: Epoch | None = None) -> Iterator[None]:
+        """A transaction of the memory, which then is at an epoch; what is said here of its tables goes back with it."""
+        with self._lock:
+            errors = [*self._errors]
+            tables = [*self._tables.values()]
+            before = [(part, dict(vars(part))) for part in (*tables, *(t.pending for t in tables)) if part is not None]
+            try:
+                with in_transaction(cursor):
+                    yield
+            except BaseException:
+                self._errors, self._tables = errors, {table.stored: table for table in tables}
+                for part, was in before:
+                    vars(part).update(was)
+                raise
+            self.epoch = epoch or self.epoch
+
+
+def state_owner(definition_id: int) -> tuple[str, int]:
+    """Whose the copies of a view's tables are: one may be called like one that was dropped, but not its definition."""
+    return "state", definition_id
+
+
+def _change(cursor: Cursor, name: str, item: Application, removed: int, added: int) -> None:
+    if removed:
+        run(cursor, item.removal(name))
+    if added:
+        run(cursor, item.added.insertion(name))
+
+
+def _make_empty(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
+    if pending.written > WORN_ROWS or pending.bytes > _WORN_BYTES:
+        _make(cursor, stored, pending)
+        return
+    pending.changes, pending.has_gone = 0, False
+    cursor.execute(f"DELETE FROM {pending.keys}")
+    if pending.written_rows:
+        cursor.execute(f"DELETE FROM {pending.rows}")
+
+
+def _make(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
+    """Tables without rows, instead of those that are there, if any."""
+    pending.changes, pending.has_gone, pending.written, pending.written_rows = 0, False, 0, 0
+    keys = (
+        f"SELECT {_listed(pending.application.key)}0::BIGINT AS {_NUMBER}, FALSE AS {_GONE} FROM {stored.sql} LIMIT 0"
+    )
+    define_shared(cursor, f"CREATE OR REPLACE TABLE {pending.keys} AS {keys}")
+    define_shared(cursor, f"CREATE OR REPLACE TABLE {pending.rows} AS FROM {stored.sql} LIMIT 0")
+
+
+def _listed(key: Iterable[str]) -> str:
+    return "".join(f"{quote(name)}, " for name in key)

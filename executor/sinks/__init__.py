@@ -1,0 +1,1 @@
+"""Sinks: the changes of an epoch, handed on once."""

@@ -1,0 +1,182 @@
+"""One thread that hands on what the logs of sinks have, to servers elsewhere.
+
+An epoch's rows go out before the transaction that takes them from the log. After a crash between the two they go out
+again: an object of S3 under the same name with the same rows, so that it is there once; messages of Kafka once more.
+A server that cannot be reached holds up neither views nor other sinks: the log grows meanwhile, which is a table.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sparkwave.catalog import sealing
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.model import Relation, Secret
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.relation_details import S3
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.faults import error_of
+from sparkwave.executor.sinks.deliveries import EPOCH, copy_changes, file_name, log_columns, log_of
+from sparkwave.executor.sinks.kafka_sink import KafkaSink
+from sparkwave.executor.sources.file_storage import bucket
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 1.0
+# So many epochs are handed on in one go.
+MOST_EPOCHS = 100
+LONGEST_RETRY_S = 60.0
+
+
+class Receiver(Protocol):
+    """Where the rows of one sink go. Making one touches nothing outside."""
+
+    def check(self) -> None:
+        """Raise Error when it is not there or cannot be reached."""
+
+    def send(self, cursor: Cursor, changes: str, epoch: int) -> None:
+        """Have the rows of an epoch there for certain: those of `changes`, with `_weight`. Raises Error."""
+
+
+@dataclass(frozen=True)
+class S3Sink:
+    """Objects, one for each epoch with changes."""
+
+    store: Store
+    relation: Relation
+    options: dict[str, str]
+
+    def check(self) -> None:
+        bucket(self.options).check()
+
+    def send(self, cursor: Cursor, changes: str, epoch: int) -> None:
+        name = file_name(self.relation, epoch)
+        file = self.store.lake.spill_path / f"sink_{self.relation.id}" / name
+        try:
+            if copy_changes(cursor, self.relation, changes, file):
+                path = self.relation.sink.path
+                bucket(self.options).put(file, f"{path}/{name}" if path else name)
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def receiver(store: Store, relation: Relation) -> Receiver:
+    """Where a sink hands its rows on to. Raises Error 0A000, 22023, XX001 for what its options are."""
+    sink = relation.sink
+    options = sealing.opened(dict(sink.options), dict(sink.secrets), store.catalog.secrets, store.cipher)
+    return S3Sink(store, relation, options) if sink.connector == S3 else KafkaSink(relation, options)
+
+
+@dataclass
+class _Sink:
+    """One sink: what it hands on with, and since when it cannot."""
+
+    secrets: tuple[Secret, ...] = ()
+    receiver: Receiver | None = None
+    due: float = 0.0
+    delay: float = 0.0
+    reason: str = ""
+    is_pending: bool = True  # its log may have something
+
+
+@dataclass
+class Outbox:
+    """The sinks of one server that hand on elsewhere."""
+
+    store: Store
+    _sinks: dict[int, _Sink] = field(default_factory=dict)
+    _seen: int = 0  # the snapshot up to which changes of logs are known; at first all may have something
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="outbox", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the epoch in progress."""
+        self._stopping.set()
+        self.store.lake.wake()
+        if self._thread is not None:
+            self._thread.join(30)
+
+    def _run(self) -> None:
+        lake = self.store.lake
+        while not self._stopping.is_set():
+            commits = lake.commits
+            try:
+                self._round()
+            except Exception:
+                logger.exception("sinks")
+                self._stopping.wait(TICK_S)
+            lake.wait_for_commit(commits, TICK_S, self._stopping.is_set)
+
+    def _round(self) -> None:
+        relations = {r.id: r for r in self.store.catalog.relations if r.is_sink and r.sink.is_remote and r.created}
+        self._sinks = {id_: self._kept(relation) for id_, relation in relations.items()}
+        if not relations:
+            return
+        with closing(self.store.lake.cursor()) as cursor:
+            self._look(cursor, relations)
+            for id_, relation in relations.items():
+                sink = self._sinks[id_]
+                if sink.is_pending and sink.due <= time.monotonic() and not self._stopping.is_set():
+                    self._hand_on(cursor, relation, sink)
+
+    def _kept(self, relation: Relation) -> _Sink:
+        """A sink as it is known, unless it has other secrets now."""
+        kept = self._sinks.get(relation.id)
+        named = sealing.named(dict(relation.sink.secrets), self.store.catalog.secrets)
+        return kept if kept is not None and kept.secrets == named else _Sink(named)
+
+    def _look(self, cursor: Cursor, relations: dict[int, Relation]) -> None:
+        """Find the logs that have been written."""
+        snapshot = self.store.lake.snapshot(cursor)
+        seen, self._seen = self._seen or snapshot, snapshot
+        changed = self.store.lake.changed_tables(cursor, seen, snapshot)
+        for id_, relation in relations.items():
+            log = log_of(relation)
+            if (log.schema, log.name) in changed:
+                self._sinks[id_].is_pending = True
+
+    def _hand_on(self, cursor: Cursor, relation: Relation, sink: _Sink) -> None:
+        try:
+            sink.receiver = sink.receiver or receiver(self.store, relation)
+            sink.is_pending = self._send(cursor, relation, sink.receiver)
+            sink.delay, sink.reason = 0.0, ""
+        except (Error, DuckDBError, OSError) as error:
+            if relation.id in self.store.catalog.by_id:
+                self._failed(relation, sink, error_of(error))
+
+    def _send(self, cursor: Cursor, relation: Relation, receiver: Receiver) -> bool:
+        """Hand on the oldest epochs of a log. Returns whether there are more."""
+        log = log_of(relation)
+        epochs = cursor.execute(
+            f"SELECT DISTINCT {quote(EPOCH)} FROM {log.sql} ORDER BY 1 LIMIT {MOST_EPOCHS}"
+        ).fetchall()
+        listed = ", ".join(f"{c.from_lake} AS {quote(c.lake_name)}" for c in log_columns(relation))
+        for (epoch,) in epochs:
+            receiver.send(cursor, f"(SELECT {listed} FROM {log.sql} WHERE {quote(EPOCH)} = {epoch})", epoch)
+        if epochs:
+            with self.store.lake.transaction(cursor, [log]):
+                cursor.execute(f"DELETE FROM {log.sql} WHERE {quote(EPOCH)} <= {epochs[-1][0]}")
+        return len(epochs) == MOST_EPOCHS
+
+    def _failed(self, relation: Relation, sink: _Sink, error: Error) -> None:
+        """Try again later, and say why, once for each reason."""
+        sink.receiver = None
+        sink.delay = min(sink.delay * 2, LONGEST_RETRY_S) if sink.delay else 1.0
+        sink.due = time.monotonic() + sink.delay
+        if sink.reason == error.message:
+            return
+        sink.reason = error.message
+        logger.warning("sink %s: %s", relation.qualified_name, error.message)
+        with closing(self.store.lake.cursor()) as cursor, self.store.lake.transaction(cursor):
+            self.store.add_event(cursor, "SINK_FAIL", relation.id, {"name": relation.name, "error": error.message})

@@ -1,0 +1,1 @@
+"""Spark: resource groups, the kernel that runs DuckDB in tasks, and what a task reads and writes."""

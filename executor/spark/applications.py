@@ -1,0 +1,249 @@
+"""How a resource group is started: the command of its Spark Connect server, by where its executors run.
+
+A provisioner is a function from an application to the master and the settings that give it its nodes. The server starts
+the application's driver; the driver has its executors from
+
+- itself, or processes beside it (`local`),
+- the workers of a Spark standalone cluster (`spark://…`),
+- Kubernetes (`k8s://…`), as pods.
+
+(Spark: docs/submitting-applications.md, docs/spark-standalone.md, docs/running-on-kubernetes.md.)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+SPARK_CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+# See executor.class_archive.
+CLASS_ARCHIVE = SPARK_HOME / "sparkwave.jsa"
+# Memory of a driver whose executors are processes of their own.
+DRIVER_MIB = 1024
+# The JVMs see no rows, so what they would gain by compiling code well never pays for it: the first jobs take half the
+# processor time so, and all later ones two thirds. For the same reason Spark makes no code, for a stage or for a row.
+LIGHT_CODE = "-XX:TieredStopAtLevel=1"
+# The JVM of a node has so much, at least and at most; a worker's Python with its libraries; and a task.
+_HEAP_MIB, _PYTHON_MIB, _LEAST_MIB = (512, 1024), 100, 128
+# Of a node's memory each of several tasks has so much at least.
+_SHARE_MIB = 512
+# So long a driver may take to delete its pods before it is killed; without it they would end and stay listed.
+POD_GRACE_S = 6.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a group may use: so many nodes, each with cores and memory in MiB."""
+
+    cores: int
+    memory_mib: int
+    replicas: int = 1
+
+    @property
+    def all_cores(self) -> int:
+        return self.cores * self.replicas
+
+    @property
+    def slots(self) -> int:
+        """Tasks that a node runs at a time, each with all of its cores: one computes while another writes.
+
+        One only where two would have less memory than joins and delta programs need that spill.
+        """
+        return max(min(self.cores, 2, (self.memory_mib - self.heap_mib) // _SHARE_MIB), 1)
+
+    @property
+    def heap_mib(self) -> int:
+        """What of a node's memory is the JVM's, which sees no rows."""
+        return min(max(self.memory_mib // 4, _HEAP_MIB[0]), _HEAP_MIB[1])
+
+    @property
+    def task_mib(self) -> int:
+        """What DuckDB may use in a task: above it queries spill."""
+        return max((self.memory_mib - self.heap_mib) // self.slots - _PYTHON_MIB, _LEAST_MIB)
+
+    def __str__(self) -> str:
+        nodes = "1 node" if self.replicas == 1 else f"{self.replicas} nodes"
+        cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
+        return f"{nodes} of {cores}, {self.memory_mib / 1024:g} GiB"
+
+
+@dataclass(frozen=True)
+class Application:
+    """One Spark application. `master` is None for this machine; `settings` are the administrator's, which come last.
+
+    `scratch` is a directory for what it writes beside results.
+    """
+
+    name: str
+    size: Size
+    port: int
+    scratch: Path
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    archive_option: str = f"-XX:SharedArchiveFile={CLASS_ARCHIVE}"
+
+    @property
+    def is_in_one_process(self) -> bool:
+        """Its driver is its only node."""
+        return is_local(self.master) and self.size.replicas == 1
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where an application has its nodes: Spark's master, its settings, and the memory of the driver in MiB.
+
+    `grace_s` is how long the driver may take to end nodes that nobody else clears away.
+    """
+
+    master: str
+    settings: Mapping[str, str]
+    driver_mib: int = DRIVER_MIB
+    grace_s: float = 0.0
+
+
+def _local(app: Application) -> Nodes:
+    size = app.size
+    workers = {"spark.python.daemon.module": "sparkwave.executor.spark.kernel_daemon"}
+    if app.master is not None:
+        cpus = max(_cores_of(app.master) // size.slots, 1)
+        return Nodes(app.master, workers | {"spark.task.cpus": str(cpus)}, size.heap_mib)
+    if size.replicas == 1:
+        return Nodes(f"local[{size.cores}]", workers, size.heap_mib)
+    master = f"local-cluster[{size.replicas},{size.cores},{size.memory_mib}]"
+    return Nodes(master, workers | _executors(app))
+
+
+def _cores_of(master: str) -> int:
+    """Of each node of local[cores], local[cores,failures] or local-cluster[nodes,cores,memory].
+
+    Spark runs no task that wants more, and says so for some of these masters only.
+    """
+    kind, _, numbers = master.rstrip("]").partition("[")
+    cores = (numbers or "1").split(",")[kind == "local-cluster"]
+    return (os.cpu_count() or 1) if cores == "*" else int(cores)
+
+
+def _standalone(app: Application) -> Nodes:
+    """Not more than its cores, so that other applications have theirs."""
+    return Nodes(app.master or "", _executors(app) | {"spark.cores.max": str(app.size.all_cores)})
+
+
+def _kubernetes(app: Application) -> Nodes:
+    """The image and the namespace are among the administrator's settings.
+
+    Spark derives the names of the pods from the application's, anew for each attempt to start it: one that has died
+    may have left pods, whose names are taken.
+    """
+    instances = {
+        "spark.executor.instances": str(app.size.replicas),
+        "spark.kubernetes.executor.label.sparkwave.io/resource-group": app.name,
+    }
+    return Nodes(app.master or "", _executors(app) | instances, grace_s=POD_GRACE_S)
+
+
+def _executors(app: Application) -> dict[str, str]:
+    """One executor a node. Spark does not start before all have come (TaskSchedulerImpl.waitBackendReady)."""
+    return {
+        "spark.executor.cores": str(app.size.cores),
+        "spark.executor.memory": f"{app.size.heap_mib}m",
+        "spark.executor.extraJavaOptions": LIGHT_CODE,
+        "spark.executor.memoryOverhead": f"{app.size.memory_mib - app.size.heap_mib}m",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "1h",
+    }
+
+
+PROVISIONERS: Mapping[str, Callable[[Application], Nodes]] = {
+    "local": _local,
+    "spark": _standalone,
+    "k8s": _kubernetes,
+}
+
+
+_LOCAL = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?")
+
+
+def _kind(master: str | None) -> str:
+    scheme = (master or "local").partition("://")[0]
+    return "local" if scheme.startswith("local") else scheme
+
+
+def is_local(master: str | None) -> bool:
+    """Whether the nodes are on this machine."""
+    return _kind(master) == "local"
+
+
+def check_master(master: str) -> str:
+    """The master. Raises ValueError for one of no known kind."""
+    if _kind(master) not in PROVISIONERS or (is_local(master) and not _LOCAL.fullmatch(master)):
+        raise ValueError("local[…], spark://host:port or k8s://https://host:port expected")
+    return master
+
+
+def nodes_of(app: Application) -> Nodes:
+    """Where an application has its nodes."""
+    return PROVISIONERS[_kind(app.master)](app)
+
+
+def command(app: Application) -> list[str]:
+    """What starts the application."""
+    nodes = nodes_of(app)
+    java_options = f"'-Djava.io.tmpdir={app.scratch}' '{app.archive_option}' -XX:+UseParallelGC {LIGHT_CODE}"
+    settings = {
+        "spark.app.name": app.name,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(app.port),
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",  # ours are kept while nobody needs them
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(app.scratch / "warehouse"),
+        "spark.task.cpus": str(app.size.cores // app.size.slots),
+        "spark.local.dir": str(app.scratch),
+        **_driver_address(app),
+        **nodes.settings,
+        **app.settings,
+    }
+    return [
+        str(SPARK_HOME / "bin" / "spark-submit"),
+        *("--class", SPARK_CONNECT_CLASS),
+        *("--master", nodes.master),
+        *("--driver-memory", f"{nodes.driver_mib}m"),
+        *("--driver-java-options", java_options),
+        *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
+        "spark-internal",
+    ]
+
+
+def _driver_address(app: Application) -> dict[str, str]:
+    """Executors on this machine find the driver here; those on others by the machine's name, which is the default."""
+    if not is_local(app.master):
+        return {}
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def environment(app: Application) -> dict[str, str]:
+    """The environment of the application's process. Executors on this machine run Python as it says, and find us."""
+    path = os.pathsep.join((str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")))
+    return {"PYSPARK_PYTHON": sys.executable, **os.environ, "PYTHONPATH": path, "SPARK_HOME": str(_home(app))}
+
+
+def _home(app: Application) -> Path:
+    """Spark's installation; with workers of its own a copy made of links, because they write to `work` in it."""
+    if not nodes_of(app).master.startswith("local-cluster"):
+        return SPARK_HOME
+    home = app.scratch / "home"
+    home.mkdir()
+    for entry in SPARK_HOME.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    return home

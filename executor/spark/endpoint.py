@@ -1,0 +1,197 @@
+"""A Spark Connect server that this process has started: its own process, and the sessions on it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from pyspark.sql import SparkSession
+
+from sparkwave.catalog.locks import RankedLock
+from sparkwave.executor.spark import keeper
+from sparkwave.executor.spark.applications import Application, command, environment, nodes_of
+from sparkwave.executor.spark.usage import Tree
+
+_ERROR = re.compile(r"error|exception|could not", re.IGNORECASE)
+# How long its processes may take to end before they are killed.
+END_SECONDS = 10.0
+
+
+class Ended(Exception):
+    """The application has ended before it was ready; the text is what its log says of it."""
+
+
+@dataclass(eq=False)
+class _Lent:
+    """A session that somebody has: so many users of one owner."""
+
+    session: SparkSession
+    users: int = 0
+
+
+class Endpoint:
+    """An application: `start` runs it, again when it has ended. `priority` is as in the keeper."""
+
+    def __init__(self, application: Application, priority: str, log_file: Path) -> None:
+        self._application = application
+        self._priority = priority
+        self._log_file = log_file
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sessions: list[SparkSession] = []
+        self._idle_sessions: list[SparkSession] = []
+        self._lent: dict[object, _Lent] = {}
+        self._lock = RankedLock()
+
+    def start(self) -> None:
+        """Start its processes. Raises OSError where they cannot be."""
+        scratch = self._application.scratch
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        self._log_file.parent.mkdir(exist_ok=True)
+        grace = str(nodes_of(self._application).grace_s)
+        kept = [sys.executable, "-P", keeper.__file__, self._priority, grace, str(scratch)]
+        with open(self._log_file, "ab") as log:
+            self._process = subprocess.Popen(
+                [*kept, *command(self._application)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=environment(self._application),
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def tree(self) -> Tree | None:
+        """Its processes; None when there are none."""
+        app, process = self._application, self._process
+        return Tree(app.name, process.pid, app.is_in_one_process) if process is not None and self.is_alive else None
+
+    def wait_until_ready(self, deadline: float, check: Callable[[], None]) -> None:
+        """Wait until it answers, which it does not before it has all its nodes. Meanwhile the client library is loaded.
+
+        `deadline` is of `time.monotonic`; `check` raises to give up.
+        Raises Ended, and TimeoutError with what it was waiting for.
+        """
+        # Not before: pandas comes with it, a second that a server without Spark need not take to start.
+        importlib.import_module("pyspark.sql.connect.session")
+        while not answers(self._application.port):
+            check()
+            if not self.is_alive:
+                raise Ended(self._last_words())
+            if time.monotonic() > deadline:
+                one = self._application.is_in_one_process
+                raise TimeoutError("Spark Connect did not answer" if one else "not all of its nodes have come")
+            time.sleep(0.05)
+
+    @contextlib.contextmanager
+    def session(self, owner: object) -> Iterator[SparkSession]:
+        """A Spark session that only those share who name the same owner at a time.
+
+        Sessions are reused: a new one has to start workers of its own, which takes half a second.
+        """
+        lent = self._lend(owner)
+        try:
+            yield lent.session
+        finally:
+            self._take_back(owner, lent)
+
+    def _lend(self, owner: object) -> _Lent:
+        with self._lock:
+            lent = self._lent.get(owner)
+            if lent is None:
+                lent = self._lent[owner] = _Lent(self._idle_sessions.pop() if self._idle_sessions else self._connect())
+            lent.users += 1
+            return lent
+
+    def _connect(self) -> SparkSession:
+        session = connect(self._application.port)
+        self._sessions.append(session)
+        return session
+
+    def _take_back(self, owner: object, lent: _Lent) -> None:
+        with self._lock:
+            lent.users -= 1
+            if not lent.users and lent.session in self._sessions:
+                del self._lent[owner]
+                self._idle_sessions.append(lent.session)
+
+    def abandon(self, session: SparkSession) -> None:
+        """Have the calls of a session fail at once, though the server does not answer. Nobody gets it again."""
+        with self._lock:
+            self._sessions.remove(session)
+            self._lent = {owner: lent for owner, lent in self._lent.items() if lent.session is not session}
+        session.client._channel.close()  # its own `close` first waits for the server
+
+    def is_responsive(self, timeout_s: float) -> bool:
+        """Whether its gRPC server still talks: the system accepts connections for a process that hangs."""
+        with grpc.insecure_channel(f"127.0.0.1:{self._application.port}") as channel:
+            try:
+                grpc.channel_ready_future(channel).result(timeout_s)
+            except grpc.FutureTimeoutError:
+                return False
+            return True
+
+    def end(self) -> None:
+        """End the processes, and what the client library still does with them: it waits for one that hangs."""
+        self.end_processes()
+        for session in self._sessions:
+            session.client.close()
+        if self._process is not None and self._process.stdin:
+            self._process.stdin.close()
+
+    def end_processes(self) -> None:
+        """End the processes; calls in progress fail."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            keeper.end_orphan(self._application.scratch)
+
+    def _last_words(self) -> str:
+        """The last line of the log that speaks of an error, else the last one."""
+        lines = [line.strip() for line in self._log_file.read_text(errors="replace").splitlines() if line.strip()]
+        errors = [line for line in lines if _ERROR.search(line) and not line.startswith("at ")]
+        return (errors or lines or [f"see {self._log_file}"])[-1]
+
+
+def connect(port: int) -> SparkSession:
+    """A new session on a Spark Connect server of this machine.
+
+    One that cannot be reached is dead soon, and steps are tried again; the library's own policy tries for ten minutes.
+    """
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    session.client.set_retry_policies([DefaultPolicy(max_retries=2, initial_backoff=100, max_backoff=400)])
+    return session
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens on a port of this machine."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,407 @@
+"""Runs slices and delta programs on Spark: DuckDB in a task reads Parquet and writes Parquet, never through Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+import grpc
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.counters import EngineName
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, SETTINGS, Cursor, Lake, at_one_moment, file_access
+from sparkwave.catalog.lake.places import Place, remove_tree
+from sparkwave.catalog.lake.row_ids import ALL, NONE, RowIds
+from sparkwave.catalog.lake.translation import DISK_FULL, disk_full, error_named, translate
+from sparkwave.catalog.names import literal
+from sparkwave.catalog.stores.compute_errors import ComputeErrors
+from sparkwave.catalog.system.system_views import scalar_functions
+from sparkwave.catalog.types import BIGINT, Type
+from sparkwave.executor.backfill.slicing import RowCount, row_count
+from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, View
+from sparkwave.executor.epochs.delta_programs import Added, Check, new_checks, program
+from sparkwave.executor.epochs.script import bound_checks, script, within
+from sparkwave.executor.epochs.versions import Version, rows_at, rows_new
+from sparkwave.executor.memory.delta_tables import make_table
+from sparkwave.executor.spark import kernel
+from sparkwave.executor.spark.applications import Size
+from sparkwave.executor.spark.groups import Group
+from sparkwave.executor.spark.kernel import Done, File, Setup, Step, Task
+from sparkwave.executor.spark.lake_files import TableFiles, table_files
+from sparkwave.executor.spark.lake_rows import as_stored, as_values, columns_of, no_rows, read_files, table_rows
+from sparkwave.planner.plan.nodes import Scan
+from sparkwave.planner.plan.stream_plan import State
+
+cloudpickle.register_pickle_by_value(kernel)
+
+SparkError = (PySparkException, grpc.RpcError)
+
+# Below this many rows an input is handed over as one Parquet file that the server writes: cheaper than listing files.
+SMALL_INPUT_ROWS = 200_000
+_NONE: Mapping[str, Type] = {}
+# The step that writes the change of a view's rows.
+_LEFT = "left"
+_NUMBERS = StructType([StructField("id", LongType(), False)])
+_ANSWERS = StructType([StructField("answer", StringType(), False)])
+
+
+@dataclass(eq=False)
+class SparkEngine:
+    """One Spark session and a scratch directory that both the executors and this process can reach.
+
+    `data` is where rows are written that may become files of the lake as they are, if any may.
+    """
+
+    group: Group
+    session: SparkSession
+    setup: Setup
+    scratch: Place
+    data: Place | None = None
+    # Called before Spark is made to compute anything; raises to give up.
+    check: Callable[[], None] = lambda: None
+    count: RowCount = row_count
+    # The SQL of what queries read by name.
+    inputs: dict[str, str] = field(default_factory=dict)
+    # What `now()` of a view's SQL is: before and after, in microseconds.
+    times: tuple[int, int] | None = None
+    # The files of relations at snapshots.
+    _listed: dict[tuple[int, int], TableFiles] = field(default_factory=dict)
+
+    @property
+    def name(self) -> EngineName:
+        return "spark"
+
+    def says(self, task: int = 0) -> Path | None:
+        """The file in which a task says what part of it is done; none in a bucket, where that would be requests."""
+        return self.scratch / f"progress_{task}" if isinstance(self.scratch, Path) else None
+
+    def run_to_parquet(self, query: str, target: Place) -> list[File]:
+        """Run a query and write its rows as Parquet files into a new directory. Returns the files, at least one."""
+        written, _ = self.run_each(target, [Step("rows", self.bound(query), str(target))], [()])
+        return written
+
+    def run_each(
+        self, target: Place, steps: Sequence[Step], checks: Sequence[Sequence[Check]], rest: Sequence[Check] = ()
+    ) -> tuple[list[File], ComputeErrors | None]:
+        """Run steps that write into a new directory as tasks of one job, each with the checks of its own.
+
+        Returns all files, of each task at least one where it has no `by`. The checks `rest` are made in any case, and
+        are a task too.
+        """
+        remove_tree(target)
+        tasks = [self._task([step], of, n) for n, (step, of) in enumerate(zip(steps, checks, strict=True))]
+        try:
+            return _done(self._run_tasks([*tasks, *([self._task((), rest, None)] if rest else [])]))
+        except BaseException:
+            remove_tree(target)
+            raise
+
+    def bound(self, query: str) -> str:
+        """A query with what it reads in front of it."""
+        return within(query, self.inputs)
+
+    def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
+        """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
+        self.inputs[f"{scan.input}_new"] = self.read(cursor, scan, snapshot, rows)
+
+    def bind_files(self, name: str, files: Sequence[str], types: Mapping[str, Type] = _NONE) -> None:
+        """Make a relation of Parquet files, of rows as they are stored or with values of these types."""
+        self.inputs[name] = as_values(_stored_rows(files, types), types)
+
+    def bind_state_files(self, view: View, state: State, files: Sequence[str]) -> None:
+        """Make `<state>_state` the rows of an operator, which are all in some files, if there are any."""
+        self.inputs[f"{state.name}_state"] = _stored_rows(files, {f.name: f.type for f in state.node.fields})
+
+    def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> str:
+        """SQL of the scanned columns of some rows of a relation at a snapshot."""
+        if self.count(cursor, scan.relation, snapshot) <= SMALL_INPUT_ROWS:
+            return self._exported(cursor, rows_at(scan, snapshot, rows), _types(scan))
+        return self.read_files(cursor, scan, snapshot, rows)
+
+    def read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> str:
+        """The same over the files of the lake."""
+        key = scan.relation.id, snapshot
+        if key not in self._listed:
+            self._listed[key] = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
+        return table_rows(self._listed[key], scan.relation, scan.columns, rows)
+
+    def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
+        """As `executor.epochs.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
+        made = program(view.plan, changes.inputs, changes.retracts)
+        self.times = changes.times
+        found = script(view, made, self._bound(cursor, view, versions, changes, made.read))
+        steps = [Step(name, query) for name, query in found.tables]
+        items = []
+        for number, item in enumerate(found.applications):
+            types, name = view.plan.types_in(item.state), f"{found.changes}_{number}"
+            steps.append(self._step(f"{name}_removed", item.removed, {key: types[key] for key in item.key}))
+            added = replace(item.added, rows=f"{name}_added", directory=self.data and self.data / f"{name}_added")
+            columns = {column: types[column] for column in added.columns}
+            steps.append(self._step(added.rows, item.added.rows, columns, added.directory))
+            items.append(replace(item, removed=f"{name}_removed", added=added))
+        whole = {**view.plan.types_in(None), "_weight": BIGINT}
+        steps.append(self._step(_LEFT, found.changes, whole))
+        files, failed = self._run(steps, found.checks)
+        written = _by_step(files)
+        self._load(cursor, found.changes, written[_LEFT], whole)
+        applied, counts = [], []
+        for item in items:
+            removed, added_files = written[item.removed], written[item.added.rows]
+            self._load(cursor, item.removed, removed)
+            applied.append(replace(item, added=self._addition(cursor, item.added, added_files)))
+            counts.append((rows_in(removed), rows_in(added_files)))
+        return Advance(view, tuple(applied), found.changes, tuple(counts), failed)
+
+    def fill(
+        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
+        time_us: int,
+    ) -> Fill:  # fmt: skip
+        """As `executor.epochs.advance.Engine`."""
+        self.times = time_us, time_us
+        with at_one_moment(cursor):  # else each query reads the lake's catalog anew
+            for scan in view.plan.scans:
+                self.check()
+                self.bind_slice(cursor, scan, snapshot, rows[scan.input])
+        steps, additions = [], []
+        for number, item in enumerate(queries):
+            directory, types = self.data and self.data / f"fill_{number}", view.plan.types_in(item.state)
+            query, raising = (f"({within(sql, self.inputs)})" for sql in (item.query, item.raising))
+            held = [f"{state.name}_state" for state in view.plan.states_in(item.state)]
+            # Later queries of the task read a state by its name.
+            [name] = held or [f"fill_{number}"]
+            columns = {column: types[column] for column in item.columns}
+            step = self._step(name, query, columns, directory)
+            steps.append(step if raising == query else replace(step, raising=as_stored(f"FROM {raising}", columns)))
+            additions.append(Addition(view.table_of(item.state), f"fill_{number}", item.columns, (), directory))
+        written, failed = self._run(steps, bound_checks(new_checks(view.plan), self.inputs))
+        by_step = _by_step(written)
+        files = [by_step[step.name] for step in steps]
+        added = (self._addition(cursor, *pair) for pair in zip(additions, files, strict=True))
+        return Fill(view, tuple(added), tuple(map(rows_in, files)), failed)
+
+    def _step(self, name: str, rows: str, types: Mapping[str, Type], directory: Place | None = None) -> Step:
+        """A step that writes some columns of a relation or subquery in these types: Parquet lacks some of DuckDB's."""
+        target = directory if directory is not None else self.scratch / uuid.uuid4().hex
+        return Step(name, as_stored(f"FROM {rows}", types), str(target))
+
+    def _load(self, cursor: Cursor, name: str, files: Sequence[File], types: Mapping[str, Type] = _NONE) -> None:
+        """Make the rows of files a temporary table of the cursor, as they are stored or with values of these types."""
+        make_table(cursor, name, as_values(read_files(file.path for file in files), types))
+
+    def _addition(self, cursor: Cursor, addition: Addition, files: Sequence[File]) -> Addition:
+        """An addition whose rows are in files, which may become the lake's where they are in the directory for that."""
+        if addition.directory is None:
+            self._load(cursor, addition.rows, files)
+            return addition
+        rows = read_files(file.path for file in files)
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {addition.rows} AS {rows}")
+        return replace(addition, files=filled_files(files), size=sum(file.size for file in files if file.rows))
+
+    def _bound(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: frozenset[str]
+    ) -> dict[str, str]:
+        """The SQL of what a program reads."""
+        bound = {}
+        for state in view.plan.states:
+            if (name := f"{state.name}_state") in read:
+                bound[name] = self._exported(cursor, f"FROM {view.state_table(state).sql}", _NONE)
+        for scan in view.plan.scans:
+            version = versions[scan.input]
+            old, new, changed = (f"{scan.input}_{which}" for which in ("old", "new", "changes"))
+            if old in read:
+                bound[old] = self.read(cursor, scan, version.old, version.old_rows)
+            if new in read and version.pending is None:
+                bound[new] = self.read(cursor, scan, version.new, version.new_rows)
+            elif new in read:
+                bound[new] = self._exported(cursor, rows_new(scan, version), _types(scan))
+            if scan.input in changes.inputs and version.added_rows != NONE:
+                added = self.read(cursor, scan, version.new, version.added_rows)
+                bound[changed] = f"SELECT *, 1 AS _weight FROM ({added})"
+            elif scan.input in changes.inputs:
+                bound[changed] = self._exported(cursor, changes.query(scan.input), {**_types(scan), "_weight": BIGINT})
+        return bound
+
+    def _exported(self, cursor: Cursor, query: str, types: Mapping[str, Type]) -> str:
+        """SQL of the rows of a query of the server's, of these types or as they are stored, written as one file."""
+        target = str(self.scratch / f"{uuid.uuid4().hex}.parquet")
+        cursor.execute(f"COPY ({as_stored(query, types) if types else query}) TO {literal(target)} (FORMAT parquet)")
+        return as_values(read_files([target]), types)
+
+    def _run(self, steps: Sequence[Step], checks: Sequence[Check] = ()) -> tuple[list[File], ComputeErrors | None]:
+        """Run steps and checks as one task."""
+        return _done(self._run_tasks([self._task(steps, checks)]))
+
+    def _task(self, steps: Sequence[Step], checks: Sequence[Check], number: int | None = 0) -> Task:
+        """Without a number it does not say how far it is."""
+        says = self.says(number) if number is not None else None
+        return Task(tuple(steps), self.times, tuple(check.queries for check in checks), str(says) if says else None)
+
+    def _run_tasks(self, tasks: Sequence[Task]) -> Done:
+        """Run tasks as one job. What could not be written takes no room: another try may need it."""
+        self.check()
+        try:
+            for target in {step.target for task in tasks for step in task.steps if step.target is not None}:
+                if "://" not in target:  # tasks write below it only while it is there
+                    os.makedirs(target, exist_ok=True)
+            return run_tasks(self.session, self.setup, tasks)
+        except BaseException:
+            if self.data is not None:
+                remove_tree(self.data)
+            raise
+
+    def interrupt(self) -> None:
+        """Stop what the session is running; the call in progress fails."""
+        self.group.interrupt(self.session)
+
+    def abandon(self) -> None:
+        """The same where Spark does not answer; the engine cannot be used any more."""
+        self.group.abandon(self.session)
+
+
+def _done(done: Done) -> tuple[list[File], ComputeErrors | None]:
+    if not done.failed:
+        return done.files, None
+    return done.files, ComputeErrors(done.failed, done.reason and translate(error_named(*done.reason)).message)
+
+
+@contextlib.contextmanager
+def spark_engine(
+    group: Group,
+    lake: Lake,
+    purpose: str,
+    data: Place | None = None,
+    check: Callable[[], None] = lambda: None,
+    count: RowCount = row_count,
+    owner: object = None,
+) -> Iterator[SparkEngine]:
+    """A session of a group with a scratch directory that is removed afterwards.
+
+    Engines of one owner share a session, so that to interrupt one of them interrupts all; without one it has its own.
+    """
+    scratch = lake.new_temporary(purpose)
+    scratch.mkdir(parents=True, exist_ok=True)
+    try:
+        with group.session(object() if owner is None else owner) as session:
+            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count)
+    finally:
+        remove_tree(scratch)
+
+
+def warm_up(group: Group, lake: Lake) -> None:
+    """Have a session of a group, and its workers with a database each: the first steps then begin at once.
+
+    Raises DuckDBError and SparkError.
+    """
+    with group.session("warm_up") as session:
+        run_tasks(session, setup_of(lake, group.size), [Task(())] * group.size.slots * group.size.replicas)
+
+
+def setup_of(lake: Lake, size: Size) -> Setup:
+    """What makes the database of a task the server's equal."""
+    extensions, secrets = file_access(lake.storage.root)
+    return Setup(ENGINE_VERSION, size.cores, size.task_mib, extensions, task_script(), secrets)
+
+
+@cache
+def task_script() -> bytes:
+    """SQL, compressed, of the settings and functions that a task needs."""
+    return zlib.compress(f"{SETTINGS}; {scalar_functions()}".encode())
+
+
+def run_tasks(session: SparkSession, setup: Setup, tasks: Sequence[Task]) -> Done:
+    """Run tasks as one Spark job. Only the files that they name count, whatever else there is.
+
+    Raises DuckDBError for what DuckDB says in a task, and SparkError.
+    """
+    frame = session.range(0, len(tasks), 1, len(tasks))
+    frame._cached_schema = _NUMBERS  # to find it is a call
+    answers = frame.mapInArrow(kernel.function(setup, tasks), _ANSWERS).toArrow().column(0).to_pylist()
+    try:
+        return kernel.read_answers(answers)
+    except kernel.TaskError as error:
+        raise error_named(error.kind, str(error)) from None
+
+
+def _stored_rows(files: Sequence[str], types: Mapping[str, Type]) -> str:
+    """SQL of the rows of files as they are stored; without a file, of no rows."""
+    return read_files(files) if files else no_rows({name: type_.in_lake() for name, type_ in types.items()})
+
+
+def _types(scan: Scan) -> dict[str, Type]:
+    """The types of what is scanned."""
+    return {column.name: column.type for column in columns_of(scan.relation, scan.columns)}
+
+
+def filled_files(files: Iterable[File]) -> tuple[str, ...]:
+    """Those that have rows."""
+    return tuple(file.path for file in files if file.rows)
+
+
+def rows_in(files: Iterable[File]) -> int:
+    return sum(file.rows for file in files)
+
+
+def _by_step(files: Iterable[File]) -> dict[str, list[File]]:
+    found: dict[str, list[File]] = {}
+    for file in files:
+        found.setdefault(file.step, []).append(file)
+    return found
+
+
+def spark_error(error: BaseException) -> Error:
+    """What went wrong on Spark: the first line; or a full disk."""
+    text = str(error)
+    if isinstance(error, PySparkException):
+        text = error.getMessage() or text
+    elif isinstance(error, grpc.RpcError) and hasattr(error, "details"):
+        text = error.details() or text
+    if DISK_FULL in text or DISK_FULL in str(error):
+        return disk_full(f"{text}\n{error}")
+    if isinstance(error, PythonException):  # what a task has raised is behind where
+        last = [line for line in text.splitlines() if line.strip() and "SQLSTATE: " not in line][-1]
+        return Error(last.partition(": ")[2] or last, errors.IO_ERROR)
+    first = _without_java(text.strip().splitlines()[0]) if text.strip() else type(error).__name__
+    if _is_gone(error):
+        said = re.search(r'details = "([^"]*)"', text)
+        return Error(f"Spark has gone: {said[1] if said else first}", errors.INSUFFICIENT_RESOURCES)
+    if any(word in text for word in _NO_MEMORY):
+        return Error(first, errors.OUT_OF_MEMORY)
+    for word, message in _LOST.items():
+        if word in text:
+            return Error(message, errors.INSUFFICIENT_RESOURCES, hint=_LOST_HINT)
+    return Error(first)
+
+
+def _without_java(line: str) -> str:
+    """What a task has failed with, without which task of which stage it was and Java's classes."""
+    line = re.sub(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ", "", line)
+    return re.sub(r"^(?:[a-z]\w*\.)+[A-Z]\w*: ", "", line)
+
+
+# What Spark says of processes that have ended, and what users read.
+_LOST = {
+    "Python worker exited unexpectedly": "a worker process of Spark has ended unexpectedly",
+    "Python worker process terminated": "a worker process of Spark has ended unexpectedly",
+    "ExecutorLostFailure": "a node of Spark was lost",
+}
+_LOST_HINT = "The system may have ended it for want of memory: see the logs of the resource group and of its nodes."
+# Java's words.
+_NO_MEMORY = ("java.lang.OutOfMemoryError", "Java heap space")
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Whether the server of Spark Connect has ended or does not answer, which says nothing about what it was to do."""
+    code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    return code is not None and code() == grpc.StatusCode.UNAVAILABLE

@@ -1,0 +1,222 @@
+"""What every node uses of this machine: processors and memory, now and over the last quarter of an hour.
+
+Nodes have the names of `rw_catalog.rw_worker_nodes` (`risingwave-compute-1-0`, `risingwave-backfill-2-0`), beside them
+`sparkwave-server`, and `<application>-driver` where a driver is no node. The numbers are those of Linux' proc(5);
+elsewhere, and of executors on other machines, there are none.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparkwave.catalog.locks import RankedLock
+
+logger = logging.getLogger(__name__)
+
+SERVER = "sparkwave-server"
+
+INTERVAL_SECONDS = 2.0
+HISTORY_SECONDS = 15 * 60.0
+# Not more than this part of the time goes into looking through all processes of the machine for new ones.
+SCAN_SHARE = 1 / 200
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A node at one time: `at` in Unix seconds, `cores` used on average since the sample before, resident memory, and
+    the processor time it has used since it started."""
+
+    at: float
+    cores: float
+    memory_bytes: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Tree:
+    """An application's processes on this machine: `pid` and all that it has started.
+
+    If it `is_one_node`, all are its node 0; else every executor is a node, and the rest is the driver.
+    """
+
+    name: str
+    pid: int
+    is_one_node: bool
+
+
+@dataclass(frozen=True)
+class _Process:
+    pid: int
+    parent: int
+    cpu_seconds: float
+    start_ticks: int
+    memory_bytes: int
+
+    @property
+    def age(self) -> float:
+        """In seconds."""
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - self.start_ticks / _TICKS, 1 / _TICKS)
+
+
+@dataclass
+class _Node:
+    """What is remembered of a node; `seen` is what each of its processes, by id and start, had used by then."""
+
+    measured_at: float
+    cpu_seconds: float = 0.0
+    seen: dict[tuple[int, int], float] = field(default_factory=dict)
+    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=round(HISTORY_SECONDS / INTERVAL_SECONDS)))
+
+
+class Usage:
+    """Samples the usage of all nodes every two seconds on a thread of its own, and keeps it for 15 minutes.
+
+    `trees` gives the applications that run. Nodes that have ended are remembered as long as their samples are.
+    """
+
+    def __init__(self, trees: Callable[[], Iterable[Tree]]) -> None:
+        self._trees = trees
+        self._nodes: dict[str, _Node] = {}
+        self._running: frozenset[str] = frozenset()
+        self._lock = RankedLock()
+        self._members: dict[str, list[int]] = {}
+        self._scanned: frozenset[Tree] = frozenset()
+        self._next_scan = 0.0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():  # a server that only reads has not started it
+            self._thread.join(5)
+
+    def now(self) -> dict[str, Sample]:
+        """The newest sample of every node that runs, by its name."""
+        with self._lock:
+            return {name: self._nodes[name].samples[-1] for name in sorted(self._running)}
+
+    def history(self, since: float = 0.0) -> dict[str, list[Sample]]:
+        """The samples after a time (Unix seconds), the oldest first, of every node that has any.
+
+        A node whose last sample is older than those of `now()` has ended.
+        """
+        with self._lock:
+            found = {name: [s for s in node.samples if s.at > since] for name, node in sorted(self._nodes.items())}
+        return {name: samples for name, samples in found.items() if samples}
+
+    def sample(self) -> None:
+        """Take a sample of every node now."""
+        members = self._find_members(frozenset(self._trees()))
+        measured = {name: [p for pid in pids if (p := _read(pid)) is not None] for name, pids in members.items()}
+        measured[SERVER] = [p for p in [_read(os.getpid())] if p is not None]
+        at, clock = time.time(), time.monotonic()
+        with self._lock:
+            self._running = frozenset(name for name, processes in measured.items() if processes)
+            for name in self._running:
+                self._add(name, measured[name], at, clock)
+            for name, node in list(self._nodes.items()):
+                if node.samples[-1].at < at - HISTORY_SECONDS:
+                    del self._nodes[name]
+
+    def _add(self, name: str, processes: list[_Process], at: float, clock: float) -> None:
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = _Node(clock - max(process.age for process in processes))
+        used = sum(p.cpu_seconds - node.seen.get((p.pid, p.start_ticks), 0.0) for p in processes)
+        cores = used / max(clock - node.measured_at, 1 / _TICKS)
+        node.seen = {(p.pid, p.start_ticks): p.cpu_seconds for p in processes}
+        node.measured_at = clock
+        node.cpu_seconds += used
+        node.samples.append(Sample(at, cores, sum(p.memory_bytes for p in processes), node.cpu_seconds))
+
+    def _find_members(self, trees: frozenset[Tree]) -> Mapping[str, list[int]]:
+        """The process ids of each node. Those that have come since the last look are missing until the next."""
+        if not trees:
+            return {}
+        started = time.monotonic()
+        if trees != self._scanned or started >= self._next_scan:
+            children = _children()
+            self._members = {}
+            for tree in trees:
+                for name, pid in _assign(tree, children):
+                    self._members.setdefault(name, []).append(pid)
+            self._scanned = trees
+            now = time.monotonic()
+            self._next_scan = now + (now - started) / SCAN_SHARE
+        return self._members
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.sample()
+            except Exception:
+                logger.exception("the nodes' usage cannot be measured")
+            self._stopping.wait(INTERVAL_SECONDS)
+
+
+def _assign(tree: Tree, children: Mapping[int, list[int]]) -> Iterator[tuple[str, int]]:
+    """The processes of an application with the names of their nodes."""
+    below = _descendants(tree.pid, children)
+    if tree.is_one_node:
+        yield from ((f"{tree.name}-0", pid) for pid in below)
+        return
+    executors = sorted((id_, pid) for pid in below if (id_ := _executor_id(pid)) is not None)
+    rest = set(below)
+    for node, (_, executor) in enumerate(executors):
+        for pid in _descendants(executor, children):
+            rest.discard(pid)
+            yield f"{tree.name}-{node}", pid
+    yield from ((f"{tree.name}-driver", pid) for pid in sorted(rest))
+
+
+def _descendants(pid: int, children: Mapping[int, list[int]]) -> list[int]:
+    """A process, and all that it and those below it have started."""
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def _executor_id(pid: int) -> int | None:
+    """The number by which Spark knows an executor (CoarseGrainedExecutorBackend's `--executor-id`); None of others."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return int(arguments[arguments.index(b"--executor-id") + 1])
+    except (OSError, ValueError):
+        return None
+
+
+def _children() -> dict[int, list[int]]:
+    """What every process of the machine has started."""
+    found: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (process := _read(int(entry))) is not None:
+            found.setdefault(process.parent, []).append(process.pid)
+    return found
+
+
+def _read(pid: int) -> _Process | None:
+    """A process; None when there is no such process any more, or only its exit code is left."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # After the name in parentheses: the fields of proc(5) from the third on.
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    if fields[0] in (b"Z", b"X"):
+        return None
+    cpu_seconds = (int(fields[11]) + int(fields[12])) / _TICKS
+    return _Process(pid, int(fields[1]), cpu_seconds, int(fields[19]), int(fields[21]) * _PAGE_BYTES)

@@ -1,0 +1,307 @@
+"""How a view is filled: fragments, into which tasks each may be cut, and the SQL of a task.
+
+A fragment is a part of the plan without an operator with state inside it: it ends in one (and fills its state) or in
+the view. It is cut in one of two ways, or not at all:
+
+- by ranges of rows of its drivers: the scans in which every operator from there to the end of the fragment is linear.
+  Each task reads the other inputs whole.
+- by key: its exchanges write rows into buckets by what an operator needs together, such as the keys of a join. Each
+  task has one bucket of all of them, and reads small inputs whole.
+
+Where it ends in an operator with state, such tasks leave partial results, in buckets by the operator's keys, and what
+is in one bucket is put together by a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from sqlglot import exp
+
+from sparkwave.catalog.types import BIGINT, INTEGER, SMALLINT
+from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.delta import operator_sql
+from sparkwave.planner.delta.full import Rows
+from sparkwave.planner.plan.nodes import (
+    ANTI,
+    DYNAMIC,
+    FULL,
+    INNER,
+    LEFT,
+    SEMI,
+    Aggregate,
+    Call,
+    Field,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    column,
+    keeps_state,
+)
+from sparkwave.planner.plan.stream_plan import StreamPlan
+
+PARTIALS = "partials"
+# Of two sides of a join the one with so many times fewer rows is small: it is read whole rather than moved.
+SMALL_TIMES = 8
+
+
+@dataclass(frozen=True)
+class FillQuery:
+    """The rows that a step of a backfill adds to a fragment's target."""
+
+    target: str | None  # as `Fragment.target`
+    query: exp.Select
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(select.alias_or_name for select in self.query.selects)
+
+
+def first_rows(plan: StreamPlan) -> tuple[FillQuery, ...]:
+    """What the first step of a backfill adds, whose inputs were empty before: states first."""
+    found = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
+    return tuple(FillQuery(fragment.target, whole_query(plan, fragment)) for fragment in found)
+
+
+def more_rows(plan: StreamPlan, inputs: Iterable[str]) -> tuple[FillQuery, ...]:
+    """What more rows of some inputs add to a view without an operator that needs rows together."""
+    [fragment] = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
+    return tuple(FillQuery(None, slice_query(plan, fragment, name)) for name in inputs)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """`target` is the state it fills, None for the view and for an exchange, which fills nothing.
+
+    `drivers` are names of inputs. `end` is the operator with state it ends in, whose tasks leave partial results to
+    merge. `inputs` are the names of all inputs that it reads itself, not by what others have filled. `exchanges` are
+    those that it reads when it is cut by key. `keys` are what its rows, or partial results, are put into buckets by.
+    """
+
+    id: int
+    target: str | None
+    node: Node
+    drivers: tuple[str, ...]
+    end: Aggregate | TopN | None = None
+    inputs: tuple[str, ...] = ()
+    exchanges: tuple[Fragment, ...] = ()
+    keys: tuple[exp.Expr, ...] = ()
+    is_exchange: bool = False
+
+    @property
+    def merges(self) -> bool:
+        """Whether partial results are smaller than what they are of."""
+        return isinstance(self.end, TopN) or (self.end is not None and self.end.is_mergeable)
+
+    @property
+    def relation(self) -> str:
+        """What who reads an exchange calls its rows in a bucket."""
+        return f"x{self.id}"
+
+    @property
+    def partial_fields(self) -> tuple[Field, ...]:
+        """What its tasks write for others: rows of an exchange, or partial results."""
+        if self.end is None:
+            return self.node.fields
+        return self.end.fields if isinstance(self.end, Aggregate) and self.merges else self.end.input.fields
+
+
+def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment, ...]:
+    """The fragments of a plan, upstream ones first. `row_counts` are rows by input name."""
+    ids = count(len(plan.states) + 2)  # after those of fragments that fill something
+    found: list[Fragment] = []
+    for state in plan.states:
+        node, below = plan.root if state.in_view else state.node, state.node.input
+        keys = state.node.keys if isinstance(state.node, Aggregate) else state.node.partition
+        found.append(
+            Fragment(
+                len(found) + 1, state.target, node, _drivers(below, row_counts), state.node, _inputs(below),
+                _exchanges(below, row_counts, ids), tuple(map(column, keys)),
+            )
+        )  # fmt: skip
+    if not any(state.in_view for state in plan.states):
+        root = plan.root
+        exchanges = _exchanges(root, row_counts, ids)
+        found.append(Fragment(len(found) + 1, None, root, _drivers(root, row_counts), None, _inputs(root), exchanges))
+    return tuple(found)
+
+
+def _exchanges(node: Node, row_counts: Mapping[str, int], ids: Iterator[int]) -> tuple[Fragment, ...]:
+    """What has to move for the rows of a node to be computed bucket by bucket; nothing where nothing may."""
+    found = []
+    for moved, keys in _moved(node, row_counts) or ():
+        below = _exchanges(moved, row_counts, ids)
+        drivers, inputs = _drivers(moved, row_counts), _inputs(moved)
+        found.append(Fragment(next(ids), None, moved, drivers, None, inputs, below, keys, is_exchange=True))
+    return tuple(found)
+
+
+_Moved = tuple[tuple[Node, tuple[exp.Expr, ...]], ...]
+
+
+def _moved(node: Node, row_counts: Mapping[str, int]) -> _Moved | None:
+    """Nodes whose rows are put into buckets by these keys; None where no operator needs that.
+
+    The node's rows are then those of all buckets, each computed with one bucket of these and the other inputs whole.
+    """
+    match node:
+        case Filter() | Project() | Unnest():
+            return _moved(node.input, row_counts)
+        case UnionAll():
+            branches = [(branch, _moved(branch, row_counts)) for branch in node.branches]
+            if not any(moved for _, moved in branches):
+                return None
+            return tuple(pair for branch, moved in branches for pair in moved or (_by(branch, branch.key),))
+        case Join():
+            return _moved_sides(node, row_counts)
+        case OverWindow() | TopN(limit=None) if node.partition:
+            return (_by(node.input, node.partition),)
+    return None
+
+
+def _by(node: Node, names: Iterable[str]) -> tuple[Node, tuple[exp.Expr, ...]]:
+    return node, tuple(map(column, names))
+
+
+def _moved_sides(node: Join, row_counts: Mapping[str, int]) -> _Moved | None:
+    """Both sides of a join by its keys; or what moves within one of them, where the other is small."""
+    left, right = (_rows_below(side, row_counts) for side in node.inputs)
+    if node.kind == DYNAMIC or (node.kind in (INNER, LEFT, SEMI, ANTI) and right * SMALL_TIMES <= left):
+        return _moved(node.left, row_counts)
+    if node.kind == INNER and left * SMALL_TIMES <= right:
+        return _moved(node.right, row_counts)
+    pairs = [pair for pair in node.pairs if _are_of_one_type(pair[0], node.left, pair[1], node.right)]
+    if not pairs or node.kind not in (INNER, LEFT, SEMI, ANTI, FULL):
+        return None
+    return (node.left, tuple(pair[0] for pair in pairs)), (node.right, tuple(pair[1] for pair in pairs))
+
+
+def _are_of_one_type(one: exp.Expr, left: Node, other: exp.Expr, right: Node) -> bool:
+    """Whether equal keys are in one bucket: DuckDB's hash of a decimal is another in each scale."""
+    types = [
+        {field.name: field.type for field in node.fields}.get(key.name) if isinstance(key, exp.Column) else None
+        for key, node in ((one, left), (other, right))
+    ]
+    return None not in types and (types[0] == types[1] or all(type_ in (SMALLINT, INTEGER, BIGINT) for type_ in types))
+
+
+def _rows_below(node: Node, row_counts: Mapping[str, int]) -> int:
+    """How many rows a node has at most, but for joins that multiply them."""
+    below = sum(_rows_below(child, row_counts) for child in node.inputs)
+    match node:
+        case Scan():
+            return row_counts[node.input]
+        case Aggregate(keys=()):
+            return 1
+        case TopN(partition=(), limit=int(limit)):
+            return min(below, limit)
+    return below
+
+
+def sources(node: Node) -> Iterator[Scan | Aggregate | TopN]:
+    """What a fragment reads: tables, and operators whose rows fragments before it have left."""
+    if isinstance(node, Scan) or keeps_state(node):
+        yield node
+        return
+    for child in node.inputs:
+        yield from sources(child)
+
+
+def _inputs(node: Node) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source.input for source in sources(node) if isinstance(source, Scan)))
+
+
+def linear_inputs(node: Node) -> tuple[Node, ...]:
+    """The inputs of an operator whose rows may come in parts, the results of which are put together by adding them."""
+    match node:
+        case Join(kind=kind):
+            return node.inputs if kind == INNER else () if kind == FULL else (node.left,)
+        case UnionAll():
+            return node.inputs
+        case Filter() | Project() | Unnest():
+            return (node.input,)
+    return ()
+
+
+def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
+    if isinstance(node, Scan):
+        return (node.input,)
+    sides = [_drivers(side, row_counts) for side in linear_inputs(node)]
+    if isinstance(node, UnionAll):
+        # A slice of one branch leaves the others out, so each needs a driver of its own.
+        return tuple(driver for side in sides for driver in side) if all(sides) else ()
+    return max(sides, key=lambda drivers: sum(row_counts[d] for d in drivers), default=())
+
+
+def whole_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
+    """The rows of a fragment over all of its inputs at once."""
+    return _finished(plan, fragment, Rows(plan, "new"))
+
+
+def slice_query(plan: StreamPlan, fragment: Fragment, driver: str) -> exp.Select:
+    """What one slice of a driver contributes: rows, or partial results when the fragment ends in such an operator."""
+    return _part(plan, fragment, Rows(plan, "new", driver))
+
+
+def bucket_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
+    """The same of one bucket of the fragment's exchanges."""
+    moved = {exchange.node: exchange.relation for exchange in fragment.exchanges}
+    return _part(plan, fragment, Rows(plan, "new", moved=moved))
+
+
+def _part(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
+    end = fragment.end
+    if end is None:
+        return _finished(plan, fragment, rows)
+    return _stateful(end, rows.of(end.input)) if fragment.merges else rows.of(end.input)
+
+
+def _finished(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
+    if fragment.end is not None:
+        return _to_target(fragment, _stateful(fragment.end, rows.of(fragment.end.input)))
+    return rows.of(fragment.node) if fragment.is_exchange else _clustered(plan, rows.of(fragment.node))
+
+
+def _stateful(end: Aggregate | TopN, below: exp.Select) -> exp.Select:
+    """What an operator with state keeps, of all rows of its input."""
+    if isinstance(end, Aggregate):
+        return operator_sql.aggregate(end, below)
+    assert end.limit is not None
+    return operator_sql.top_n(end, below, 0, end.offset + end.limit)
+
+
+def _to_target(fragment: Fragment, rows: exp.Select) -> exp.Select:
+    """The state's rows as its table holds them: those of the view when that is the view."""
+    return operator_sql.project(fragment.node, rows) if isinstance(fragment.node, Project) else rows
+
+
+def _clustered(plan: StreamPlan, rows: exp.Select) -> exp.Select:
+    """The rows in the order in which they are to lie, so that files and row groups have few of its values each."""
+    return rows.order_by(*map(operator_sql.ordered, plan.clustering)) if plan.clustering else rows
+
+
+def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
+    """The rows of a fragment from the partial results of its tasks, all or a bucket, in the relation `partials`."""
+    end = fragment.end
+    assert end is not None
+    if isinstance(end, TopN) or not fragment.merges:
+        partials = exp.select(*(column(f.name) for f in fragment.partial_fields)).from_(PARTIALS)
+        return _to_target(fragment, _stateful(end, partials))
+    outputs = [exp.alias_(_merge(call), call.name, quoted=True) for call in end.calls]
+    merged = exp.select(*map(column, end.keys), *outputs).from_(PARTIALS)
+    if end.keys:
+        merged = merged.group_by(*map(column, end.keys))
+    return _to_target(fragment, merged)
+
+
+def _merge(call: Call) -> exp.Expr:
+    function = {"count": exp.Sum, "sum": exp.Sum, "min": exp.Min, "max": exp.Max}[call.function]
+    return exp.cast(function(this=column(call.name)), data_type(call.type))

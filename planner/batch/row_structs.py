@@ -1,0 +1,143 @@
+"""Rows in batch statements: DuckDB finds their types by itself, but not by PostgreSQL's rules.
+
+A statement that has to do with rows is bound as a view's query is, only for its types: those of rows are noted on its
+own tree, where `duckdb_spelling` reads them. So are those of intervals, which DuckDB compares in another way, of what
+`||` joins and of what becomes jsonb. What cannot be bound, such as system catalogs, is DuckDB's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from sparkwave.catalog.errors import CANNOT_COERCE, Error
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.names import literal
+from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, Type
+from sparkwave.planner.bind.binder import Scope, annotated, expand_rows, resolve
+from sparkwave.planner.functions.documents import makes_document
+from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.result_types import holds_struct
+from sparkwave.planner.functions.structs import check_structs
+from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.parse.row_values import is_row
+from sparkwave.planner.parse.trees import name_of, other_tables
+
+_MARK = "statement_node"
+_KINDS = (exp.DataType.Type.STRUCT, exp.DataType.Type.INTERVAL)
+
+
+def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
+    """The statement with `(x).*` expanded and the types of its rows noted. Raises Error for what rows cannot do."""
+    if not _has_rows(tree, catalog, scope):
+        return tree
+    if isinstance(tree, exp.Query):
+        tree = expand_rows(tree, catalog, scope)
+    nodes = dict(enumerate(tree.walk()))
+    for number, node in nodes.items():
+        node.meta[_MARK] = number
+    try:
+        bound = annotated(as_query(tree), catalog, scope).tree
+    except Error:
+        return tree
+    check_structs(bound)
+    for part in bound.walk():
+        type_ = sql_type(part.type) if _MARK in part.meta else None
+        if type_ is not None and (holds_struct(type_) or type_ == INTERVAL or _is_concatenated(part) or _is_part(part)):
+            nodes[part.meta[_MARK]].type = data_type(type_)
+    return tree
+
+
+def _is_concatenated(node: exp.Expr) -> bool:
+    """Whether a node is `||` of arrays or jsonb, or one of its sides."""
+    both = node if isinstance(node, exp.DPipe) else node.parent
+    type_ = sql_type(both.type) if isinstance(both, exp.DPipe) else None
+    return type_ is not None and (type_ == JSONB or type_.dimensions > 0)
+
+
+def _is_part(node: exp.Expr) -> bool:
+    """Whether a node becomes jsonb."""
+    node = node.parent if isinstance(node.parent, exp.Order | exp.Distinct) else node
+    return node.parent is not None and makes_document(node.parent)
+
+
+def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
+    """Whether a statement makes rows, intervals or jsonb, takes rows apart, has `||`, or reads what has rows."""
+    for node in tree.walk():
+        if isinstance(node, exp.DPipe) or makes_document(node):
+            return True
+        if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
+            return True
+        if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):
+            return True
+    return any(
+        holds_struct(column.type) or column.type == INTERVAL
+        for relation in _relations(tree, catalog, scope)
+        for column in relation.columns
+    )
+
+
+def _relations(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Relation]:
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier):
+            try:
+                yield resolve(catalog, scope, name_of(table))
+            except Error:
+                continue  # a CTE, or a name that is looked up again
+
+
+def as_query(tree: exp.Expr) -> exp.Query:
+    """A query with the same expressions over the same tables."""
+    if isinstance(tree, exp.Query):
+        return tree
+    if isinstance(tree, exp.Values):
+        return exp.select("*").from_(exp.alias_(tree.copy(), "v", table=True))
+    listed = [part.copy() for part in _computed(tree)]
+    items = [exp.alias_(value, f"_{number}") for number, value in enumerate(listed)]
+    query = exp.select(*(items or [exp.Literal.number(1)])).from_(tree.this.copy())
+    for other in other_tables(tree):
+        query = query.join(other.copy(), join_type="cross")
+    query.set("with_", tree.args.get("with_"))
+    where = tree.args["on"] if isinstance(tree, exp.Merge) else tree.args.get("where")
+    return query.where(where.unnest().copy() if isinstance(tree, exp.Merge) else where.this.copy()) if where else query
+
+
+def _computed(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The values that an UPDATE or MERGE gives columns, and the conditions under which a MERGE does."""
+    if not isinstance(tree, exp.Merge):
+        yield from (part.expression for part in tree.expressions)
+        return
+    for when in tree.args["whens"].expressions:
+        then = when.args["then"]
+        if when.args.get("condition") is not None:
+            yield when.args["condition"]
+        if isinstance(then, exp.Update):
+            yield from (part.expression for part in then.expressions)
+        elif isinstance(then, exp.Insert) and isinstance(then.expression, exp.Tuple):
+            yield from (value for value in then.expression.expressions if not isinstance(value, exp.Var))
+
+
+def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> str:
+    """DuckDB's text of a query's rows for a table's columns: rows cast by place where their types differ."""
+    if not any(holds_struct(target) and source != target for source, target in zip(sources, targets, strict=False)):
+        return sql
+    names = [f"_{number}" for number in range(len(sources))]
+    items = []
+    for name, source, target in zip(names, sources, targets, strict=False):
+        value: exp.Expr = exp.column(name)
+        value.type = data_type(source)
+        if not holds_struct(target) or source == target:
+            items.append(name)
+        elif source == INTEGER:
+            items.append(_null_or_fail(name, source, target))
+        else:
+            items.append(for_duckdb(exp.cast(value, data_type(target)), lenient=False).sql(dialect="duckdb"))
+    return f"SELECT {', '.join(items)} FROM ({sql}) AS _source ({', '.join(names)})"
+
+
+def _null_or_fail(name: str, source: Type, target: Type) -> str:
+    """DuckDB's text of a NULL, which has the type integer there, as a struct; any other integer is an error."""
+    message = literal(f"cannot cast type {source} to {target.shown}")
+    failed = f"memory.pg.raise('{CANNOT_COERCE}', {message})::VARCHAR"
+    return f"CAST(CASE WHEN {name} IS NOT NULL THEN {failed} END AS {target.duckdb()})"

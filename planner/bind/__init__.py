@@ -1,0 +1,1 @@
+"""Names and types: what a statement means, given the catalog and who asks."""

@@ -1,0 +1,324 @@
+"""Names, stars and types of a query against a catalog, by sqlglot's qualify and annotate_types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, SchemaError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.schema import MappingSchema
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error, not_found
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.types import Type
+from sparkwave.planner.bind.merged_columns import compare_merged, mark_merges
+from sparkwave.planner.bind.output_names import name_selects
+from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
+from sparkwave.planner.bind.sql_functions import with_functions
+from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.bind.user_types import with_user_types
+from sparkwave.planner.bind.views import keep_arguments, reference
+from sparkwave.planner.build.handled import check_handled
+from sparkwave.planner.build.time_windows import is_temporal, prepare_from
+from sparkwave.planner.functions.aggregates import OF_FLOATS
+from sparkwave.planner.functions.operators import INEXACT, METADATA, is_known
+from sparkwave.planner.functions.structs import check_structs
+from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
+from sparkwave.planner.parse.constant_runs import expanded
+from sparkwave.planner.parse.trees import name_of, position_of
+from sparkwave.planner.statements import Name
+
+Check = Callable[[exp.Expr], None]
+
+__all__ = [
+    "BoundQuery",
+    "Scope",
+    "bind",
+    "check_database",
+    "data_type",
+    "find",
+    "resolve",
+    "resolve_readable",
+    "scope_of",
+    "type_of",
+]
+
+
+def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
+    """As `resolve`, and the relation can be read: no sink, no subscription, and nothing that is being created."""
+    relation = resolve(catalog, scope, name)
+    if relation.is_sink or relation.is_subscription:
+        raise not_found("relation", str(name), position=name.position)
+    if not relation.created:
+        raise Error(
+            f'{relation.kind} "{name}" is still being created',
+            errors.NOT_IN_PREREQUISITE_STATE,
+            detail="SHOW JOBS and rw_catalog.rw_backfill_status tell how far it is.",
+            hint=f"WAIT {relation.kind.upper()} {name} waits for it.",
+            position=name.position,
+        )
+    return relation
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A qualified and typed tree; `tables` maps the table names in it to relations."""
+
+    tree: exp.Query
+    tables: dict[str, Relation]
+
+
+def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
+    """Qualify and type a query over user relations. Raises Error 0A000 for syntax that no plan has."""
+    bound = annotated(expand_rows(query, catalog, scope), catalog, scope, check_handled)
+    check_structs(bound.tree)
+    return bound
+
+
+def expand_rows(query: exp.Query, catalog: Catalog, scope: Scope) -> exp.Query:
+    """The query with a row's fields in the place of `(x).*`. Raises Error 42809 where x is no row."""
+    if next(_row_stars(query), None) is None:
+        return query
+    query = query.copy()
+    for number, star in enumerate(_row_stars(query)):
+        star.meta[_STAR] = number
+    typed = query.copy()
+    for star in _row_stars(typed):
+        star.replace(_marked(star))
+    found = {
+        part.meta[_STAR]: sql_type(part.type)
+        for part in annotated(typed, catalog, scope).tree.walk()
+        if _STAR in part.meta
+    }
+    for star in _row_stars(query):
+        row = found.get(star.meta[_STAR])
+        if row is None or not row.is_struct:
+            raise Error(
+                f"type {row or 'unknown'} is not composite", errors.WRONG_OBJECT_TYPE, position=position_of(star)
+            )
+        fields = [
+            exp.Dot(this=star.this.copy(), expression=exp.to_identifier(name, quoted=True)) for name, _ in row.fields
+        ]
+        select = star.parent
+        assert isinstance(select, exp.Select)
+        listed = [item for each in select.expressions for item in (fields if each is star else [each])]
+        select.set("expressions", listed)
+    return query
+
+
+_STAR = "row_star"
+
+
+def _row_stars(query: exp.Expr) -> Iterator[exp.Dot]:
+    """`(x).*` in select lists."""
+    for dot in list(query.find_all(exp.Dot)):
+        if isinstance(dot.expression, exp.Star):
+            if not isinstance(dot.parent, exp.Select):
+                raise Error(
+                    "row expansion via * is not supported here", errors.FEATURE_NOT_SUPPORTED, position=position_of(dot)
+                )
+            yield dot
+
+
+def _marked(star: exp.Dot) -> exp.Expr:
+    """The row itself, to be typed."""
+    row = exp.Paren(this=star.this.copy())
+    row.meta[_STAR] = star.meta[_STAR]
+    return row
+
+
+def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = lambda query: None) -> BoundQuery:
+    """As `bind`, without a look at rows; `check` sees the query and each view's that it reads as they are written."""
+    query = query.copy()
+    name_selects(query)
+    query = with_functions(query, catalog, scope)
+    with_user_types(with_written_numerics(query, scope.has_exact_numerics), catalog, scope)
+    check(query)
+    tree = prepare_from(resolve_references(query, catalog, scope))
+    tables: dict[str, Relation] = {}
+    ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
+    _resolve_tables(tree, catalog, scope, tables, ctes, check)
+    expanded(tree)
+    if not scope.has_exact_averages:
+        for call in tree.find_all(exp.Avg):
+            call.meta[OF_FLOATS] = True
+    if not scope.has_exact_numerics:
+        for quotient in tree.find_all(exp.Div):
+            quotient.meta[INEXACT] = True
+    schema = _schema(tables)
+    mark_merges(tree)
+    try:
+        tree = qualify(tree, schema=schema, dialect="postgres")
+        compare_merged(tree)
+        tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
+    except (OptimizeError, SchemaError) as error:
+        raise _qualify_error(str(error), query, tables) from error
+    assert isinstance(tree, exp.Query)
+    _make_aliases_unique(tree)
+    return BoundQuery(tree, tables)
+
+
+def _schema(tables: Mapping[str, Relation]) -> MappingSchema:
+    columns: dict[str, object] = {
+        unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()
+    }
+    return MappingSchema(columns, dialect="postgres", normalize=False)
+
+
+def annotate_again(bound: BoundQuery) -> None:
+    """Type a query whose parts have got other types."""
+    annotate_types(bound.tree, schema=_schema(bound.tables), expression_metadata=METADATA, dialect="postgres")
+
+
+def _resolve_tables(
+    tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation], taken: frozenset[str], check: Check
+) -> None:
+    """Name the tables `r<id>`, after their relations, which `tables` gets, unless that is taken; inline the views.
+
+    A table that has been altered is another one to a view that was made before, and is named so.
+    """
+    for table in _base_tables(tree):
+        relation = resolve_readable(catalog, scope, name_of(table))
+        if relation.is_view:
+            subquery = reference(relation, table, catalog)
+            check(subquery.this)
+            _resolve_tables(subquery.this, catalog, scope_of(relation), tables, taken, check)
+            table.replace(subquery)
+            continue
+        unique = f"r{relation.id}"
+        if relation is not catalog.by_id[relation.id]:
+            unique += f"v{scope.as_of}"
+        while unique in taken:
+            unique += "_"
+        tables[unique] = relation
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        elif table.args["alias"].columns:
+            table = _renamed(table, relation)
+        renamed = exp.to_identifier(unique, quoted=True)
+        renamed.meta.update(table.this.meta)
+        table.set("this", renamed)
+        table.set("db", None)
+        table.set("catalog", None)
+
+
+def _renamed(table: exp.Table, relation: Relation) -> exp.Table:
+    """The table, which is now in a subquery that gives its columns the names in its alias."""
+    if is_temporal(table):
+        what = "a temporal join with other names for columns"
+        raise Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=position_of(table))
+    alias = table.args["alias"]
+    given = [identifier.copy() for identifier in alias.columns]
+    if len(given) > len(relation.visible):
+        message = (
+            f'table "{alias.name}" has {len(relation.visible)} columns available but {len(given)} columns specified'
+        )
+        raise Error(message, errors.INVALID_COLUMN_REFERENCE, position=position_of(table))
+    rest = [exp.to_identifier(column.name, quoted=True) for column in relation.visible[len(given) :]]
+    inner = exp.Table(this=table.this, alias=exp.TableAlias(this=alias.this.copy()))
+    subquery = exp.select("*").from_(inner).subquery(copy=False)
+    subquery.set("alias", exp.TableAlias(this=alias.this.copy(), columns=[*given, *rest]))
+    keep_arguments(table, subquery)
+    table.replace(subquery)
+    return inner
+
+
+def _make_aliases_unique(tree: exp.Query) -> None:
+    """Give each table and subquery an alias of its own in the whole query, so that flat field names never meet."""
+    seen: set[str] = set()
+    for scope in traverse_scope(tree):
+        for name, (node, _) in list(scope.selected_sources.items()):
+            unique = name
+            while unique in seen:
+                unique += "_"
+            seen.add(unique)
+            if unique != name:
+                holder: exp.Expr = node  # of a subquery sqlglot names the query in it
+                while holder.alias != name and holder.parent is not None:
+                    holder = holder.parent
+                holder.args["alias"].set("this", exp.to_identifier(unique, quoted=True))
+                for column in scope.columns:
+                    if column.table == name:
+                        column.set("table", exp.to_identifier(unique, quoted=True))
+
+
+def _base_tables(tree: exp.Expr) -> list[exp.Table]:
+    """Tables that are not references to a CTE of an enclosing query."""
+    found: list[exp.Table] = []
+    for scope in traverse_scope(tree):
+        sources = (source for source in scope.sources.values() if isinstance(source, exp.Table))
+        found += [source for source in sources if isinstance(source.this, exp.Identifier)]
+    return list({id(table): table for table in found}.values())
+
+
+def retype(select: exp.Select, types: Mapping[str, Type]) -> None:
+    """Give the columns `table.name` of a query these types, and what is computed from them the types that follow."""
+    changed = False
+    for column in select.find_all(exp.Column):
+        found = types.get(f"{column.table}.{column.name}")
+        if found is None or sql_type(column.type) == found:
+            continue
+        changed = True
+        column.type = data_type(found)
+        node = column.parent
+        while node is not None and node is not select:
+            node.type = None
+            node = node.parent
+    if changed:
+        # A cast always has a type, so that sqlglot does not look below it.
+        casts = reversed(list(select.find_all(exp.Cast)))
+        for part in [*(cast.this for cast in casts), *select.iter_expressions()]:
+            annotate_types(part, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)
+
+
+def type_of(node: exp.Expr) -> Type:
+    """Our type of an annotated expression; that of a lone string literal is varchar. Raises Error 42804 if unknown."""
+    found = sql_type(node.this.type if isinstance(node, exp.Alias) else node.type)
+    if found is None:
+        check_functions(node)
+        raise Error(
+            f"cannot tell the type of {node.sql(dialect='postgres')}",
+            errors.DATATYPE_MISMATCH,
+            hint="Add a cast.",
+            position=position_of(node),
+        )
+    return found
+
+
+def check_functions(node: exp.Expr) -> None:
+    """Raise Error 42883 when an expression calls a function that we do not have."""
+    unknown = next((call for call in node.find_all(exp.Anonymous) if not is_known(call)), None)
+    if unknown is not None:
+        raise Error(
+            f"function {unknown.name.lower()} does not exist",
+            errors.UNDEFINED_FUNCTION,
+            hint="No function of this name can be used in a materialized view.",
+            position=position_of(unknown),
+        )
+
+
+_NO_OUTPUT = re.compile(r"Unknown output column: (\d+)")
+_UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved|Unknown column: (\w+)")
+
+
+def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> Error:
+    """sqlglot's complaint in Postgres' words; a column that several tables have is called ambiguous."""
+    unresolved = _UNRESOLVED.search(text)
+    if (place := _NO_OUTPUT.search(text)) is not None:
+        return Error(f"position {place[1]} is not in select list", errors.INVALID_COLUMN_REFERENCE)
+    if unresolved is None:
+        return Error(text.split(". Line")[0], errors.SYNTAX_ERROR)
+    name = unresolved[1] or unresolved[2]
+    column = next((c for c in query.find_all(exp.Column) if c.name.lower() == name.lower()), None)
+    position = position_of(column) if column is not None else None
+    owners = [relation for relation in tables.values() if any(c.name == name for c in relation.visible)]
+    if column is not None and not column.table and len(owners) > 1:
+        return Error(f'column reference "{name}" is ambiguous', errors.AMBIGUOUS_COLUMN, position=position)
+    written = f"{column.table}.{name}" if column is not None and column.table else name
+    return Error(f'column "{written}" does not exist', errors.UNDEFINED_COLUMN, position=position)

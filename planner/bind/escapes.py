@@ -1,0 +1,47 @@
+"""Users' names in a bound query as plans have them (`catalog.column_names`), beside names that plans make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sparkwave.catalog.column_names import escaped, unescaped
+from sparkwave.catalog.model import ROW_ID, Relation
+from sparkwave.planner.bind.binder import BoundQuery
+from sparkwave.planner.plan.nodes import Project
+
+# The version of the planner from which on plans are made so.
+SINCE = 3
+
+
+def escape_query(bound: BoundQuery) -> BoundQuery:
+    """The query with every name of a column and an alias escaped, those of the relations' columns too.
+
+    The tree is changed in place.
+    """
+    for node in bound.tree.walk():
+        match node:
+            case exp.Identifier(parent=exp.Column() | exp.Alias() | exp.TableAlias() | exp.Unnest()):
+                node.set("this", escaped(node.name))
+            case exp.Identifier(parent=exp.Table() as table) if table.name not in bound.tables:
+                node.set("this", escaped(node.name))
+    return BoundQuery(bound.tree, {name: escape_relation(relation) for name, relation in bound.tables.items()})
+
+
+def escape_relation(relation: Relation) -> Relation:
+    names = {c.name: escaped(c.name) for c in relation.columns if not (relation.is_table and c.name == ROW_ID)}
+    if all(name == own for own, name in names.items()):
+        return relation
+    watermark = relation.watermark and replace(relation.watermark, column=names[relation.watermark.column])
+    columns = tuple(replace(c, name=names.get(c.name, c.name), made_as=c.lake_name) for c in relation.columns)
+    return replace(relation, columns=columns, key=tuple(names.get(k, k) for k in relation.key), watermark=watermark)
+
+
+def escape_outputs(root: Project) -> Project:
+    return replace(root, items=tuple(replace(item, name=escaped(item.name)) for item in root.items))
+
+
+def unescape_outputs(root: Project) -> Project:
+    """The plan with the users' names of its outputs."""
+    return replace(root, items=tuple(replace(item, name=unescaped(item.name)) for item in root.items))

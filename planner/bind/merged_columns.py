@@ -1,0 +1,127 @@
+"""JOIN … USING and NATURAL JOIN: columns that both sides have are one, which comes first (PostgreSQL's page on SELECT).
+
+DuckDB leaves such a column where the left side has it, and sqlglot compares the right side with the first table that
+has it alone, which is not enough behind a RIGHT or FULL JOIN, where that one may be NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.trees import folded, is_comma, position_of
+from sparkwave.planner.plan.nodes import conjuncts
+
+# The names of a source's columns, None where they cannot be told.
+ColumnsOf = Callable[[exp.Expr], list[str] | None]
+
+_MERGES = "merges"
+
+
+def merges(join: exp.Join) -> bool:
+    return bool(join.args.get("using")) or join.method.upper() == "NATURAL"
+
+
+def mark_merges(tree: exp.Expr) -> None:
+    """Mark the joins that merge columns, for `compare_merged`. Raises Error 0A000 where sqlglot cannot tell which."""
+    for join in tree.find_all(exp.Join):
+        if not merges(join):
+            continue
+        where = _where_unknown(join)
+        if where is not None:
+            raise Error(
+                f"USING or NATURAL {where} is not supported in a materialized view",
+                errors.FEATURE_NOT_SUPPORTED,
+                hint="Use ON.",
+                position=position_of(join),
+            )
+        join.meta[_MERGES] = True
+
+
+def _where_unknown(join: exp.Join) -> str | None:
+    """Where a join stands whose merged columns sqlglot cannot tell."""
+    joins = join.parent.args["joins"] if isinstance(join.parent, exp.Select) else []
+    if not joins:
+        return "in parentheses without an alias"
+    if any(map(is_comma, joins[: join.index])):
+        return "behind a comma in FROM"
+    right = join.this
+    is_in_parentheses = isinstance(right, exp.Subquery) and not right.alias and right.unnest().args.get("joins")
+    return "with a join in parentheses without an alias" if is_in_parentheses else None
+
+
+def compare_merged(tree: exp.Expr) -> None:
+    """Let joins behind a RIGHT or FULL JOIN compare with what is merged so far, in a qualified tree.
+
+    HAVING gets the merged columns, too: sqlglot (30.30) leaves them there as they are.
+    """
+    for select in tree.find_all(exp.Select):
+        merged: dict[str, list[str]] = {}
+        keeps_right = False
+        for join in select.args.get("joins") or ():
+            for part in conjuncts(join.args["on"]) if join.meta.get(_MERGES) and join.args.get("on") else ():
+                name, tables = part.expression.name, merged.setdefault(part.expression.name, [])
+                if tables and keeps_right:
+                    part.this.replace(_merged(name, tables))
+                elif not tables:
+                    tables.append(part.this.table)
+                tables.append(part.expression.table)
+            keeps_right = keeps_right or join.side.upper() in ("RIGHT", "FULL")
+        having = select.args.get("having") if merged else None
+        for column in list(having.find_all(exp.Column)) if having is not None else ():
+            if not column.table and column.name in merged and column.find_ancestor(exp.Query) is select:
+                column.replace(_merged(column.name, merged[column.name]))
+
+
+def _merged(name: str, tables: list[str]) -> exp.Expr:
+    return exp.func("coalesce", *(exp.column(name, table, quoted=True) for table in tables))
+
+
+def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
+    """The tree, changed in place, with all columns in PostgreSQL's order instead of `*` over merged ones."""
+    for select in list(tree.find_all(exp.Select)):
+        stars = [item for item in select.expressions if isinstance(item, exp.Star) and not any(item.args.values())]
+        joins = select.args.get("joins") or []
+        if not stars or not any(map(merges, joins)):
+            continue
+        columns = _columns(select.args["from_"].this, joins, columns_of)
+        if columns is not None:
+            listed = [part for item in select.expressions for part in (columns if item in stars else [item])]
+            select.set("expressions", [part.copy() for part in listed])
+    return tree
+
+
+def _columns(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> list[exp.Column] | None:
+    """All columns of a FROM; None where they cannot be told, or a merged one could not be named."""
+    before: list[exp.Column] = []  # of the items before a comma
+    own = _own(first, columns_of)
+    for join in joins:
+        right = _own(join.this, columns_of)
+        if own is None or right is None:
+            return None
+        if is_comma(join):
+            before, own = before + own, right
+            continue
+        names = [folded(name) for name in join.args.get("using") or ()]
+        if join.method.upper() == "NATURAL":
+            theirs = {column.name for column in right}
+            names = [column.name for column in own if column.name in theirs]
+        rest = [column for column in (*own, *right) if column.name not in names]
+        own = [exp.column(exp.to_identifier(name, quoted=True)) for name in names] + rest
+    found = before + (own or [])
+    merged = [column.name for column in found if not column.table]
+    every = [column.name for column in found]
+    return found if all(every.count(name) == 1 for name in merged) else None
+
+
+def _own(source: exp.Expr, columns_of: ColumnsOf) -> list[exp.Column] | None:
+    names, alias = columns_of(source), source.args.get("alias")
+    if names is None or source.args.get("joins"):
+        return None
+    given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    name = folded(alias.this) if isinstance(alias, exp.TableAlias) and alias.this is not None else source.name
+    names = [*given, *names[len(given) :]]
+    return [exp.column(exp.to_identifier(each, quoted=True), exp.to_identifier(name, quoted=True)) for each in names]

@@ -1,0 +1,144 @@
+"""The names PostgreSQL gives output columns (FigureColname in src/backend/parser/parse_target.c)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sparkwave.planner.parse.type_text import user_type
+
+NO_NAME = "?column?"
+# What sqlglot's qualify calls an output without a name, before its number.
+UNNAMED = "_col_"
+
+# Nodes that sqlglot makes of functions and keywords PostgreSQL has by these names.
+FUNCTION_NODES: dict[type[exp.Expr], str] = {
+    exp.CurrentVersion: "version",
+    exp.CurrentDatabase: "current_database",
+    exp.CurrentCatalog: "current_catalog",
+    exp.CurrentSchema: "current_schema",
+    exp.CurrentSchemas: "current_schemas",
+    exp.CurrentUser: "current_user",
+    exp.SessionUser: "session_user",
+}
+
+# Names of types in pg_type, where SQL has another one; a cast of a constant gets this name.
+_INTERNAL_TYPE_NAMES: dict[str, str] = {
+    "int": "int4",
+    "integer": "int4",
+    "bigint": "int8",
+    "smallint": "int2",
+    "real": "float4",
+    "double precision": "float8",
+    "decimal": "numeric",
+    "boolean": "bool",
+    "character varying": "varchar",
+}
+# What we compute in the place of a function.
+_OURS = {"_avg": "avg"}
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def output_name(item: exp.Expr) -> str:
+    """The name of a SELECT item: its alias, else that of the column, function or type in it, else `?column?`."""
+    return _derived_name(item) or NO_NAME
+
+
+def name_outputs(query: exp.Expr, name: Callable[[exp.Expr], str | None] = output_name) -> None:
+    """Name the unnamed outputs of a query, in place; those for which `name` has none stay so."""
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    if isinstance(query, exp.Select):
+        query.set("expressions", [_named(item, name(item)) for item in query.selects])
+
+
+def named_for_view(query: exp.Query) -> exp.Query:
+    """The query with the names that its outputs get as columns of a view; operators and constants have none."""
+    query = query.copy()
+    name_outputs(query, _derived_name)
+    return query
+
+
+def name_selects(query: exp.Expr) -> None:
+    """Name all unnamed outputs of all SELECTs in a query, in place: those without a name of their own by number."""
+    for select in list(query.find_all(exp.Select)):
+        names = [item.alias_or_name if _is_named(item) else _derived_name(item) for item in select.selects]
+        own = (name if names.count(name) == 1 else None for name in names)
+        named = enumerate(zip(select.selects, own, strict=True))
+        select.set("expressions", [_named(item, name or _free(number, names)) for number, (item, name) in named])
+
+
+def _free(number: int, names: list[str | None]) -> str:
+    """The name of an output without one, which no other has by chance."""
+    name = f"{UNNAMED}{number}"
+    while name in names:
+        name += "0"
+    return name
+
+
+def _named(item: exp.Expr, name: str | None) -> exp.Expr:
+    return item if name is None or _is_named(item) else exp.alias_(item, name, quoted=True, copy=False)
+
+
+def _is_named(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases)
+
+
+def _derived_name(item: exp.Expr) -> str | None:
+    return _strong_name(item) or _weak_name(item)
+
+
+def type_name(to: exp.Expr) -> str:
+    """A type as written, in lower case, without schema and quotes; a user's as it is called."""
+    element = to.expressions[0] if to.args.get("this") == exp.DType.ARRAY else to
+    if (found := user_type(element)) is not None and found.named is not None:
+        return found.named.name
+    return to.sql(dialect="postgres").lower().replace('"', "").rpartition(".")[2]
+
+
+def _strong_name(item: exp.Expr | None) -> str | None:
+    """The name of a column, function or the like in an expression, which counts before that of a type."""
+    match item:
+        case exp.Alias() | exp.Column():
+            return item.output_name
+        case exp.Paren() | exp.Collate() | exp.Bracket() | exp.Cast() | exp.Filter() | exp.Window() | exp.WithinGroup():
+            return _strong_name(item.this)
+        case exp.Case():
+            return _strong_name(item.args.get("default"))
+        case exp.Dot():
+            last = item.expression
+            return last.name if isinstance(last, exp.Identifier) else _strong_name(last)
+        case exp.Subquery(this=exp.Select() as query):
+            return output_name(query.expressions[0])
+        case exp.Array() | exp.Exists():
+            return item.key
+        case exp.AtTimeZone():
+            return "timezone"
+        case exp.Trim():
+            return _TRIMS.get(str(item.args.get("position")), "btrim")
+        case exp.Func() if not isinstance(item, exp.Connector):
+            return item.meta.get("name") or _function_name(item)
+    return None
+
+
+def _function_name(item: exp.Expr) -> str | None:
+    if isinstance(item, exp.Anonymous):
+        return _OURS.get(item.name, item.name.lower())
+    written = re.match(r"(\w+)(?:\(|$)", item.sql(dialect="postgres"))
+    return FUNCTION_NODES.get(type(item)) or (written[1].lower() if written else None)
+
+
+def _weak_name(item: exp.Expr) -> str | None:
+    match item:
+        case exp.Paren() | exp.Collate() | exp.Bracket():
+            return _weak_name(item.this)
+        case exp.Cast():
+            name = re.sub(r"\(.*\)|\[\]", "", type_name(item.to))
+            return _INTERNAL_TYPE_NAMES.get(name, name)
+        case exp.Interval():
+            return "interval"
+        case exp.Case():
+            return "case"
+    return None

@@ -1,0 +1,67 @@
+"""Where names are looked up, and the relations that they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error, not_found
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
+from sparkwave.planner.statements import Name
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where unqualified names are looked up: in these schemas, one after the other.
+
+    `temporary` is the session's schema of temporary tables, which is the first in the path if it has one. `as_of` is
+    the id of the definition that the names are in: it knows tables as they were when it was made. Without
+    `has_exact_averages` avg() is of double precision whatever it is of; without `has_exact_numerics` a quotient of
+    numerics has the places of what is divided, and numerics in arrays those that DuckDB gives them.
+    """
+
+    database: str
+    path: tuple[str, ...] = (DEFAULT_SCHEMA,)
+    temporary: str | None = None
+    as_of: int | None = None
+    has_exact_averages: bool = True
+    has_exact_numerics: bool = True
+
+
+def scope_of(relation: Relation) -> Scope:
+    """Where the names in a relation's stored definition are looked up."""
+    temporary = relation.schema if relation.is_temporary else None
+    return Scope(relation.database, (relation.schema,), temporary, as_of=relation.definition_id)
+
+
+def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
+    """The relation a name means, if there is one, as it is known there: of temporary ones the session's.
+
+    Raises Error 0A000 for another database's.
+    """
+    check_database(name, scope.database)
+    schemas: tuple[str | None, ...] = (name.schema,) if name.schema else scope.path
+    if name.schema == TEMPORARY_SCHEMA:
+        schemas = (scope.temporary,)
+    own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
+    found = (catalog.find(scope.database, schema, name.name) for schema in own)
+    return next((relation.as_of(scope.as_of) for relation in found if relation is not None), None)
+
+
+def check_database(name: Name, database: str) -> None:
+    """Raise Error 0A000 for a name in another database than the session's."""
+    if name.database and name.database != database:
+        raise Error(
+            f'cross-database references are not implemented: "{name}"',
+            errors.FEATURE_NOT_SUPPORTED,
+            position=name.position,
+        )
+
+
+def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation") -> Relation:
+    """The relation a name means. Raises Error 0A000 for another database's, 42P01 or 42704 if there is none."""
+    relation = find(catalog, scope, name)
+    if relation is None:
+        raise not_found(kind, str(name), position=name.position)
+    return relation

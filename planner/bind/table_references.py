@@ -1,0 +1,348 @@
+"""What `schema.table.column` and `table.column` mean: each gets the name of its source in FROM, and of no other.
+
+PostgreSQL finds a source by its alias, or by its table's name; with a schema by the relation that this names
+(scanNameSpaceForRefname and scanNameSpaceForRelid in src/backend/parser/parse_relation.c). sqlglot and DuckDB know
+sources by one name without a schema, whatever its case, and look into those of FROM that PostgreSQL hides. So a source
+that they would take for another one gets an alias of its own here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.planner.bind.scopes import Scope, find
+from sparkwave.planner.build.time_windows import is_window, windowed_table
+from sparkwave.planner.parse.trees import folded, is_cte, name_of, other_tables, position_of
+from sparkwave.planner.statements import Name
+
+T = TypeVar("T", bound=exp.Expr)
+Find = Callable[[Name], Relation | None]
+
+
+@dataclass(eq=False)
+class _Source:
+    """A table, subquery or function in FROM. `table` is its name if it has no alias, `users` are what refers to it."""
+
+    node: exp.Expr
+    name: str
+    table: Name | None = None
+    relation: Relation | None = None
+    users: list[exp.Column] = field(default_factory=list)
+    is_renamed: bool = False
+
+    def is_named(self, name: Name, relation: Relation | None) -> bool:
+        """Whether `name.column` is a column of it."""
+        if name.schema is None:
+            return self.name == name.name
+        if self.table is None or self.table.name != name.name:
+            return False
+        if self.relation is not None and relation is not None:
+            return self.relation.id == relation.id
+        return self.relation is relation and self.table.schema in (None, name.schema)  # of the system
+
+    def is_another(self, other: _Source) -> bool:
+        """Whether it may stand in one FROM with another source of its name: both are tables, of different schemas."""
+        if self.table is None or other.table is None:
+            return False
+        if self.relation is not None and other.relation is not None:
+            return self.relation.id != other.relation.id
+        return self.relation is not other.relation or self.table.schema != other.table.schema
+
+
+@dataclass(eq=False)
+class _Level:
+    """The sources of one FROM; `is_hidden` from where a query in it stands."""
+
+    sources: list[_Source] = field(default_factory=list)
+    is_hidden: bool = False
+
+    def named(self, name: Name, relation: Relation | None) -> list[_Source]:
+        return [source for source in self.sources if source.is_named(name, relation)]
+
+
+_Levels = Sequence[_Level]
+
+
+def resolve_references(tree: T, catalog: Catalog, scope: Scope) -> T:
+    """The tree, changed in place: every source is known by its alias alone, and columns by that of their source.
+
+    Raises Error 42P09 for a table reference that is ambiguous, 42712 for a name that is there twice, 42P01.
+    """
+    resolver = _Resolver(lambda name: find(catalog, scope, name), scope.database)
+    resolver.visit(tree, ())
+    resolver.rename(tree)
+    return tree
+
+
+@dataclass
+class _Resolver:
+    find: Find
+    database: str
+    renamed: list[_Source] = field(default_factory=list)
+
+    # The walk, which knows the sources in reach.
+
+    def visit(self, node: exp.Expr, levels: _Levels) -> None:
+        pending = [node]
+        while pending:
+            part = pending.pop()
+            match part:
+                case exp.Column():
+                    self._refer(part, levels)
+                case exp.Select():
+                    self._select(part, levels)
+                case exp.Update() | exp.Delete() | exp.Merge() if part.this is not None:  # MERGE has an UPDATE of none
+                    self._change(part, levels)
+                case _:
+                    pending += reversed(list(part.iter_expressions()))
+
+    def _select(self, select: exp.Select, levels: _Levels) -> None:
+        from_, joins, laterals = (select.args.get(part) for part in ("from_", "joins", "laterals"))
+        level = _Level()
+        inner = (*levels, level)
+        if select.args.get("with_") is not None:
+            self.visit(select.args["with_"], levels)
+        if from_ is not None:
+            self._source(from_.this, level, levels)
+        self._joins([*(joins or ()), *(laterals or ())], level, levels)
+        for part in select.iter_expressions():
+            if part.arg_key not in ("with_", "from_", "joins", "laterals"):
+                self.visit(part, inner)
+
+    def _change(self, tree: exp.Expr, levels: _Levels) -> None:
+        level = _Level()
+        if tree.args.get("with_") is not None:
+            self.visit(tree.args["with_"], levels)
+        if isinstance(tree, exp.Merge):
+            self._check_merge(tree)
+        for source in (tree.this, *other_tables(tree)):
+            self._source(source, level, levels)
+        for part in tree.iter_expressions():
+            if part.arg_key not in ("this", "with_", "using", "from_"):
+                self.visit(part, (*levels, level))
+
+    def _check_merge(self, merge: exp.Merge) -> None:
+        target, source = self._made(merge.this), self._made(merge.args["using"])
+        if target is not None and source is not None and target.name == source.name:
+            raise Error(
+                f'name "{target.name}" specified more than once',
+                errors.DUPLICATE_ALIAS,
+                detail="The name is used both as MERGE target table and data source.",
+            )
+
+    def _joins(self, joins: Sequence[exp.Expr], level: _Level, levels: _Levels) -> None:
+        for join in joins:
+            if isinstance(join, exp.Lateral):
+                self._source(join, level, levels)
+                continue
+            self._source(join.this, level, levels)
+            if join.args.get("on") is not None:
+                self.visit(join.args["on"], (*levels, level))
+
+    def _source(self, node: exp.Expr, level: _Level, levels: _Levels) -> None:
+        """Add a source, and what is joined to it in parentheses or before its own ON."""
+        joins, first = node.args.get("joins") or (), len(level.sources)
+        hidden = (*levels, _Level(level.sources, is_hidden=True))
+        if isinstance(node, exp.Subquery) and is_join(node) and node.alias:
+            _make_query(node)
+        match node:
+            case exp.Subquery() if is_join(node):
+                self._source(node.this, level, levels)
+            case exp.Table() if is_window(node):
+                for argument in node.this.expressions:
+                    if isinstance(argument, exp.Subquery):  # the others are a table's name and its column
+                        self.visit(argument, hidden)
+            case exp.Table(this=exp.Func()) | exp.Lateral():
+                self.visit(node.this, (*levels, level))
+            case exp.Unnest():
+                for argument in node.expressions:
+                    self.visit(argument, (*levels, level))
+            case exp.Subquery() | exp.Values():
+                for part in node.iter_expressions():
+                    if part.arg_key != "joins":
+                        self.visit(part, hidden)
+        self._add(self._made(node), level)
+        if joins:  # which see each other alone
+            inner = _Level(level.sources[first:])
+            outside = _Level(level.sources[:first], is_hidden=True)
+            self._joins(joins, inner, (*levels, outside))
+            for source in inner.sources[len(level.sources) - first :]:
+                self._add(source, level)
+
+    def _made(self, node: exp.Expr) -> _Source | None:
+        alias, table = node.args.get("alias"), windowed_table(node) or node
+        name = folded(alias.this) if isinstance(alias, exp.TableAlias) and alias.this is not None else ""
+        if isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier):
+            if name:
+                return _Source(node, name, None, self._relation(table))
+            if is_cte(table):
+                return _Source(node, folded(table.this))
+            return _Source(node, folded(table.this), name_of(table), self._relation(table))
+        return _Source(node, name) if name else None
+
+    def _relation(self, table: exp.Table) -> Relation | None:
+        return None if is_cte(table) else self.find(name_of(table))
+
+    def _add(self, source: _Source | None, level: _Level) -> None:
+        """Raises Error 42712 for a name that the level has already."""
+        if source is None:
+            return
+        for other in level.sources:
+            if other.name == source.name and not source.is_another(other):
+                message = f'table name "{source.name}" specified more than once'
+                raise Error(message, errors.DUPLICATE_ALIAS)
+            if other.name.lower() == source.name.lower():
+                self._rename(source)
+        level.sources.append(source)
+
+    # References.
+
+    def _refer(self, column: exp.Column, levels: _Levels) -> None:
+        if column.args.get("table") is None:
+            self._refer_to_row(column, levels)
+            return
+        schema, database = column.args.get("db"), column.args.get("catalog")
+        name = Name(None, None if schema is None else folded(schema), folded(column.args["table"]), 0)
+        if database is not None and folded(database) != self.database:
+            written = f"{folded(database)}.{name}.{column.name or '*'}"
+            message = f"cross-database references are not implemented: {written}"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(column))
+        relation = self.find(name) if name.schema is not None else None
+        source = _found(name, relation, levels, column)
+        if source is not None:
+            _check_column(source, column)
+            self._use(source, column, levels)
+        elif not any(name.schema == each.name for level in levels for each in level.sources):
+            self._missing(name, relation, levels, column)  # it is not `table.column.field`, as DuckDB has it
+
+    def _refer_to_row(self, column: exp.Column, levels: _Levels) -> None:
+        """A name alone is a table's whole row where no source has a column of that name."""
+        if not isinstance(column.this, exp.Identifier):
+            return
+        name = Name(None, None, folded(column.this), 0)
+        for level in reversed(levels):
+            if level.is_hidden:
+                continue
+            known = [source.relation for source in level.sources]
+            if any(relation is None or relation.column(name.name) for relation in known):
+                return
+            if level.named(name, None):
+                source = _found(name, None, [level], column)
+                assert source is not None
+                self._use(source, column, levels)
+                return
+
+    def _use(self, source: _Source, column: exp.Column, levels: _Levels) -> None:
+        """Refer to a source by its name, or by another one if others would be taken for it."""
+        source.users.append(column)
+        if column.args.get("table") is not None:
+            column.set("db", None)
+            column.set("catalog", None)
+        for level in reversed(levels):
+            alike = [other for other in level.sources if other.name.lower() == source.name.lower()]
+            if alike:
+                if source is not alike[0]:
+                    self._rename(source)
+                return
+
+    def _missing(self, name: Name, relation: Relation | None, levels: _Levels, column: exp.Column) -> None:
+        """Raise Error 42P01 for what would be found elsewhere. What is not there at all the engine says."""
+        relation = relation or self.find(name)
+        every = [source for level in reversed(levels) for source in level.sources]
+        meant = next(
+            (s for s in every if s.name == name.name or (relation and s.relation and s.relation.id == relation.id)),
+            None,
+        )
+        if meant is None and name.schema is None:
+            return
+        if meant is None:
+            message = f'missing FROM-clause entry for table "{name.name}"'
+            raise Error(message, errors.UNDEFINED_TABLE, position=position_of(column))
+        hint = f'There is an entry for table "{name.name}", but it cannot be referenced from this part of the query.'
+        if meant.table is None and meant.name != name.name:
+            hint = f'Perhaps you meant to reference the table alias "{meant.name}".'
+        message = f'invalid reference to FROM-clause entry for table "{name.name}"'
+        raise Error(message, errors.UNDEFINED_TABLE, hint=hint, position=position_of(column))
+
+    # Aliases of our own.
+
+    def _rename(self, source: _Source) -> None:
+        if not source.is_renamed:
+            source.is_renamed = True
+            self.renamed.append(source)
+
+    def rename(self, tree: exp.Expr) -> None:
+        if not self.renamed:
+            return
+        taken = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
+        for source in self.renamed:
+            name = next(n for i in range(2, 10**6) if (n := f"{source.name}_{i}").lower() not in taken)
+            taken.add(name.lower())
+            alias = source.node.args.get("alias")
+            columns = alias.columns if isinstance(alias, exp.TableAlias) else []
+            if not columns and isinstance(source.node.this or source.node, _NAMES_COLUMN):
+                columns = [exp.to_identifier(source.name, quoted=True)]
+            made = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns)
+            source.node.set("alias", made)
+            for column in source.users:
+                _refer_by(column, name)
+
+
+# Functions whose alias in FROM is the name of their column too.
+_NAMES_COLUMN = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries)
+
+
+def is_join(subquery: exp.Subquery) -> bool:
+    """Whether parentheses in FROM hold a join, or a single table, instead of a query."""
+    inner = subquery.this
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.alias or inner.args.get("joins")) or is_join(inner)
+    return not isinstance(inner, exp.Query)
+
+
+def _make_query(join: exp.Subquery) -> None:
+    """A join with an alias, which hides its sources, is a query of all that they have."""
+    inner = join.this
+    joins = inner.args.get("joins")
+    inner.set("joins", None)
+    join.set("this", exp.Select(expressions=[exp.Star()], from_=exp.From(this=inner), joins=joins))
+
+
+def _found(name: Name, relation: Relation | None, levels: _Levels, column: exp.Column) -> _Source | None:
+    """The source that a name means, of those in reach. Raises Error 42P09 if there are several."""
+    for level in reversed(levels):
+        found = [] if level.is_hidden else level.named(name, relation)
+        if len(found) > 1:
+            message = f'table reference "{name.name}" is ambiguous'
+            raise Error(message, errors.AMBIGUOUS_ALIAS, position=position_of(column))
+        if found:
+            return found[0]
+    return None
+
+
+def _check_column(source: _Source, column: exp.Column) -> None:
+    """Raise Error 42703 for `schema.table.column` that is none: the engine would say a name that we give the table."""
+    if source.relation is None or column.args.get("db") is None or isinstance(column.this, exp.Star):
+        return
+    if source.relation.column(folded(column.this)) is None:
+        message = f"column {source.name}.{folded(column.this)} does not exist"
+        raise Error(message, errors.UNDEFINED_COLUMN, position=position_of(column))
+
+
+def _refer_by(column: exp.Column, name: str) -> None:
+    """Let a reference to a source name it by its new name; a row that is an output is still called after its table."""
+    identifier = exp.to_identifier(name, quoted=True)
+    if column.args.get("table") is not None:
+        column.set("table", identifier)
+        return
+    written = column.name
+    column.set("this", identifier)
+    if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
+        column.replace(exp.alias_(column.copy(), written, quoted=True))

@@ -1,0 +1,102 @@
+"""Text literals without a type take that of what they meet, as a parameter would (PostgreSQL documentation 10.2, 10.5).
+
+The engines do so too, but read the text in their own way: an array's not at all, other bytes, fewer dates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from sqlglot import exp
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.types import BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, Type
+from sparkwave.planner.batch.parameters import Seen, type_by_place, typed_nodes
+from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
+from sparkwave.planner.bind.user_types import check_label
+from sparkwave.planner.parse.literals import engine_text
+from sparkwave.planner.parse.trees import folded, position_of
+
+_PLACES = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
+    exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
+)  # fmt: skip
+_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ)
+
+
+def type_literals(bound: BoundQuery) -> None:
+    """Give the literals of a bound query their types, and what is computed from them the types that follow."""
+    seen: Seen = {}
+    has_enums = holds_enums(bound.tree, bound.tables.values())
+    types = [(literal, type_by_place(literal, seen)) for literal in _untyped(bound.tree, has_enums)]
+    given = [_give(literal, type_) for literal, type_ in types]
+    if any(given):
+        annotate_again(bound)
+
+
+def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], has_enums: bool) -> exp.Expr:
+    """A tree without types, changed in place; `typed` makes a typed one of it."""
+    literals = list(_untyped(tree, has_enums))
+    if not literals:
+        return tree
+    seen: Seen = {}
+    places = typed_nodes(tree, literals, typed)
+    types = [type_by_place(place, seen) if place is not None else None for place in places]
+    for literal, type_ in zip(literals, types, strict=True):
+        _give(literal, type_)
+    return tree
+
+
+def with_literals_of_enums(tree: exp.Expr, enums: Mapping[str, Type]) -> None:
+    """Have an expression, which is changed, over columns, of which these are enums, compare them as such."""
+    columns = [column for column in tree.find_all(exp.Column) if folded(column.this) in enums]
+    for column in columns:
+        type_ = enums[folded(column.this)]
+        parent = column.parent
+        for sibling in list(parent.iter_expressions()) if isinstance(parent, _PLACES) else ():
+            if sibling.is_string:
+                _give(sibling, type_)
+    for column in columns:
+        column.replace(exp.Cast(this=column.copy(), to=data_type(enums[folded(column.this)])))
+
+
+def holds_enums(tree: exp.Expr, read: Iterable[Relation]) -> bool:
+    """Whether a tree casts to enums, or reads columns of such: with texts these are compared as enums."""
+    of_enum = (column.type.labels for relation in read for column in relation.visible)
+    return any(of_enum) or any(kind.args["this"] == exp.DType.ENUM for kind in tree.find_all(exp.DataType))
+
+
+def _untyped(tree: exp.Expr, has_enums: bool) -> Iterator[exp.Expr]:
+    for literal in tree.find_all(exp.Literal):
+        parent = literal.parent
+        is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
+        is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_enums or _may_be_misread(literal.name))
+        is_item = has_enums and isinstance(parent, exp.Select | exp.Alias)
+        if literal.is_string and (is_placed or (is_item and literal.find_ancestor(exp.SetOperation))):
+            yield literal
+
+
+def _may_be_misread(text: str) -> bool:
+    """Whether a text is an array, bytes, or a time that is put in another way for the engines."""
+    if text[:1] in ("{", "\\"):
+        return True
+    try:
+        return text.strip()[:1].isdigit() and engine_text(text, "TIMESTAMPTZ") != text
+    except Error:
+        return False
+
+
+def _give(literal: exp.Expr, type_: Type | None) -> bool:
+    """Cast a literal to a type whose texts the engines misread; whether it is one."""
+    if type_ is None or not (type_.dimensions or type_.labels or type_ in _READ_OTHERWISE):
+        return False
+    to = data_type(type_)
+    if type_.labels and not type_.dimensions:
+        check_label(literal.name, type_, position_of(literal))
+        literal.replace(exp.Cast(this=literal.copy(), to=to))
+        return True
+    text = literal.name if type_.dimensions else engine_text(literal.name, to.sql(dialect="postgres").upper())
+    cast = exp.Cast(this=exp.Literal.string(text), to=to)
+    literal.replace(cast)
+    return True

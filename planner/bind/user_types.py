@@ -1,0 +1,199 @@
+"""Types that users have made: what the names of types in statements mean, and what uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Catalog, UserType
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.relation_details import Check, Domain
+from sparkwave.catalog.types import UNRESOLVED, Type
+from sparkwave.planner.bind.scopes import Scope
+from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.constraints import named_checks
+from sparkwave.planner.parse.generated import expression_of, renamed
+from sparkwave.planner.parse.text_values import decode_text
+from sparkwave.planner.parse.trees import parse_tree, position_of
+from sparkwave.planner.parse.type_text import user_type_name
+from sparkwave.planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateTable
+
+T = TypeVar("T")
+Tree = TypeVar("Tree", bound=exp.Expr)
+
+
+def find_type(catalog: Catalog, scope: Scope, schema: str | None, name: str) -> UserType | None:
+    """The user's type of a name, as far as the scope reaches."""
+    places = (schema,) if schema else scope.path
+    found = (catalog.types_by_name.get((scope.database, place, name)) for place in places)
+    return next((made for made in found if made is not None), None)
+
+
+def resolved(type_: Type, catalog: Catalog, scope: Scope, of_column: bool = False) -> Type:
+    """A type without names that are yet to be looked up. Raises Error 42704, 0A000 for a domain that is no column's."""
+    if type_.fields:
+        fields_ = tuple((name, resolved(field, catalog, scope, False)) for name, field in type_.fields)
+        return replace(type_, fields=fields_)
+    if type_.name != UNRESOLVED or type_.named is None:
+        return type_
+    made = find_type(catalog, scope, type_.named.schema, type_.named.name)
+    if made is None:
+        named = type_.named
+        written = ".".join(part for part in (named.schema, named.name) if part) + "[]" * type_.dimensions
+        raise Error(f'type "{written}" does not exist', errors.UNDEFINED_OBJECT, position=named.position)
+    if made.domain is not None and (type_.dimensions or not of_column):
+        raise _misplaced(made, type_.named.position)
+    return replace(made.type, dimensions=type_.dimensions)
+
+
+def _misplaced(made: UserType, position: int | None) -> Error:
+    message = f"domain {made.name} is for columns of tables and for casts, not for arrays, fields or arguments"
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+
+
+def with_types(statement: T, catalog: Catalog, scope: Scope, of_column: bool = False) -> T:
+    """A statement, or a part of one, with the types that its names of types mean.
+
+    Raises Error 42704, and 0A000 for a domain that is not the type of a table's new column.
+    """
+    made: Any = statement
+    if isinstance(statement, Type):
+        made = resolved(statement, catalog, scope, of_column)
+    elif isinstance(statement, Check):
+        made = replace(statement, condition=_settled(statement.condition, catalog, scope))
+    elif isinstance(statement, tuple):
+        made = tuple(with_types(part, catalog, scope, of_column) for part in statement)
+    elif is_dataclass(statement):
+        is_definition = of_column and isinstance(statement, ColumnDefinition)
+        of_column = is_definition or isinstance(statement, CreateTable | AddColumn)
+        parts = {f.name: getattr(statement, f.name) for f in fields(statement)}
+        changed = {name: with_types(part, catalog, scope, of_column) for name, part in parts.items()}
+        if isinstance(statement, ColumnDefinition):
+            texts = {name: parts[name] for name in ("default", "generated") if parts[name] is not None}
+            changed |= {name: _settled(text, catalog, scope) for name, text in texts.items()}
+        if any(changed[name] is not parts[name] and changed[name] != parts[name] for name in parts):
+            made = replace(statement, **changed)  # type: ignore[type-var]
+    return made
+
+
+def with_user_types(tree: Tree, catalog: Catalog, scope: Scope) -> Tree:
+    """A tree, which is changed, where casts are to what the names of users' types mean.
+
+    Raises Error 22P02 for a text that is no label of an enum.
+    """
+    if not catalog.types:
+        return tree
+    for kind, made in list(named_types(tree, catalog, scope)):
+        cast = kind.parent
+        if isinstance(cast, exp.Cast) and cast.this.is_string:
+            check_label(cast.this.name, made.type, position_of(cast.this))
+        kind.replace(data_type(made.type))
+        if made.domain is not None:
+            if not isinstance(cast, exp.Cast):
+                raise _misplaced(made, position_of(kind))
+            cast.set("this", _checked(cast.this, made, made.domain))
+    return tree
+
+
+def _checked(value: exp.Expr, made: UserType, domain: Domain) -> exp.Expr:
+    """A value that is cast to a domain, raising where it does not meet the conditions."""
+    base = data_type(replace(made.type, named=None))
+    value = exp.cast(value.copy(), base)
+    case = exp.Case()
+    if domain.not_null:
+        is_null = exp.Is(this=value.copy(), expression=exp.null())
+        case = case.when(is_null, _raised(f"23502 domain {made.name} does not allow null values", base))
+    for check in domain.checks:
+        condition = expression_of(check.condition).copy()
+        for column in list(condition.find_all(exp.Column)):
+            column.replace(value.copy())
+        message = f'23514 value for domain {made.name} violates check constraint "{check.name}"'
+        case = case.when(exp.Not(this=exp.paren(condition)), _raised(message, base))
+    return exp.paren(case.else_(value)) if case.args.get("ifs") else value
+
+
+def _raised(text: str, base: exp.DataType) -> exp.Expr:
+    """What raises an error, as a value of a type: DuckDB finds no number in it."""
+    return exp.cast(exp.cast(exp.cast(exp.Literal.string(f"!{text}"), "int"), "varchar"), base)
+
+
+def with_domains(statement: T, catalog: Catalog) -> T:
+    """A statement that makes columns, where those of domains have these' conditions and defaults."""
+    domains = {made.id: made.domain for made in catalog.types if made.domain is not None}
+
+    def with_domain(column: ColumnDefinition) -> ColumnDefinition:
+        domain = domains.get(column.type.named.oid) if column.type.named is not None else None
+        if domain is None:
+            return column
+        checks = tuple(Check("", renamed(check.condition, {"value": column.name})) for check in domain.checks)
+        return replace(
+            column,
+            not_null=column.not_null or domain.not_null,
+            default=column.default or domain.default,
+            checks=(*column.checks, *checks),
+        )
+
+    made: Any = statement
+    if isinstance(statement, CreateTable) and domains:
+        columns = tuple(map(with_domain, statement.columns))
+        new = [
+            check
+            for own, column in zip(statement.columns, columns, strict=True)
+            for check in column.checks[len(own.checks) :]
+        ]
+        names = [column.name for column in columns]
+        checks = named_checks(statement.name.name, new, names, [check.name for check in statement.checks])
+        made = replace(statement, columns=columns, checks=(*statement.checks, *checks))
+    elif isinstance(statement, AlterTable) and domains:
+        actions = (
+            replace(a, column=with_domain(a.column)) if isinstance(a, AddColumn) else a for a in statement.actions
+        )
+        made = replace(statement, actions=tuple(actions))
+    return made
+
+
+def named_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.DataType, UserType]]:
+    """The DataTypes of a tree that name users' types, and what they mean."""
+    for kind in list(tree.find_all(exp.DataType)):
+        name = user_type_name(kind)
+        made = find_type(catalog, scope, name.schema, name.name) if name is not None else None
+        if made is not None:
+            yield kind, made
+
+
+def _settled(text: str, catalog: Catalog, scope: Scope) -> str:
+    """An expression that is stored with a table, where names of types have their schemas."""
+    if not catalog.types:
+        return text
+    tree = parse_tree(f"SELECT {text}").expressions[0]
+    is_changed = False
+    for kind, made in named_types(tree, catalog, scope):
+        written = kind.args["kind"]
+        if isinstance(written, exp.Identifier):
+            schema = exp.to_identifier(made.schema, quoted=quote_if_needed(made.schema) != made.schema)
+            kind.set("kind", exp.Dot(this=schema, expression=written.copy()))
+            is_changed = True
+    return tree.sql(dialect="postgres", normalize_functions="lower") if is_changed else text
+
+
+def check_label(text: str, type_: Type, position: int | None = None) -> None:
+    """Raise Error 22P02 for a text that is no label of an enum; whatever is of any other type."""
+    if type_.labels:
+        try:
+            decode_text(text, replace(type_, dimensions=0))
+        except Error as error:
+            error.position = position
+            raise
+
+
+def with_enum(type_: Type, enum: Type) -> Type:
+    """A type where this enum has the place of the one that it has been."""
+    if type_.named is not None and enum.named is not None and type_.named.oid == enum.named.oid:
+        return replace(enum, dimensions=type_.dimensions)
+    fields = tuple((name, with_enum(field, enum)) for name, field in type_.fields)
+    return replace(type_, fields=fields) if fields != type_.fields else type_

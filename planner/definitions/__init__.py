@@ -1,0 +1,1 @@
+"""What tables, indexes, sinks and sources are defined by, and how stored definitions follow renames."""

@@ -1,0 +1,323 @@
+"""CREATE SINK: its options, and how its rows fit the table they go into.
+
+The names of options are RisingWave's (src/connector/src/sink, src/frontend/src/handler/create_sink.rs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.column_names import unescaped
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.relation_details import APPEND_ONLY, BLACKHOLE, FILES, KAFKA, S3, TABLE, UPSERT, Sink
+from sparkwave.catalog.types import BIGINT, DATE, DOUBLE, INTEGER, NUMERIC, QUOTIENT, REAL, SMALLINT, TIMESTAMP, Type
+from sparkwave.planner.bind.binder import Scope, data_type, resolve
+from sparkwave.planner.definitions.connectors import (
+    KAFKA_OPTIONS,
+    KAFKA_REQUIRED,
+    KAFKA_SINK_OPTIONS,
+    S3_OPTIONS,
+    S3_REQUIRED,
+)
+from sparkwave.planner.definitions.counting import draws
+from sparkwave.planner.definitions.view_options import KNOWN
+from sparkwave.planner.plan.growth import only_grows
+from sparkwave.planner.plan.nodes import Item, Project
+from sparkwave.planner.statements import CreateSink, Option
+
+# The option with the directory, by connector.
+_PATHS = {**dict(zip(FILES, ("fs.path", "posix_fs.root"), strict=True)), S3: "s3.path"}
+# What each connector takes besides `connector` itself.
+_TYPED = frozenset({"type", "force_append_only"})
+_TAKEN: dict[str, frozenset[str]] = {
+    TABLE: _TYPED,
+    BLACKHOLE: _TYPED | {"primary_key"},
+    **{connector: _TYPED | {path} for connector, path in _PATHS.items() if connector != S3},
+    S3: _TYPED | {"s3.path", *S3_OPTIONS},
+    KAFKA: _TYPED | {"primary_key", *KAFKA_OPTIONS, *KAFKA_SINK_OPTIONS},
+}
+_REQUIRED = {**{connector: (path,) for connector, path in _PATHS.items()}, S3: S3_REQUIRED, KAFKA: KAFKA_REQUIRED}
+_FORMATS = {"plain": APPEND_ONLY, "upsert": UPSERT}
+_ENCODES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*FILES, S3), ("parquet", "json", "csv")),
+    KAFKA: ("json",),
+}
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """The options of a CREATE SINK, those of the job apart from the connector's. `type` None is as the query is."""
+
+    of_job: tuple[Option, ...]
+    given: dict[str, Option]
+    connector: str
+    type: str | None
+    is_forced: bool
+    encode: str | None
+
+    @property
+    def path(self) -> Option | None:
+        return self.given.get(_PATHS.get(self.connector, ""))
+
+
+def sink_options(statement: CreateSink) -> SinkOptions:
+    """Raises Error 42601 without WITH, 0A000 for a connector or format that there is not, 22023 for a wrong option."""
+    of_job = tuple(option for option in statement.options if option.name in KNOWN)
+    given = {option.name: option for option in statement.options if option.name not in KNOWN}
+    connector = _connector(statement, given)
+    format_ = statement.format
+    encoded = {option.name: option for option in format_.options} if format_ is not None else {}
+    unknown = sorted(given.keys() - _TAKEN[connector] - {"connector"}) or sorted(encoded.keys() - _TYPED)
+    if unknown:
+        listed = ", ".join(f'"{name}"' for name in unknown)
+        position = {**encoded, **given}[unknown[0]].position
+        raise _invalid(f"unexpected options in WITH clause: [{listed}]", position)
+    if format_ is not None and connector not in _ENCODES:
+        message = f"connector {connector} is not supported by FORMAT ... ENCODE ... syntax"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=format_.position)
+    type_ = _type(given.get("type"))
+    encode = _ENCODES[connector][0] if connector in _ENCODES else None
+    if format_ is None and connector == KAFKA:
+        hint = "FORMAT PLAIN ENCODE JSON, or FORMAT UPSERT ENCODE JSON."
+        raise Error("missing FORMAT … ENCODE … clause", errors.SYNTAX_ERROR, hint=hint, position=_at(given))
+    if format_ is not None:
+        type_ = _FORMATS[_one_of(format_.format, "sink format", tuple(_FORMATS), format_.position)]
+        encode = _one_of(format_.encode, "sink encode", _ENCODES[connector], format_.position)
+    forced = {**encoded, **given}.get("force_append_only")
+    found = SinkOptions(of_job, given, connector, type_, forced is not None and forced.value == "true", encode)
+    missing = next((name for name in _REQUIRED.get(connector, ()) if name not in given), None)
+    if missing is not None:
+        raise _invalid(f"missing field '{missing}'", _at(given))
+    if connector in FILES:
+        _check_path(found)
+    return found
+
+
+def _at(given: dict[str, Option]) -> int:
+    return given["connector"].position
+
+
+def _connector(statement: CreateSink, given: dict[str, Option]) -> str:
+    option = given.get("connector")
+    if statement.target is not None:
+        if option is not None and option.value != TABLE:
+            raise _invalid("a sink into a table has no connector", option.position)
+        return TABLE
+    if not statement.options:
+        hint = "WITH (connector = …) says where the changes go; INTO a table needs none."
+        raise Error("missing WITH clause", errors.SYNTAX_ERROR, hint=hint, position=statement.name.position)
+    if option is None:
+        raise _invalid("missing field 'connector'", statement.options[0].position)
+    supported = (BLACKHOLE, *FILES, S3, KAFKA)
+    if option.value not in supported:
+        raise Error(
+            f"unsupported sink connector: {option.value}",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=f"Supported are {', '.join(supported)}, and CREATE SINK … INTO a table.",
+            position=option.value_position,
+        )
+    return option.value
+
+
+def _type(option: Option | None) -> str | None:
+    if option is None:
+        return None
+    if option.value not in (APPEND_ONLY, UPSERT):
+        message = f"`type` must be {APPEND_ONLY} or {UPSERT}, not {option.value}"
+        raise _invalid(message, option.value_position)
+    return option.value
+
+
+def _one_of(value: str, what: str, known: tuple[str, ...], position: int) -> str:
+    if value not in known:
+        hint = f"Supported are {', '.join(word.upper() for word in known)}."
+        message = f"{what} unsupported: {value.upper()}"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
+    return value
+
+
+def _check_path(options: SinkOptions) -> None:
+    path = options.path
+    if path is not None and not path.value.startswith("/"):
+        raise _invalid(f"{path.name} is not an absolute path: {path.value}", path.value_position)
+
+
+def _invalid(message: str, position: int) -> Error:
+    return Error(message, errors.INVALID_PARAMETER_VALUE, position=position)
+
+
+def planned_sink(statement: CreateSink, root: Project, target: Relation | None) -> Sink:
+    """What a sink is besides a relation, over a plan. Raises Error 0A000 when it should be append-only and is not."""
+    options = sink_options(statement)
+    grows = only_grows(root)
+    type_ = options.type or (APPEND_ONLY if grows or options.is_forced else UPSERT)
+    if type_ == APPEND_ONLY and not (grows or options.is_forced):
+        raise Error(
+            "The sink cannot be append-only",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="force_append_only = 'true' leaves DELETE out and makes an UPDATE an INSERT.",
+            position=statement.name.position,
+        )
+    path = options.path
+    directory = path.value if path is not None else None
+    return Sink(
+        options.connector,
+        type_,
+        type_ == APPEND_ONLY and not grows,
+        target.id if target is not None else None,
+        directory.strip("/") if directory and options.connector == S3 else directory,
+        options.encode,
+        options=tuple((name, option.value) for name, option in options.given.items() if option.secret is None),
+        key=_key(statement, options, type_, root),
+    )
+
+
+def _key(statement: CreateSink, options: SinkOptions, type_: str, root: Project) -> tuple[str, ...]:
+    """The columns of the key of a sink's messages. Raises Error 42601 when there has to be one, 42703."""
+    option = options.given.get("primary_key")
+    if options.connector != KAFKA:
+        return ()
+    if option is None:
+        if type_ == UPSERT:
+            message = "Primary key must be defined for upsert kafka sink. Please define the `primary_key` field."
+            raise Error(message, errors.SYNTAX_ERROR, position=_at(options.given))
+        return ()
+    names = tuple(name.strip() for name in option.value.split(","))
+    known = {unescaped(item.name) for item in root.items}
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        message = f'column "{unknown}" of primary_key does not exist in the sink'
+        raise Error(message, errors.UNDEFINED_COLUMN, position=option.value_position)
+    return names
+
+
+# Into a table.
+
+
+def target_of(statement: CreateSink, catalog: Catalog, scope: Scope) -> Relation | None:
+    """The table that a sink writes to. Raises Error 42P01, 42809."""
+    name = statement.target
+    if name is None:
+        return None
+    target = resolve(catalog, scope, name, "table")
+    if not target.is_table:
+        raise Error(f'cannot change {target.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
+    return target
+
+
+def into_target(root: Project, statement: CreateSink, target: Relation, made: Relation | None) -> Project:
+    """The outputs under the names, and as the types, of the table's columns; `made` is the sink if it is a stored one.
+
+    Raises Error 42601, 42703, 42701, 42804, or 0A000 for a column that is left out and counts.
+    """
+    columns = _target_columns(statement, target, len(root.items), made)
+    if len(columns) != len(root.items):
+        more = (
+            "expressions than target columns" if len(root.items) > len(columns) else "target columns than expressions"
+        )
+        raise Error(f"the sink has more {more}", errors.SYNTAX_ERROR, position=statement.name.position)
+    counting = next((c for c in target.visible if c not in columns and draws(c.default)), None)
+    if counting is not None:  # a barrier writes the rows, and reserves no numbers
+        message = f'a sink cannot leave out column "{counting.name}", whose default is the next number of a sequence'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
+    return replace(root, items=tuple(_assigned(i, c, statement) for i, c in zip(root.items, columns, strict=True)))
+
+
+def _target_columns(statement: CreateSink, target: Relation, width: int, made: Relation | None) -> tuple[Column, ...]:
+    by_name = {column.name: column for column in target.visible}
+    if made is not None:
+        return tuple(by_name[column.name] for column in made.visible)
+    if not statement.target_columns:
+        return target.visible[:width]
+    found: dict[str, Column] = {}
+    for name, position in statement.target_columns:
+        if name not in by_name:
+            message = f'column "{name}" of relation "{target.name}" does not exist'
+            raise Error(message, errors.UNDEFINED_COLUMN, position=position)
+        if name in found:
+            message = f'column "{name}" specified more than once'
+            raise Error(message, errors.DUPLICATE_COLUMN, position=position)
+        found[name] = by_name[name]
+    return tuple(found.values())
+
+
+# Casts that lose nothing, so that no row of a sink can fail to fit: from the first to any of the others.
+_WIDER: dict[Type, tuple[Type, ...]] = {
+    SMALLINT: (INTEGER, BIGINT, NUMERIC, QUOTIENT, REAL, DOUBLE),
+    INTEGER: (BIGINT, NUMERIC, QUOTIENT, DOUBLE),
+    BIGINT: (NUMERIC, QUOTIENT),
+    REAL: (DOUBLE,),
+    DATE: (TIMESTAMP,),
+}
+
+
+def _assigned(item: Item, column: Column, statement: CreateSink) -> Item:
+    if item.type == column.type or (item.type.is_text and column.type.is_text):
+        return replace(item, name=column.name)
+    is_wider = column.type in _WIDER.get(item.type, ())
+    if not is_wider and not (item.type.name == "numeric" and column.type in (NUMERIC, QUOTIENT, DOUBLE)):
+        raise Error(
+            f'column "{column.name}" is of type {column.type.shown} but the sink\'s is of type {item.type.shown}',
+            errors.DATATYPE_MISMATCH,
+            hint="You will need to cast it in the sink's query.",
+            position=statement.name.position,
+        )
+    return Item(column.name, exp.cast(item.expression.copy(), data_type(column.type)), column.type)
+
+
+def check_target(
+    statement: CreateSink, sink: Sink, key: tuple[str, ...], columns: Iterable[Column], target: Relation, unsafe: bool
+) -> None:
+    """Whether the rows of a sink, with this key and columns, can be told apart in its table.
+
+    Raises Error 0A000, 23502. With `unsafe` several rows of the sink may be one of the table's: the last to come
+    counts, and it goes with any.
+    """
+    name = statement.target
+    assert name is not None
+    names = {column.name for column in columns if not column.is_hidden}
+    for column in target.visible:
+        if column.not_null and column.default is None and column.name not in (*names, *target.primary_key):
+            message = f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint'
+            raise Error(message, errors.NOT_NULL_VIOLATION, position=name.position)
+    missing = [column for column in target.primary_key if column not in names]
+    if missing:
+        message = f'the sink has no value for the key column "{missing[0]}" of table "{target.name}"'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
+    if sink.type == APPEND_ONLY:
+        return
+    if target.append_only or not target.primary_key:
+        what = f'table "{target.name}" is append-only' if target.append_only else f'"{target.name}" has no primary key'
+        raise Error(
+            f"a sink whose rows change needs a table with a primary key, but {what}",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="WITH (type = 'append-only', force_append_only = 'true') adds rows only.",
+            position=name.position,
+        )
+    if not unsafe and not set(key) <= set(target.primary_key):
+        raise Error(
+            f'several rows of the sink may have one key of table "{target.name}"',
+            errors.FEATURE_NOT_SUPPORTED,
+            detail=f"The sink's rows are told apart by ({', '.join(key)}), "
+            f"the table's by ({', '.join(target.primary_key)}).",
+            hint="Group the query by the table's key; or SET streaming_unsafe_allow_upsert_sink_pk_mismatch = true: "
+            "then the row that comes last counts, and it goes when any of them does.",
+            position=name.position,
+        )
+
+
+def check_no_circle(kind: str, upstreams: Iterable[int], written: int, position: int, catalog: Catalog) -> None:
+    """Raise Error 0A000 for what writes to a relation that it reads, itself or by way of others."""
+    if written in catalog.closure(upstreams):
+        raise circular_dependency(kind, position)
+
+
+def circular_dependency(kind: str, position: int | None = None) -> Error:
+    """RisingWave's words for rows that would come from themselves."""
+    message = f"Creating such a {kind} will result in circular dependency."
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)

@@ -1,0 +1,354 @@
+"""Stored definitions, in which names are text: they follow what is renamed or moved.
+
+In a definition a name without a schema is looked up in the schema of what it defines. As in RisingWave (src/meta/src/
+controller/rename.rs) a relation that is called otherwise gets its former name as an alias where it has none, so that
+the columns of the query, and what is made of them, keep their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from sparkwave.catalog.model import Catalog, Function, Relation, UserType
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.planner.batch.pg_names import system_schema
+from sparkwave.planner.batch.query import Environment
+from sparkwave.planner.bind.binder import find
+from sparkwave.planner.bind.scopes import Scope, scope_of
+from sparkwave.planner.bind.sql_functions import calls
+from sparkwave.planner.bind.user_types import named_types
+from sparkwave.planner.build.time_windows import windowed_table
+from sparkwave.planner.parse.generated import expression_of
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.parse.tokens import TokenReader, tokenize
+from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree
+from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming, CreateSubscription, CreateView, Name
+
+Place = tuple[str, str]  # schema and name of a relation
+Target = Callable[[Name], Place | None]  # where what a name means will be; None to leave the name alone
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """A name in FROM or in an option, and where it starts. `names_source` is whether columns are called after it."""
+
+    name: Name
+    start: int
+    names_source: bool
+    in_function: bool = False
+
+
+def settled(definition: str, schema: str, environment: Environment) -> str:
+    """The definition of a view to be made in a schema: names found elsewhere on the search path get their schema."""
+
+    def target(name: Name) -> Place | None:
+        relation = find(environment.catalog, environment.scope, name)
+        if relation is not None:
+            return relation.schema, relation.name
+        if name.schema is not None:
+            return None
+        system = system_schema(name.name, environment.scope.path, environment.is_system)
+        return (system, name.name) if system in environment.scope.path else None
+
+    return _with_schemas(_rewritten(definition, schema, target), schema, environment)
+
+
+def _with_schemas(definition: str, schema: str, environment: Environment) -> str:
+    """The definition where SQL functions and users' types that are not in its schema have theirs."""
+    statement, catalog, scope = parse_statement(definition), environment.catalog, environment.scope
+    query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
+    if query is None:
+        return definition
+    found: list[tuple[exp.Expr, str]] = [
+        (node, function.schema)
+        for node, function in (calls(query, catalog, scope) if catalog.functions else ())
+        if isinstance(node, exp.Anonymous)
+    ]
+    found += [
+        (kind.args["kind"], made.schema)
+        for kind, made in named_types(query, catalog, scope)
+        if isinstance(kind.args["kind"], exp.Identifier)
+    ]
+    starts = {node.meta["start"]: name for node, name in found if name != schema}
+    for start, name in sorted(starts.items(), reverse=True):
+        definition = f"{definition[:start]}{quote_if_needed(name)}.{definition[start:]}"
+    return definition
+
+
+def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
+    """What calls one of these functions, but they themselves: `view public.v`, `function public.f`."""
+    ids = {function.id for function in functions}
+    return [
+        _what(owner)
+        for owner, tree, scope in _stored(catalog)
+        if owner.id not in ids and ids & {f.id for _, f in calls(tree, catalog, scope)}
+    ]
+
+
+def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
+    """What uses a user's type, but for types with these ids: `table public.t`, `function public.f`."""
+    found = [_what(r) for r in catalog.relations if any(column.type.holds(made.id) for column in r.columns)]
+    for function in catalog.functions:
+        types = [function.result, *(type_ for _, type_ in function.arguments)]
+        found += [_what(function)] if any(type_.holds(made.id) for type_ in types) else []
+    found += [_what(t) for t in catalog.types if t.id not in (made.id, *apart) and t.type.holds(made.id)]
+    for owner, tree, scope in _stored(catalog):
+        found += [_what(owner)] if any(named == made for _, named in named_types(tree, catalog, scope)) else []
+    return list(dict.fromkeys(found))
+
+
+def _what(owner: Relation | Function | UserType) -> str:
+    return f"{owner.securable.kind} {owner.qualified_name}"
+
+
+def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, Scope]]:
+    """The expressions that are stored, and where names in them are looked up: queries, what tables say, functions."""
+    for relation in catalog.relations:
+        scope = scope_of(relation)
+        statement = parse_statement(relation.definition) if relation.is_view or relation.is_streaming else None
+        query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
+        if query is not None:
+            yield relation, query, scope
+        for text in relation.expressions:
+            yield relation, expression_of(text), scope
+    for function in catalog.functions:
+        yield function, parse_tree(f"SELECT {function.body}"), Scope(function.database, (function.schema,))
+
+
+def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
+    """The relations that change when those with these ids go to other places: themselves, and what names them."""
+    found = []
+    for relation in catalog.relations:
+        named = (*relation.upstreams, relation.target)
+        if relation.id in places or any(id_ in places for id_ in named):
+            found.append(_placed(relation, catalog, places))
+    return found
+
+
+def in_database(catalog: Catalog, database: str, name: str) -> list[Relation]:
+    """The relations of a database that gets another name, with definitions that name that."""
+    inside = (relation for relation in catalog.relations if relation.database == database)
+    return [replace(r, database=name, definition=_with_database(r, name)) for r in inside]
+
+
+def _with_database(relation: Relation, database: str) -> str:
+    """A definition in which names that have a database in front have another."""
+    definition, edits = relation.definition, list[tuple[int, int, str]]()
+    tokens = tokenize(definition)
+    if relation.names_others:
+        statement = parse_statement(definition)
+        assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
+        for reference in _references(statement):
+            if reference.name.database:
+                renamed = replace(reference.name, database=database)
+                edits.append((reference.start, _end_of_name(tokens, reference.start), renamed.sql))
+        columns = (_query(statement) or exp.select()).find_all(exp.Column)
+        edits += [_bare(column) for column in columns if column.args.get("catalog")]
+    return _with_head(_edited(definition, edits), relation.schema, relation.name, database)
+
+
+def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -> Relation:
+    schema, name = places.get(relation.id, (relation.schema, relation.name))
+
+    def target(mentioned: Name) -> Place | None:
+        meant = find(catalog, scope_of(relation), mentioned)
+        return None if meant is None else places.get(meant.id, (meant.schema, meant.name))
+
+    definition = relation.definition
+    if relation.names_others:
+        definition = _rewritten(definition, schema, target)
+    elif relation.upstreams:
+        definition = _read_from(definition, schema, target)
+    return replace(relation, schema=schema, name=name, definition=_with_head(definition, schema, name))
+
+
+def shown(relation: Relation, catalog: Catalog) -> str | None:
+    """The definition as it would have to be written now, None for as it is stored.
+
+    In that a table that has been altered since is what it was then; here it is a query that says so.
+    """
+    statement = parse_statement(relation.definition)
+    assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
+    tokens = tokenize(relation.definition)
+    edits: list[tuple[int, int, str]] = []
+    query = _query(statement) or exp.select()
+    columns = [column for column in query.find_all(exp.Column) if column.args.get("db") is not None]
+    if isinstance(statement, CreateIndex):
+        edits += _renamed_columns(statement, relation, catalog, tokens)
+    for reference in _sources(statement):
+        table = find(catalog, scope_of(relation), reference.name)
+        stop = _end_of_name(tokens, reference.start)
+        # Where only the name of a table may stand it stays.
+        is_name = _is_table_command(tokens, reference.start) or _end_of_source(tokens, stop, False) != stop
+        if table is None or table is catalog.by_id[table.id] or reference.in_function or is_name:
+            continue
+        names = {column.lake_name: column.name for column in catalog.by_id[table.id].columns}
+        listed = ", ".join(_as(names[column.lake_name], column.name) for column in table.visible)
+        alias = f" AS {quote_if_needed(reference.name.name)}" if reference.names_source else ""
+        edits.append((reference.start, stop, f"(SELECT {listed} FROM {reference.name.sql}){alias}"))
+        edits += [_bare(column) for column in columns if _is_of(column, reference.name)]
+    return _edited(relation.definition, edits) if edits else None
+
+
+def _renamed_columns(
+    statement: CreateIndex, index: Relation, catalog: Catalog, tokens: list[Token]
+) -> Iterator[tuple[int, int, str]]:
+    """The names of columns in CREATE INDEX, as the table has them now."""
+    table = find(catalog, scope_of(index), statement.table)
+    if table is None or table is catalog.by_id[table.id]:
+        return
+    present = {column.lake_name: column.name for column in catalog.by_id[table.id].columns}
+    names = {column.name: present[column.lake_name] for column in table.columns}
+    written = [(name, position - 1) for name, position in statement.include]
+    for node in (*statement.keys, *statement.distributed_by):
+        written += [(folded(column.this), column.this.meta["start"]) for column in node.find_all(exp.Column)]
+    for name, start in written:
+        if names.get(name, name) != name:
+            yield start, _end_of_name(tokens, start), quote_if_needed(names[name])
+
+
+def _as(name: str, alias: str) -> str:
+    return quote_if_needed(name) + ("" if name == alias else f" AS {quote_if_needed(alias)}")
+
+
+def _with_head(definition: str, schema: str, name: str, database: str | None = None) -> str:
+    """The definition under another name, which has a schema if it had one, and another database if that is given."""
+    reader = TokenReader(definition)
+    reader.expect("CREATE")
+    reader.accept("MATERIALIZED")
+    reader.identifier()  # TABLE, VIEW, INDEX or SINK
+    reader.accept("IF", "NOT", "EXISTS")
+    start = reader.offset
+    written = reader.name()
+    stop = _end_of_name(tokenize(definition), start)
+    schema_ = schema if written.schema else None
+    database_ = database if written.database and database else written.database
+    return definition[:start] + Name(database_, schema_, name, 0).sql + definition[stop:]
+
+
+def _rewritten(definition: str, schema: str, target: Target) -> str:
+    """The definition of a view that will be in a schema, with every name as it has to be there."""
+    statement = parse_statement(definition)
+    assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
+    tokens = tokenize(definition)
+    edits: list[tuple[int, int, str]] = []
+    query = _query(statement) or exp.select()
+    ctes = {folded(cte.args["alias"].this) for cte in query.find_all(exp.CTE)}
+    columns = [column for column in query.find_all(exp.Column) if column.args.get("db") is not None]
+    for reference in _references(statement):
+        name = reference.name
+        place = target(name)
+        if place is None or place == (name.schema or schema, name.name):
+            continue
+        stop = _end_of_name(tokens, reference.start)
+        # A CTE of that name would be taken for the relation.
+        schema_ = place[0] if name.schema or place[0] != schema or place[1] in ctes else None
+        edits.append((reference.start, stop, Name(name.database, schema_, place[1], 0).sql))
+        if place[1] != name.name and reference.names_source:
+            stop = _end_of_source(tokens, stop, reference.in_function)
+            if not _is_table_command(tokens, reference.start):
+                edits.append((stop, stop, f" AS {quote_if_needed(name.name)}"))
+        edits += [_bare(column) for column in columns if _is_of(column, name)]
+    return _edited(definition, edits)
+
+
+def _edited(definition: str, edits: list[tuple[int, int, str]]) -> str:
+    for start, stop, text in sorted(set(edits), reverse=True):
+        definition = definition[:start] + text + definition[stop:]
+    return definition
+
+
+def _references(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[_Reference]:
+    for name in _bare_names(statement):
+        yield _Reference(name, name.position - 1, names_source=False)
+    yield from _sources(statement)
+
+
+def _sources(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[_Reference]:
+    """Those in FROM of a query."""
+    query = _query(statement)
+    for table in query.find_all(exp.Table) if query is not None else ():
+        source = windowed_table(table) if isinstance(table.this, exp.Anonymous) else table
+        if source is not None and isinstance(source.this, exp.Identifier) and not is_cte(source):
+            name = name_of(source)
+            yield _Reference(name, name.position - 1, not table.alias, in_function=source is not table)
+
+
+def _query(statement: CreateView | CreateStreaming | CreateSubscription) -> exp.Expr | None:
+    """The query that is written in a definition, if there is one."""
+    is_named = isinstance(statement, CreateSink) and statement.source is not None
+    return None if is_named or isinstance(statement, CreateIndex | CreateSubscription) else statement.query
+
+
+def _bare_names(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[Name]:
+    """The names outside of a query."""
+    if isinstance(statement, CreateSubscription):
+        yield statement.upstream
+    if isinstance(statement, CreateStreaming):
+        yield from (name for option in statement.options for edge in option.edges for name in edge)
+    if isinstance(statement, CreateIndex):
+        yield statement.table
+    if isinstance(statement, CreateSink):
+        yield from (name for name in (statement.source, statement.target) if name is not None)
+
+
+def _is_of(column: exp.Column, name: Name) -> bool:
+    """Whether a column is written with the schema and name of a relation."""
+    written = folded(column.args["db"]), folded(column.args["table"])
+    return written == (name.schema or written[0], name.name)
+
+
+def _bare(column: exp.Column) -> tuple[int, int, str]:
+    """The edit that leaves of a column's qualifiers the relation's name."""
+    first = column.args.get("catalog") or column.args["db"]
+    return first.meta["start"], column.args["table"].meta["start"], ""
+
+
+def _index_at(tokens: list[Token], start: int) -> int:
+    return next(index for index, token in enumerate(tokens) if token.start == start)
+
+
+def _read_from(definition: str, schema: str, target: Target) -> str:
+    """The definition of a table that is read `FROM source TABLE …`."""
+    reader = TokenReader(definition)
+    while not reader.accept("FROM"):
+        reader.accept(reader.peek())
+    start = reader.offset
+    name = reader.name()
+    place = target(name)
+    if place is None or place == (name.schema or schema, name.name):
+        return definition
+    written = Name(name.database, place[0] if name.schema or place[0] != schema else None, place[1], 0).sql
+    return definition[:start] + written + definition[_end_of_name(tokenize(definition), start) :]
+
+
+def _end_of_name(tokens: list[Token], start: int) -> int:
+    """Where the possibly qualified name ends that starts there."""
+    index = _index_at(tokens, start)
+    while index + 2 < len(tokens) and tokens[index + 1].text == ".":
+        index += 2
+    return tokens[index].end + 1
+
+
+def _end_of_source(tokens: list[Token], stop: int, in_function: bool) -> int:
+    """Where an alias goes: behind the call of the function, or FOR SYSTEM_TIME AS OF PROCTIME(), if there is one."""
+    following = [token for token in tokens if token.start >= stop]
+    words = " ".join(token.text.upper() for token in following[:3])
+    if not in_function and not words.startswith("FOR SYSTEM_TIME"):
+        return stop
+    depth = 1 if in_function else 0
+    for token in following:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == ")" and depth == 0:
+            return token.end + 1
+    raise AssertionError("the parser has read its end")
+
+
+def _is_table_command(tokens: list[Token], start: int) -> bool:
+    """Whether a reference is that of `TABLE name`, which has no place for an alias and whose columns need none."""
+    index = _index_at(tokens, start)
+    return index > 0 and tokens[index - 1].text.upper() == "TABLE"

@@ -1,0 +1,70 @@
+"""The options of CREATE MATERIALIZED VIEW … WITH (…), read and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.backfill.strategy import BackfillSettings
+from sparkwave.planner.statements import Option
+
+RATE_LIMIT, ORDER, STRATEGY = "backfill_rate_limit", "backfill_order", "backfill_strategy"
+SERVERLESS, RESOURCE_GROUP = "cloud.serverless_backfill_enabled", "resource_group"
+KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP})
+_U32 = range(2**32)
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """What the options say; None for one that is not given."""
+
+    strategy: Option | None = None
+    order: Option | None = None
+    rate_limit: int | None = None
+    is_serverless: bool | None = None
+    resource_group: Option | None = None
+
+    def applied(self, settings: BackfillSettings) -> BackfillSettings:
+        """The session's settings where no option beats them."""
+        return settings if self.rate_limit is None else replace(settings, rate_limit=self.rate_limit)
+
+
+def read_options(options: tuple[Option, ...]) -> JobOptions:
+    """Raises Error 22023 for an unknown option or a wrong value."""
+    given = {option.name: option for option in options}
+    unknown = sorted(set(given) - KNOWN)
+    if unknown:
+        listed = ", ".join(f'"{name}"' for name in unknown)
+        raise Error(
+            f"unexpected options in WITH clause: [{listed}]",
+            errors.INVALID_PARAMETER_VALUE,
+            position=given[unknown[0]].position,
+        )
+    limit, serverless, group = given.get(RATE_LIMIT), given.get(SERVERLESS), given.get(RESOURCE_GROUP)
+    is_serverless = serverless.value == "true" if serverless is not None else None  # only this word, as in RisingWave
+    if group is not None and is_serverless:
+        raise Error(
+            "Please do not specify serverless backfilling and resource group together",
+            errors.INVALID_PARAMETER_VALUE,
+            position=group.position,
+        )
+    return JobOptions(
+        given.get(STRATEGY),
+        given.get(ORDER),
+        _rows_a_second(limit) if limit is not None else None,
+        is_serverless,
+        group,
+    )
+
+
+def _rows_a_second(option: Option) -> int:
+    """A u32. RisingWave panics on anything else."""
+    if not option.value.isascii() or not option.value.isdigit() or int(option.value) not in _U32:
+        raise Error(
+            f"invalid value for {option.name}: {option.value}",
+            errors.INVALID_PARAMETER_VALUE,
+            hint=f"It is a number of rows a second from 0, which pauses the backfill, to {_U32[-1]}.",
+            position=option.value_position,
+        )
+    return int(option.value)

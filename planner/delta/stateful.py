@@ -1,0 +1,206 @@
+"""Operators with state: what their stored groups become, as steps `<state>_touched`, `_stored` and `_merged`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sqlglot import exp
+
+from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.delta import operator_sql
+from sparkwave.planner.delta.full import Keys, restricted
+from sparkwave.planner.delta.nullability import never_null
+from sparkwave.planner.delta.program import Apply
+from sparkwave.planner.delta.state import alive, state_rows
+from sparkwave.planner.plan.nodes import COUNT, WEIGHT, Aggregate, Call, Node, TopN, column
+from sparkwave.planner.plan.stream_plan import State
+
+
+class Steps(Protocol):
+    """What steps are written to. `applies` are what they do to states."""
+
+    applies: list[Apply]
+
+    def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
+        """One step more. Returns its name."""
+
+    def full(self, node: Node, version: str, keys: Keys | None = None) -> exp.Select:
+        """All rows of a node at a version, `old` or `new`, or those with certain keys."""
+
+
+def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Select, retracts: bool) -> None:
+    """The groups that changes touch: stored values and the changes' added up, or computed again where that cannot do.
+
+    min, max and sums of floats are computed again in groups that lost a row, calls with an expression in all.
+    """
+    delta = f"{state.name}_delta"
+    outputs = [exp.alias_(_delta_of(call), call.name, quoted=True) for call in node.calls if call.expression is None]
+    lost = exp.LT(this=exp.Min(this=column(WEIGHT)), expression=exp.Literal.number(0))
+    query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(
+        below.subquery("c", copy=False)
+    )
+    written.add(delta, query.group_by(*map(column, node.keys), copy=False) if node.keys else query)
+    keys = operator_sql.key_items(node.keys)
+    written.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
+    _look_up(written, node, state, node.keys)
+    again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
+    if again:
+        _recompute(written, node, state, again)
+    written.add(f"{state.name}_merged", _merged(node, state, {call.name for call in again}))
+    if not state.in_view:
+        names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
+        merged = alive(node, f"{state.name}_merged")
+        written.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
+
+
+def _look_up(written: Steps, node: Aggregate | TopN, state: State, keys: tuple[str, ...]) -> None:
+    """The stored rows of the groups that changes touch."""
+    touched = Keys.of(f"{state.name}_touched", node, keys)
+    written.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched), is_lookup=True)
+
+
+def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call]) -> None:
+    keys = operator_sql.key_items(node.keys)
+    chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(f"{state.name}_delta")
+    if all(call.expression is None for call in calls):
+        chosen = chosen.where(column("_lost"))
+    step = written.add(f"{state.name}_again", chosen)
+    restriction = Keys.of(step, node.input, node.keys)
+    rows = written.full(node.input, "new", restriction)
+    written.add(f"{state.name}_recomputed", operator_sql.aggregate(node, rows, calls))
+
+
+def _delta_of(call: Call) -> exp.Expr:
+    """The change of one call over a group's changes. Non-linear ones see the arriving rows only."""
+    weight = column(WEIGHT)
+    if call.argument is None:
+        return exp.cast(exp.Sum(this=weight), data_type(call.type))
+    argument = column(call.argument)
+    present = exp.Is(this=argument.copy(), expression=exp.null())
+    if call.function == "count":
+        counted = exp.Case().when(present, exp.Literal.number(0)).else_(weight)
+        return exp.cast(exp.Sum(this=counted), data_type(call.type))
+    if call.is_linear:
+        product = exp.Mul(this=exp.cast(argument, data_type(call.type)), expression=weight)
+        return exp.cast(exp.Sum(this=product), data_type(call.type))
+    arriving = exp.Case().when(exp.GT(this=weight, expression=exp.Literal.number(0)), argument)
+    return operator_sql.mergeable(call, arriving)
+
+
+def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
+    query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
+    for call in node.calls:
+        query = query.select(
+            exp.alias_(_merge_call(call, call.name in again), call.name, quoted=True),
+            exp.alias_(column(call.name, "s"), _was(call), quoted=True),
+        )
+    query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
+    stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
+    query = query.join(stored, on=_same_group(node, "s", "d"), join_type="left")
+    if again:
+        recomputed = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
+        query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left")
+    return query
+
+
+def replaced_groups(node: Aggregate, state: State) -> tuple[exp.Select, exp.Select]:
+    """The groups that change as they were, and as they are, from what `merge_groups` has written."""
+    merged = f"{state.name}_merged"
+    stored = [*map(column, node.keys), *(exp.alias_(column(_was(c)), c.name, quoted=True) for c in node.calls)]
+    removed = exp.select(*stored).from_(merged)
+    removed = removed.where(exp.Not(this=exp.Is(this=column(f"{COUNT}_was"), expression=exp.null())), copy=False)
+    differs = exp.or_(*(exp.NullSafeNEQ(this=column(c.name), expression=column(_was(c))) for c in node.calls))
+    return removed.where(differs, copy=False), alive(node, merged).where(differs.copy(), copy=False)
+
+
+def _was(call: Call) -> str:
+    """The column of merged groups with a call's stored value, or NULL; a group that was there has counted its rows."""
+    return f"{call.name}_was"
+
+
+def _merge_call(call: Call, is_recomputed: bool) -> exp.Expr:
+    if call.expression is not None:
+        return column(call.name, "r")
+    stored, arrived = column(call.name, "s"), column(call.name, "d")
+    if call.function in ("count", "sum"):
+        zero = exp.cast(exp.Literal.number(0), data_type(call.type))
+        total = exp.Add(this=exp.func("coalesce", stored, zero), expression=exp.func("coalesce", arrived, zero.copy()))
+        merged: exp.Expr = exp.cast(total, data_type(call.type))
+    else:
+        comparison = exp.LTE if call.function == "min" else exp.GTE
+        merged = (
+            exp.Case()
+            .when(exp.Is(this=arrived, expression=exp.null()), stored)
+            .when(exp.Is(this=stored.copy(), expression=exp.null()), arrived.copy())
+            .when(comparison(this=stored.copy(), expression=arrived.copy()), stored.copy())
+            .else_(arrived.copy())
+        )
+    if not is_recomputed:
+        return merged
+    return exp.Case().when(column("_lost", "d"), column(call.name, "r")).else_(merged)
+
+
+def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:
+    if not node.keys:
+        return exp.true()
+    present = never_null(node)
+    return exp.and_(*(operator_sql.same(column(k, left), column(k, right), k not in present) for k in node.keys))
+
+
+def merge_first_rows(written: Steps, node: TopN, state: State, below: exp.Select, retracts: bool) -> None:
+    """The first rows of the partitions that changes touch.
+
+    Stored and arriving rows are enough, unless one of the stored rows is taken away: then what follows it is in the
+    input, and that partition is read again.
+    """
+    assert node.limit is not None
+    fields, names = node.input.fields, node.partition
+    changes = f"{state.name}_changes"
+    written.add(changes, operator_sql.consolidated(below, fields))
+    keys = operator_sql.key_items(names) or [exp.alias_(exp.Literal.number(1), "k0")]
+    written.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
+    present = never_null(node)
+    _look_up(written, node, state, names)
+    stored = exp.select(*(column(f.name) for f in fields)).from_(f"{state.name}_stored")
+    arriving = exp.select(*(column(f.name) for f in fields)).from_(changes)
+    arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
+    candidates = operator_sql.union([stored, arriving])
+    if retracts:
+        gone = exp.select("*").from_(changes).where(exp.LT(this=column(WEIGHT), expression=exp.Literal.number(0)))
+        was_first = Keys(
+            f"{state.name}_state",
+            tuple((column(key), key not in present) for key in dict.fromkeys(node.key)),
+            _stored(node, state),
+        )
+        lost = restricted(gone, fields, was_first)
+        written.add(
+            f"{state.name}_lost", exp.select(*(k.copy() for k in keys)).distinct().from_(lost.subquery("l", copy=False))
+        )
+        # A partition that lost a row of its state is read from the input alone.
+        is_lost = Keys.of(f"{state.name}_lost", node, names).found()
+        kept = operator_sql.over(candidates, fields).where(exp.Not(this=is_lost), copy=False)
+        again = written.full(node.input, "new", Keys.of(f"{state.name}_lost", node.input, names))
+        again = operator_sql.over(again, fields).where(is_lost.copy(), copy=False)
+        candidates = operator_sql.union([kept, again])
+    merged = operator_sql.top_n(node, candidates, 0, node.offset + node.limit)
+    written.add(f"{state.name}_merged", merged)
+    if not state.in_view:
+        removed = exp.select(
+            *(exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
+        )
+        removed = removed.from_(f"{state.name}_touched")
+        written.applies.append(
+            Apply(
+                state.name,
+                names,
+                present,
+                removed,
+                operator_sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields),
+            )
+        )
+
+
+def _stored(node: TopN, state: State) -> tuple[str, ...]:
+    """The stored columns of the node's key."""
+    stored = dict(state.columns)
+    return tuple(stored[key] for key in dict.fromkeys(node.key))

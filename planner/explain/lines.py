@@ -1,0 +1,185 @@
+"""EXPLAIN: a statement and its options to lines. Nothing runs, nothing is created."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import IGNORE, OVERWRITE, ROW_ID, UPDATE_IF_NOT_NULL, Catalog
+from sparkwave.planner.backfill.strategy import DEFAULTS, SNAPSHOT, BackfillSettings
+from sparkwave.planner.bind.binder import Scope
+from sparkwave.planner.explain.batch import batch_operators, logical_operators, logical_steps
+from sparkwave.planner.explain.distsql import distsql
+from sparkwave.planner.explain.expressions import show
+from sparkwave.planner.explain.incremental import decisions, incremental
+from sparkwave.planner.explain.operator_tree import Operator, materialize, show_distribution, with_readable_names
+from sparkwave.planner.explain.output_formats import FORMATS, text
+from sparkwave.planner.explain.plan_tree import view_operators
+from sparkwave.planner.plan.distribution import by
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.plan.streaming_query import streaming_of
+from sparkwave.planner.statements import CreateStreaming, CreateTable, Explain, ExplainOptions
+
+
+def explain(
+    statement: Explain,
+    catalog: Catalog,
+    scope: Scope,
+    settings: BackfillSettings = DEFAULTS,
+    indexes: bool = False,
+    check_plan: Callable[[StreamPlan], None] = lambda plan: None,
+) -> list[str]:
+    """The lines of EXPLAIN, for a session with these settings, whose queries may read `indexes`.
+
+    `check_plan` raises what a CREATE with a plan would. Raises Error as planning the statement does, and 0A000 for
+    options that do not go together. With TRACE what planning raises is the last line instead.
+    """
+    options = statement.options
+    check(statement)
+    lines: list[str] = []
+    try:
+        for line in _explained(statement, catalog, scope, settings, indexes, check_plan):
+            lines.append(line)
+    except Error as error:
+        if not options.trace:
+            raise
+        lines.append(f"ERROR: {error.message}")
+    return lines
+
+
+def check(statement: Explain) -> None:
+    """Raise Error 0A000 for options that do not go together, or not with the statement."""
+    options = statement.options
+    is_view = isinstance(statement.statement, CreateStreaming)
+    shown = options.format.upper()
+    is_order = options.backfill and options.format == "dot" and is_view
+    if options.format != "text" and (options.trace or options.type == "distsql") and not is_order:
+        raise _unsupported(
+            f"EXPLAIN (TRACE, {shown} FORMAT)", f"Only EXPLAIN (LOGICAL | PHYSICAL, {shown} FORMAT) is supported."
+        )
+    if options.incremental and options.format != "text":
+        raise _unsupported(f"EXPLAIN (INCREMENTAL, {shown} FORMAT)", "EXPLAIN (INCREMENTAL) is text.")
+    if options.incremental and not is_view:
+        raise _unsupported(
+            "EXPLAIN (INCREMENTAL) of a statement that keeps nothing up to date",
+            "Use EXPLAIN (INCREMENTAL) CREATE MATERIALIZED VIEW … AS …",
+        )
+    if options.type == "distsql" and not isinstance(statement.statement, CreateStreaming | CreateTable):
+        raise _unsupported("EXPLAIN (DISTSQL) of a batch query", "A batch query runs on DuckDB, in one stage.")
+
+
+def _unsupported(what: str, hint: str) -> Error:
+    return Error(f"Not supported: {what}", errors.FEATURE_NOT_SUPPORTED, hint=hint)
+
+
+def _explained(
+    statement: Explain,
+    catalog: Catalog,
+    scope: Scope,
+    settings: BackfillSettings,
+    indexes: bool,
+    check_plan: Callable[[StreamPlan], None],
+) -> Iterator[str]:
+    options, target = statement.options, statement.statement
+    if isinstance(target, CreateTable):
+        yield from FORMATS[options.format](_table(target))
+        return
+    if isinstance(target, CreateStreaming):
+        query: exp.Expr | None = streaming_of(target, catalog, scope).query
+    else:
+        query = getattr(target, "tree", None) if not hasattr(target, "table") else None
+    if query is not None and options.trace:
+        yield from _trace(query, catalog, scope, options)
+    if query is not None and options.type == "logical":
+        if not options.trace:
+            *_, (_, root) = logical_steps(query, catalog, scope)
+            yield from FORMATS[options.format](logical_operators(root, options.verbose))
+        return
+    if isinstance(target, CreateStreaming):
+        plan = plan_view(target, catalog, scope, settings)
+        check_plan(plan)
+        if options.trace:
+            yield from ("To Stream Plan:", "")
+        yield from explain_view(plan, options)
+        return
+    if options.trace:
+        yield from ("To Batch Plan:", "")
+    yield from FORMATS[options.format](batch_operators(target, catalog, scope, options.verbose, indexes))
+
+
+def _trace(query: exp.Expr, catalog: Catalog, scope: Scope, options: ExplainOptions) -> Iterator[str]:
+    """The logical plan as built and after each rule that changed it."""
+    for title, root in logical_steps(query, catalog, scope):
+        yield from (f"{title}:", "", *text(logical_operators(root, options.verbose, keeps_unused=True)), "")
+
+
+def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
+    """The lines of a view's stream plan.
+
+    As text, VERBOSE and BACKFILL also say how it is filled and where it runs, which RisingWave does not. So does what
+    is filled by another strategy than most.
+    """
+    if options.backfill and options.format == "dot":
+        return _order(plan)
+    if options.incremental:
+        return incremental(plan)
+    root = view_operators(plan, options.verbose)
+    if options.type == "distsql":
+        return distsql(plan, root, options.verbose)
+    lines = FORMATS[options.format](with_readable_names(root))
+    if options.format == "text" and (options.verbose or options.backfill or plan.strategy != SNAPSHOT):
+        lines += ["", *decisions(plan)]
+    return lines
+
+
+def _order(plan: StreamPlan) -> list[str]:
+    """The backfill order as a graph (RisingWave: backfill_order_strategy.rs, module display)."""
+    names = {scan.relation.id: scan.relation.qualified_name for scan in plan.scans}
+    return ["digraph G {", *sorted(f'  "{names[before]}" -> "{names[after]}";' for before, after in plan.order), "}"]
+
+
+_CONFLICTS = {OVERWRITE: "Overwrite", IGNORE: "IgnoreConflict", UPDATE_IF_NOT_NULL: "DoUpdateIfNotNull"}
+
+
+def _table(statement: CreateTable) -> Operator:
+    """RisingWave's plan of a table: what writes send and other jobs sink into it, by its key."""
+    key = statement.primary_key or (ROW_ID,)
+    visible = tuple(column.name for column in statement.columns)
+    columns = visible if statement.primary_key else (*visible, ROW_ID)
+    there = ("dist", show_distribution(by(key), {}))
+    writes = Operator("StreamDml", (("columns", columns),), (Operator("StreamSource"),))
+    sent = Operator("StreamExchange", (there,), (writes,), positions=tuple(str(columns.index(name)) for name in key))
+    rows = Operator("StreamUnion", (("all", "true"),), (sent, Operator("StreamUpstreamSinkUnion")))
+    mark = statement.watermark
+    if mark is not None:
+        delay = show(exp.Interval(this=exp.Literal.string(f"{mark.delay_us / 1e6:g}"), unit=exp.Var(this="second")), {})
+        desc = f"Desc {{ column: {mark.column}, expr: ({mark.column} - {delay}) }}"
+        rows = Operator(
+            "StreamWatermarkFilter",
+            (("watermark_descs", (desc,)), ("output_watermarks", (f"[{mark.column}]",))),
+            (rows,),
+        )
+    if not statement.primary_key:
+        rows = Operator("StreamRowIdGen", (("row_id_index", str(len(visible))),), (rows,))
+    shown = tuple(name if name in visible else f"{name}(hidden)" for name in columns)
+    conflict = _CONFLICTS[statement.conflict.action]
+    if statement.append_only and not statement.primary_key:
+        conflict = "NoCheck"
+    made = materialize(shown, key, conflict, rows)
+    if mark is not None:
+        made = replace(made, fields=(*made.fields, ("watermark_columns", (mark.column,))))
+    return made
+
+
+def notices(query: exp.Query, plan: StreamPlan, kind: str) -> list[str]:
+    """What to tell the user about a query that is accepted for this kind of relation."""
+    found = list(plan.notices)
+    if query.args.get("order") is not None:
+        found.append(
+            f"The ORDER BY clause in the CREATE {kind.upper()} statement does not guarantee the order of a SELECT."
+        )
+    return found

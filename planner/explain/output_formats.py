@@ -1,0 +1,111 @@
+"""Operators as text, JSON, YAML, XML and DOT, each as RisingWave writes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from xml.sax.saxutils import escape
+
+from sparkwave.planner.explain.operator_tree import Operator, Text
+
+
+def text(root: Operator) -> list[str]:
+    """A line for each operator; those below are indented under it."""
+    return list(_text(root, "", ""))
+
+
+def _text(operator: Operator, first: str, rest: str) -> Iterator[str]:
+    yield first + operator.line
+    for child in operator.children[:-1]:
+        yield from _text(child, f"{rest}├─", f"{rest}│ ")
+    for child in operator.children[-1:]:
+        yield from _text(child, f"{rest}└─", f"{rest}  ")
+
+
+def _object(operator: Operator) -> dict[str, object]:
+    fields = {key: value if isinstance(value, str) else list(value) for key, value in sorted(operator.fields)}
+    return {"name": operator.title, "fields": fields, "children": [_object(child) for child in operator.children]}
+
+
+def _json(root: Operator) -> list[str]:
+    return json.dumps(_object(root), indent=2, ensure_ascii=False).splitlines()
+
+
+def _yaml(root: Operator) -> list[str]:
+    return list(_yaml_lines(root))
+
+
+def _yaml_lines(operator: Operator) -> Iterator[str]:
+    yield f"name: {_scalar(operator.title)}"
+    yield "fields:" if operator.fields else "fields: {}"
+    for key, value in sorted(operator.fields):
+        if isinstance(value, str):
+            yield f"  {key}: {_scalar(value)}"
+        else:
+            yield f"  {key}:" if value else f"  {key}: []"
+            yield from (f"  - {_scalar(part)}" for part in value)
+    yield "children:" if operator.children else "children: []"
+    for child in operator.children:
+        lines = _yaml_lines(child)
+        yield f"- {next(lines)}"
+        yield from (f"  {line}" for line in lines)
+
+
+_NOT_PLAIN = re.compile(r"^[\s\-?:,\[\]{}#&*!|>'\"%@`]|: |:$| #|^$|^(true|false|null|~)$|^[-+.\d][\d.eE+-]*$")
+
+
+def _scalar(value: str) -> str:
+    """A YAML scalar, quoted where it would be read as something else."""
+    return "'" + value.replace("'", "''") + "'" if _NOT_PLAIN.search(value) else value
+
+
+def _xml(root: Operator) -> list[str]:
+    return [f"<XmlNode>{_element(root)}</XmlNode>"]
+
+
+def _element(operator: Operator) -> str:
+    def fields(key: str, value: Text) -> str:
+        parts = (value,) if isinstance(value, str) else value
+        return "".join(f"<{key}>{escape(part)}</{key}>" for part in parts)
+
+    shown = "".join(fields(key, value) for key, value in sorted(operator.fields))
+    below = "".join(f"<children>{_element(child)}</children>" for child in operator.children)
+    return f"<name>{escape(operator.title)}</name><fields>{shown}</fields>{below}"
+
+
+def _dot(root: Operator) -> list[str]:
+    """Nodes are numbered from the root down; so are their ids, which RisingWave numbers as it plans."""
+    nodes: list[str] = []
+    edges: list[str] = []
+
+    def add(operator: Operator) -> int:
+        number = len(nodes)
+        parts = [operator.title, f"id: {_quoted(str(number))}"]
+        parts += [f"{key}: {_quoted(value)}" for key, value in operator.fields]
+        label = "".join(part.replace('"', '\\"') + "\\l" for part in parts)
+        nodes.append(f'    {number} [ label = "{label}" ]')
+        for child in operator.children:
+            place = len(edges)
+            edges.insert(place, f"    {number} -> {add(child)} [ ]")
+        return number
+
+    add(root)
+    return ["digraph {", *nodes, *sorted(edges, key=_edge), "}"]
+
+
+def _edge(line: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", line)[:2])
+
+
+def _quoted(value: Text) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+FORMATS: dict[str, Callable[[Operator], list[str]]] = {
+    "text": text,
+    "json": _json,
+    "yaml": _yaml,
+    "xml": _xml,
+    "dot": _dot,
+}

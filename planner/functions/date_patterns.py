@@ -1,0 +1,232 @@
+"""Postgres' date patterns: of `to_date` and `to_timestamp` as strptime's, of `to_char` as calls of DuckDB's functions.
+
+The patterns are of table 9.27 of PostgreSQL 15's documentation. All but the names of time zones are here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.functions.scalar_functions import duckdb_call, ours
+
+# Longest first where one begins with another.
+_PATTERNS: dict[str, str] = {
+    "HH24": "%H",
+    "HH12": "%I",
+    "HH": "%I",
+    "MI": "%M",
+    "SS": "%S",
+    "MS": "%g",
+    "US": "%f",
+    "AM": "%p",
+    "PM": "%p",
+    "YYYY": "%Y",
+    "YY": "%y",
+    "IYYY": "%G",
+    "IW": "%V",
+    "ID": "%u",
+    "Month": "%B",
+    "Mon": "%b",
+    "MM": "%m",
+    "DDD": "%j",
+    "DD": "%d",
+    "FMDD": "%-d",
+    "FMMM": "%-m",
+    "FMHH24": "%-H",
+    "FMHH12": "%-I",
+    "FMMonth": "%B",
+    "FMDay": "%A",
+    "Dy": "%a",
+}
+_TOKEN = re.compile(
+    '"[^"]*"|' + "|".join(sorted({*_PATTERNS, *map(str.lower, _PATTERNS)}, key=len, reverse=True)) + "|[A-Za-z]+|.",
+    re.DOTALL,
+)
+
+
+def strftime_format(pattern: exp.Expr) -> exp.Expr:
+    """The pattern of a constant. Raises Error 0A000 for another expression or an unknown pattern."""
+    return exp.Literal.string("".join(_part(token) for token in _TOKEN.findall(_constant(pattern))))
+
+
+def _constant(pattern: exp.Expr) -> str:
+    if not pattern.is_string:
+        raise Error("a date pattern has to be a constant", errors.FEATURE_NOT_SUPPORTED)
+    return pattern.name
+
+
+def _unknown(pattern: str) -> Error:
+    return Error(f'date pattern "{pattern}" is not supported', errors.FEATURE_NOT_SUPPORTED)
+
+
+def _part(token: str) -> str:
+    if token.startswith('"') and token.endswith('"') and len(token) > 1:
+        return token[1:-1].replace("%", "%%")
+    # Only names tell upper from lower case.
+    known = _PATTERNS.get(token) or (_PATTERNS.get(token.upper()) if token.islower() else None)
+    if (known is None and len(token) > 1) or (token.isalpha() and known is None and token != "T"):
+        raise _unknown(token)
+    return known or token.replace("%", "%%")
+
+
+# to_char.
+
+_Text = Callable[[exp.Expr], exp.Expr]
+
+
+def moment_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+    """The text of a day or moment by a constant pattern. Raises Error 0A000 as `strftime_format`."""
+    pieces: list[exp.Expr | str] = []
+    for quoted, filled, name, suffix, other in _PATTERN.findall(_constant(pattern)):
+        if name:
+            piece = _piece(value, name, bool(filled))
+            if suffix:
+                number = strftime(value, piece) if isinstance(piece, str) else piece
+                ending = ours("_ordinal", number.copy())
+                pieces += [number, duckdb_call("upper", ending) if suffix == "TH" else ending]
+                continue
+            pieces.append(piece)
+        elif other.isalpha() and other != "T":
+            raise _unknown(other)
+        else:
+            pieces.append((quoted[1:-1] if quoted else filled + other).replace("%", "%%"))
+    return _joined(value, pieces)
+
+
+def strftime(value: exp.Expr, format_: str) -> exp.Expr:
+    return duckdb_call("strftime", value.copy(), exp.Literal.string(format_))
+
+
+def _joined(value: exp.Expr, pieces: list[exp.Expr | str]) -> exp.Expr:
+    """The pieces one after the other; what follows each other in a format of strftime is one."""
+    joined: list[exp.Expr | str] = []
+    for piece in pieces:
+        last = joined[-1] if joined else None
+        if isinstance(piece, str) and isinstance(last, str):
+            joined[-1] = last + piece
+        else:
+            joined.append(piece)
+    texts = [strftime(value, piece) if isinstance(piece, str) else piece for piece in joined or [""]]
+    return texts[0] if len(texts) == 1 else _chain(texts)
+
+
+def _chain(texts: list[exp.Expr]) -> exp.Expr:
+    """As `||`, which is NULL if any of them is."""
+    made = texts[0]
+    for text in texts[1:]:
+        made = exp.DPipe(this=made, expression=text)
+    return exp.paren(made)
+
+
+def _piece(value: exp.Expr, name: str, is_filled: bool) -> exp.Expr | str:
+    """What a pattern stands for: a format of strftime, or a text. `is_filled` is FM: without blanks and zeros."""
+    if (known := _NAMES.get(name.lower())) is not None:
+        text = strftime(value, known[0])
+        text = duckdb_call("upper", text) if name.isupper() else duckdb_call("lower", text) if name.islower() else text
+        return (
+            text if is_filled or not known[1] else duckdb_call("rpad", text, _number(known[1]), exp.Literal.string(" "))
+        )
+    upper = name.upper()
+    if upper in _HALVES:
+        text = _HALVES[upper](value)
+        text = duckdb_call("rtrim", text) if is_filled else text
+        return duckdb_call("lower", text) if name.islower() else text
+    made: exp.Expr | str = _NUMBERS[upper](value) if upper in _NUMBERS else _PATTERNS[upper]
+    if not is_filled:
+        return made
+    text = strftime(value, made) if isinstance(made, str) else made
+    return exp.cast(exp.cast(text, "bigint"), "text")
+
+
+def _number(number: int) -> exp.Expr:
+    return exp.Literal.number(number)
+
+
+def _digits(width: int, sql: str) -> _Text:
+    """The number that SQL has of the value `v`, with zeros in front up to so many digits."""
+
+    def text(value: exp.Expr) -> exp.Expr:
+        parsed: exp.Expr = exp.maybe_parse(sql, dialect="duckdb")
+        number = parsed.transform(lambda node: value.copy() if isinstance(node, exp.Column) else node)
+        found = exp.cast(exp.cast(number, "bigint", dialect="duckdb"), "text", dialect="duckdb")
+        return duckdb_call("lpad", found, _number(width), exp.Literal.string("0")) if width > 1 else found
+
+    return text
+
+
+def _last(format_: str, count: int) -> _Text:
+    return lambda value: duckdb_call("right", strftime(value, format_), _number(count))
+
+
+def _first(format_: str, count: int) -> _Text:
+    return lambda value: duckdb_call("left", strftime(value, format_), _number(count))
+
+
+def _dotted(text: _Text) -> _Text:
+    """`A.M.` of `AM`."""
+
+    def dotted(value: exp.Expr) -> exp.Expr:
+        return duckdb_call("regexp_replace", text(value), exp.Literal.string("(.)(.)"), exp.Literal.string(r"\1.\2."))
+
+    return dotted
+
+
+def _era(value: exp.Expr) -> exp.Expr:
+    is_before = exp.LT(this=duckdb_call("year", value.copy()), expression=_number(1))
+    return exp.If(this=exp.paren(is_before), true=exp.Literal.string("BC"), false=exp.Literal.string("AD"))
+
+
+def _half(value: exp.Expr) -> exp.Expr:
+    return strftime(value, "%p")
+
+
+def _offset(value: exp.Expr) -> exp.Expr:
+    return strftime(value, "%z")
+
+
+def _zone_minutes(value: exp.Expr) -> exp.Expr:
+    whole = duckdb_call("rpad", _offset(value), _number(6), exp.Literal.string(":00"))
+    return duckdb_call("right", whole, _number(2))
+
+
+def _roman_month(value: exp.Expr) -> exp.Expr:
+    return duckdb_call(
+        "rpad", ours("_roman_month", duckdb_call("month", value.copy())), _number(4), exp.Literal.string(" ")
+    )
+
+
+# Formats of names, and how many characters they take up.
+_NAMES = {"month": ("%B", 9), "mon": ("%b", 0), "day": ("%A", 9), "dy": ("%a", 0)}
+_HALVES: dict[str, _Text] = {
+    "AM": _half, "PM": _half, "A.M.": _dotted(_half), "P.M.": _dotted(_half),
+    "AD": _era, "BC": _era, "A.D.": _dotted(_era), "B.C.": _dotted(_era),
+    "RM": _roman_month,
+}  # fmt: skip
+_SECONDS = "hour(v) * 3600 + minute(v) * 60 + second(v)"
+_NUMBERS: dict[str, _Text] = {
+    "Q": _digits(1, "quarter(v)"), "D": _digits(1, "dayofweek(v) + 1"), "W": _digits(1, "(day(v) - 1) // 7 + 1"),
+    "WW": _digits(2, "(dayofyear(v) - 1) // 7 + 1"), "CC": _digits(2, "century(v)"),
+    "J": _digits(1, "julian(v::DATE)"), "IDDD": _digits(3, "(weekofyear(v) - 1) * 7 + isodow(v)"),
+    "SSSS": _digits(1, _SECONDS), "SSSSS": _digits(1, _SECONDS),
+    "YYY": _last("%Y", 3), "Y": _last("%Y", 1), "IYY": _last("%G", 3), "IY": _last("%G", 2), "I": _last("%G", 1),
+    **{f"FF{count}": _first("%f", count) for count in range(1, 7)},
+    "OF": _offset, "TZH": _first("%z", 3), "TZM": _zone_minutes,
+}  # fmt: skip
+_WORDS = sorted(
+    {
+        *_NAMES,
+        *map(str.lower, (*_HALVES, *_NUMBERS)),
+        *(name.lower() for name in _PATTERNS if not name.startswith("FM")),
+    },
+    key=len,
+    reverse=True,
+)
+# Quoted text, FM, a pattern and the ending of its number, anything else.
+_PATTERN = re.compile(
+    rf'("[^"]*")|(FM|fm)?(?:({"|".join(map(re.escape, _WORDS))})(th|TH)?|(.))', re.DOTALL | re.IGNORECASE
+)

@@ -1,0 +1,318 @@
+"""Postgres' scalar functions as data: the type of each result and how DuckDB spells the call.
+
+`FUNCTIONS` maps Postgres' name to a `Function`. The parser keeps calls of these names as they are written
+(`trees.Sparkwave`); operators and the calls with a grammar of their own, such as `substring(x FROM 2)`, are read as
+calls by `planner.functions.operators`. One spelling serves batch queries and views, so that a view equals its query.
+
+Where DuckDB's own function differs from Postgres', the spelling is `OURS`: a macro in DuckDB's schema `pg`, defined in
+`catalog/system/scalar.sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sparkwave.catalog.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    QUOTIENT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Type,
+)
+from sparkwave.planner.functions.result_types import (
+    Known,
+    array_of_first,
+    array_of_second,
+    array_type,
+    bytea_or_text,
+    common,
+    element_of_first,
+    first,
+    number,
+    number_of_first,
+    row_of,
+    rows_of_elements,
+    subtraction,
+    sum_of_first,
+    truncated,
+)
+
+# The types of the arguments, None for an untyped literal, to the type of the result, None when it cannot be told.
+Rule = Type | Callable[[tuple[Known, ...]], Known]
+
+OURS = "pg"
+IN_RANGE = "time_in_range"
+SAME = ""
+
+
+@dataclass(frozen=True)
+class Function:
+    """`duckdb` is DuckDB's name for it: `SAME` as Postgres', or `OURS`."""
+
+    result: Rule
+    duckdb: str = OURS
+
+
+F = Function
+
+
+def duckdb_call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of a function by DuckDB's name."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """`memory.pg.name(arguments)`."""
+    function = exp.Anonymous(this=name, expressions=list(arguments))
+    return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
+
+
+# The parameter of lambdas: a name that no column has.
+ELEMENT = "_element"
+
+
+def of_each(array: exp.Expr, computed: exp.Expr, element: str = ELEMENT) -> exp.Expr:
+    """The array of what is computed of each element, which is called so there."""
+    function = exp.Lambda(this=computed, expressions=[exp.to_identifier(element)])
+    return duckdb_call("list_transform", array, function)
+
+
+def of_one(value: exp.Expr, computed: exp.Expr, element: str = ELEMENT) -> exp.Expr:
+    """What is computed of one value, which is called so there: it is worked out once, and its type is known."""
+    return duckdb_call(
+        "list_extract", of_each(exp.Array(expressions=[value]), computed, element), exp.Literal.number(1)
+    )
+
+
+def worked_out_once(value: exp.Expr, of: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """What is computed of a value that is long when it is written out, as an average is."""
+    number = exp.column("_number")
+    number.type = value.type
+    return of_one(value, of(number), number.name)
+
+
+_TEXTS, _INTEGERS = Type("character varying", dimensions=1), Type("integer", dimensions=1)
+FUNCTIONS: dict[str, Function] = {
+    # Numbers.
+    "abs": F(first, SAME),
+    "ceil": F(number_of_first),
+    "floor": F(number_of_first),
+    "round": F(number_of_first),
+    "trunc": F(number_of_first),
+    "sign": F(number_of_first),
+    "sqrt": F(number_of_first),
+    "cbrt": F(DOUBLE, SAME),
+    "exp": F(number_of_first),
+    "ln": F(number_of_first),
+    "log": F(number),
+    "log10": F(number_of_first),
+    "power": F(number),
+    "div": F(NUMERIC),
+    "gcd": F(common),
+    "lcm": F(common),
+    "pi": F(DOUBLE, SAME),
+    "degrees": F(DOUBLE, SAME),
+    "radians": F(DOUBLE, SAME),
+    **{
+        name: F(DOUBLE, SAME)
+        for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
+                     "atanh")
+    },
+    "acosh": F(DOUBLE),
+    **{
+        name: F(DOUBLE)
+        for name in ("cot", "sind", "cosd", "tand", "cotd", "asind", "acosd", "atand", "atan2d")
+    },
+    "factorial": F(NUMERIC),
+    "min_scale": F(INTEGER),
+    "trim_scale": F(NUMERIC),
+    "width_bucket": F(INTEGER),
+    # Text.
+    "length": F(INTEGER),
+    "octet_length": F(INTEGER),
+    "bit_length": F(INTEGER),
+    "lower": F(VARCHAR, SAME),
+    "upper": F(VARCHAR),
+    "initcap": F(VARCHAR),
+    "substring": F(bytea_or_text),
+    "left": F(VARCHAR, SAME),
+    "right": F(VARCHAR, SAME),
+    "lpad": F(VARCHAR),
+    "rpad": F(VARCHAR),
+    "btrim": F(VARCHAR),
+    "ltrim": F(VARCHAR),
+    "rtrim": F(VARCHAR),
+    "replace": F(VARCHAR, SAME),
+    "translate": F(VARCHAR),
+    "reverse": F(VARCHAR),
+    "repeat": F(VARCHAR),
+    "strpos": F(INTEGER),
+    "split_part": F(VARCHAR),
+    "starts_with": F(BOOLEAN, SAME),
+    "overlay": F(VARCHAR),
+    "ascii": F(INTEGER),
+    "chr": F(VARCHAR),
+    "md5": F(VARCHAR),
+    "sha256": F(BYTEA),
+    "sha1": F(BYTEA),
+    "encode": F(VARCHAR),
+    "decode": F(BYTEA),
+    "to_hex": F(VARCHAR),
+    "concat": F(VARCHAR),
+    "concat_ws": F(VARCHAR),
+    "quote_literal": F(VARCHAR),
+    "quote_nullable": F(VARCHAR),
+    "format": F(VARCHAR),
+    "regexp_replace": F(VARCHAR),
+    "regexp_match": F(_TEXTS),
+    "regexp_split_to_array": F(_TEXTS),
+    "regexp_count": F(INTEGER),
+    "regexp_like": F(BOOLEAN),
+    "regexp_ilike": F(BOOLEAN),
+    "regexp_substr": F(VARCHAR),
+    "similar_to": F(BOOLEAN),
+    "string_to_array": F(_TEXTS),
+    "convert_from": F(VARCHAR),
+    "convert_to": F(BYTEA),
+    "get_byte": F(INTEGER),
+    "set_byte": F(BYTEA),
+    "get_bit": F(INTEGER),
+    "set_bit": F(BYTEA),
+    "bit_count": F(BIGINT),
+    "normalize": F(VARCHAR),
+    "quote_ident": F(VARCHAR),
+    "num_nulls": F(INTEGER),
+    "pg_typeof": F(VARCHAR),
+    "num_nonnulls": F(INTEGER),
+    "array_to_string": F(VARCHAR),
+    # Dates and times.
+    "modulo": F(common),
+    "extract": F(NUMERIC),
+    "date_part": F(DOUBLE),
+    "date_trunc": F(truncated),
+    # Ours: what TUMBLE and HOP are made of, over a time and microseconds.
+    "tumble_start": F(
+        first
+    ),
+    "shift_time": F(
+        first
+    ),
+    # Ours: a day or time that PostgreSQL has, or NULL.
+    IN_RANGE: F(first),
+    "date_bin": F(lambda types: types[1] if len(types) > 1 else None),
+    "age": F(INTERVAL),
+    "justify_hours": F(INTERVAL),
+    "justify_days": F(INTERVAL),
+    "justify_interval": F(INTERVAL),
+    "make_date": F(DATE),
+    "make_time": F(TIME),
+    "make_timestamp": F(TIMESTAMP),
+    "make_timestamptz": F(TIMESTAMPTZ),
+    "make_interval": F(INTERVAL),
+    "overlaps": F(BOOLEAN),
+    "to_char": F(VARCHAR),
+    "to_timestamp": F(TIMESTAMPTZ),
+    "to_date": F(DATE),
+    "to_number": F(NUMERIC),
+    # jsonb.
+    "jsonb_typeof": F(VARCHAR),
+    "jsonb_array_length": F(INTEGER),
+    "jsonb_build_object": F(JSONB, "json_object"),
+    "jsonb_build_array": F(JSONB, "json_array"),
+    "jsonb_extract_path": F(JSONB),
+    "jsonb_extract_path_text": F(VARCHAR),
+    "jsonb_exists": F(BOOLEAN),
+    "jsonb_exists_any": F(BOOLEAN),
+    "jsonb_exists_all": F(BOOLEAN),
+    "to_jsonb": F(JSONB, "to_json"),
+    "json_at": F(JSONB),
+    "json_text_at": F(VARCHAR),
+    "jsonb_set": F(JSONB),
+    "jsonb_without": F(JSONB),
+    "jsonb_without_path": F(JSONB),
+    "jsonb_pretty": F(VARCHAR),
+    "jsonb_insert": F(JSONB),
+    "jsonb_strip_nulls": F(JSONB),
+    "jsonb_object": F(JSONB),
+    # Ours: the arrays of what set-returning functions return (`planner.parse.set_returning`).
+    "jsonb_elements": F(Type("jsonb", dimensions=1)),
+    "jsonb_element_texts": F(_TEXTS),
+    "jsonb_keys": F(_TEXTS),
+    "jsonb_values": F(Type("jsonb", dimensions=1)),
+    "jsonb_value_texts": F(_TEXTS),
+    "regexp_all_matches": F(Type("character varying", dimensions=2)),
+    "array_subscripts": F(_INTEGERS),
+    "zip_arrays": F(rows_of_elements),
+    # Arrays.
+    "array_fill": F(lambda types: array_type(types[0]) if types and types[0] is not None else None),
+    "array_length": F(INTEGER),
+    "cardinality": F(INTEGER),
+    "array_lower": F(INTEGER),
+    "array_upper": F(INTEGER),
+    "array_ndims": F(INTEGER),
+    "array_dims": F(VARCHAR),
+    "array_append": F(array_of_first),
+    "array_prepend": F(array_of_second),
+    "array_cat": F(first),
+    "array_remove": F(first),
+    "array_replace": F(first),
+    "array_position": F(INTEGER),
+    "array_positions": F(_INTEGERS),
+    "array_contains": F(BOOLEAN),
+    "array_contained": F(BOOLEAN),
+    "array_overlaps": F(BOOLEAN),
+    "array_distinct": F(first),
+    "array_sort": F(first),
+    "array_min": F(element_of_first),
+    "array_max": F(element_of_first),
+    "array_sum": F(sum_of_first),
+    "trim_array": F(first),
+    # Rows.
+    "row": F(row_of, SAME),
+    # Operators that are not the same on DuckDB; `planner.functions.operators` reads them as these.
+    "subtract": F(subtraction),
+    # An average: of a sum, a count and the digits after the point that the values have.
+    "_avg": F(lambda types: QUOTIENT if len(types) == 3 else None),
+    "divide": F(common),
+    "multiply": F(common),
+    "to_text": F(VARCHAR),
+    "text_out": F(VARCHAR),
+    "any_true": F(BOOLEAN),
+    "all_true": F(BOOLEAN),
+}  # fmt: skip
+
+# Other names of some of them.
+ALIASES = {
+    "ceiling": "ceil",
+    "pow": "power",
+    "substr": "substring",
+    "char_length": "length",
+    "character_length": "length",
+    # json has the values of jsonb.
+    **{
+        f"json_{name}": f"jsonb_{name}"
+        for name in (
+            "typeof",
+            "array_length",
+            "build_object",
+            "build_array",
+            "extract_path",
+            "extract_path_text",
+            "strip_nulls",
+        )
+    },
+    **dict.fromkeys(("to_json", "row_to_json", "array_to_json"), "to_jsonb"),
+}

@@ -1,0 +1,341 @@
+"""Parsing of what sqlglot does not know: COPY, SET, ALTER SYSTEM, WAIT, RECOVER, REFRESH, CANCEL and so on."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.relation_details import STREAMING
+from sparkwave.planner.parse.alter_job import parse_alter_streaming
+from sparkwave.planner.parse.alter_source import parse_alter_source, parse_table_rate_limit
+from sparkwave.planner.parse.alter_table import parse_alter_table
+from sparkwave.planner.parse.database import parse_alter_database
+from sparkwave.planner.parse.rename import parse_alter_relation
+from sparkwave.planner.parse.schema import parse_alter_schema
+from sparkwave.planner.parse.secret import parse_alter_secret
+from sparkwave.planner.parse.sequence import parse_alter_sequence
+from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.transaction import parse_set_transaction
+from sparkwave.planner.parse.trees import parse_tree, text_before
+from sparkwave.planner.parse.user import parse_alter_user
+from sparkwave.planner.parse.user_type import parse_alter_type
+from sparkwave.planner.statements import (
+    Backup,
+    CancelJobs,
+    Condition,
+    Copy,
+    Discard,
+    Flush,
+    Name,
+    Recover,
+    Refresh,
+    SetVariable,
+    Statement,
+    Wait,
+)
+
+
+def parse_copy(reader: TokenReader) -> Copy:
+    reader.expect("COPY")
+    table: Name | None = None
+    columns: tuple[str, ...] = ()
+    query: exp.Expr | None = None
+    if reader.peek() == "(":
+        query = _query_in_parentheses(reader)
+    else:
+        table = reader.name()
+        columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
+    is_from = reader.accept("FROM")
+    if not is_from:
+        reader.expect("TO")
+    if not reader.accept("STDIN" if is_from else "STDOUT"):
+        raise Error(
+            "COPY of files on the server is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Use COPY … FROM STDIN or TO STDOUT, or psql's \\copy.",
+            position=reader.offset + 1,
+        )
+    format_, options = _copy_options(reader, is_from)
+    where = _copy_condition(reader) if is_from and reader.accept("WHERE") else None
+    if where is None:
+        reader.finish()
+    return Copy(table, columns, query, is_from, format_, options, where)
+
+
+def _copy_condition(reader: TokenReader) -> Condition:
+    """The rest of a COPY behind WHERE. Raises Error 0A000 for a subquery."""
+    start = reader.offset
+    text = reader.sql[start:].rstrip().rstrip(";")
+    if not text.strip():
+        raise Error("syntax error at end of input", errors.SYNTAX_ERROR)
+    tree = parse_tree(text_before("SELECT 1 WHERE", reader.sql[: start + len(text)], start), 0)
+    condition = tree.args.get("where")
+    if condition is None or {part for part, value in tree.args.items() if value} != {"expressions", "where"}:
+        raise reader.syntax_error()
+    if condition.find(exp.Query) is not None:
+        raise Error("cannot use subquery in COPY FROM WHERE condition", errors.FEATURE_NOT_SUPPORTED)
+    return Condition(condition.this, text)
+
+
+def _query_in_parentheses(reader: TokenReader) -> exp.Expr:
+    start, stop = reader.skip_parentheses()
+    return parse_tree(reader.sql[:stop], start)
+
+
+def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, str | bool | tuple[str, ...]]]:
+    found: dict[str, str | bool | tuple[str, ...]] = {}
+    reader.accept("WITH")
+    parenthesised = reader.accept("(")
+    while not reader.at_end and reader.peek() != "WHERE" and not reader.accept(")"):
+        reader.accept(",")
+        position = reader.offset + 1
+        word = reader.identifier()
+        if word == "force":  # as before PostgreSQL 9.0
+            word = next((name for name in _FORCED if reader.accept(*name.upper().split("_")[1:])), "")
+            if not word:
+                raise reader.syntax_error()
+        match word:
+            case "force_quote" | "force_not_null" | "force_null":
+                if (word == "force_quote") == is_from:
+                    way = "TO" if word == "force_quote" else "FROM"
+                    message = f"COPY {word.replace('_', ' ')} only available using COPY {way}"
+                    raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+                found[word] = _forced(reader, word)
+            case "format":
+                found[word] = reader.value()
+            case "csv" | "text" | "binary":
+                found["format"] = word
+            case "header":
+                plain = reader.at_end or reader.peek() in (",", ")") or not parenthesised
+                found[word] = True if plain else reader.value() in ("true", "on", "1")
+            case "delimiter" | "null" | "quote" | "escape" | "encoding":
+                reader.accept("AS")
+                found[word] = reader.value()
+            case _:
+                raise Error(f'option "{word}" not recognized', errors.SYNTAX_ERROR, position=position)
+    format_ = str(found.pop("format", "text"))
+    if format_ not in ("text", "csv", "binary"):
+        raise Error(f'COPY format "{format_}" not recognized', errors.INVALID_PARAMETER_VALUE)
+    words = found.keys() - {"encoding"}
+    if format_ == "binary" and words:
+        raise Error(f"cannot specify {min(words).upper()} in BINARY mode", errors.SYNTAX_ERROR)
+    for word in sorted(words & set(_FORCED)) if format_ != "csv" else ():
+        raise Error(f"COPY {word.replace('_', ' ')} available only in CSV mode", errors.FEATURE_NOT_SUPPORTED)
+    return format_, found
+
+
+_FORCED = ("force_quote", "force_not_null", "force_null")
+
+
+def _forced(reader: TokenReader, word: str) -> tuple[str, ...]:
+    """The columns that a FORCE option lists; `*` is all."""
+    if word == "force_quote" and reader.accept("*"):
+        return ("*",)
+    if reader.peek() == "(":
+        return reader.parenthesised(reader.identifier)
+    names = [reader.identifier()]
+    while reader.accept(","):
+        names.append(reader.identifier())
+    return tuple(names)
+
+
+def parse_set(reader: TokenReader) -> Statement:
+    reader.expect("SET")
+    if reader.peek() == "TRANSACTION" or (reader.peek() == "SESSION" and reader.peek(1) == "CHARACTERISTICS"):
+        return parse_set_transaction(reader)
+    is_authorization = reader.accept("SESSION", "AUTHORIZATION")
+    is_local = not is_authorization and not reader.accept("SESSION") and reader.accept("LOCAL")
+    if is_authorization or reader.accept("SESSION", "AUTHORIZATION"):
+        return SetVariable("session_authorization", _set_value(reader), is_local=is_local)
+    if reader.peek() == "ROLE" and reader.peek(1) not in ("TO", "="):
+        reader.skip()
+        if reader.peek() == "DEFAULT":
+            raise reader.syntax_error()
+        return SetVariable("role", _set_value(reader), is_local=is_local)
+    if reader.accept("TIME", "ZONE"):
+        return SetVariable("timezone", _set_time_zone(reader), is_local=is_local)
+    if reader.accept("NAMES"):
+        return SetVariable("client_encoding", _set_value(reader), is_local=is_local)
+    if reader.accept("SCHEMA"):
+        return SetVariable("search_path", _set_schemas(reader), is_local=is_local)
+    return _assignment(reader, is_local=is_local)
+
+
+def _assignment(reader: TokenReader, system: bool = False, is_local: bool = False) -> SetVariable:
+    """`name {TO | =} {value, … | DEFAULT}`."""
+    name = reader.dotted_word()
+    if not reader.accept("TO"):
+        reader.expect("=")
+    value = _set_schemas(reader) if name == "search_path" else _set_value(reader)
+    return SetVariable(name, value, system, is_local)
+
+
+def _set_schemas(reader: TokenReader) -> str | None:
+    """The value of `search_path`: each item, quoted in whatever way, is the name of one schema."""
+    if reader.peek() == "DEFAULT":
+        return _set_value(reader)
+    values = reader.comma_separated(reader.value)
+    reader.finish()
+    return ", ".join(map(quote_if_needed, values))
+
+
+def _set_value(reader: TokenReader) -> str | None:
+    if reader.accept("DEFAULT"):
+        reader.finish()
+        return None
+    values = reader.comma_separated(reader.value)
+    reader.finish()
+    return ", ".join(values)
+
+
+def _set_time_zone(reader: TokenReader) -> str | None:
+    """LOCAL is the default, and an interval the offset to the east, in hours."""
+    if reader.accept("LOCAL"):
+        reader.finish()
+        return None
+    if not reader.accept("INTERVAL"):
+        return _set_value(reader)
+    text = reader.value()
+    while not reader.at_end:  # HOUR TO MINUTE
+        reader.skip()
+    hours, _, minutes = text.partition(":")
+    return hours if not minutes.strip("0") else f"<{text}>{text}"
+
+
+def parse_reset(reader: TokenReader) -> Statement:
+    reader.expect("RESET")
+    if reader.accept("SESSION", "AUTHORIZATION"):
+        reader.finish()
+        return SetVariable("session_authorization", None, is_reset=True)
+    name = reader.dotted_word()
+    return Discard("RESET") if name == "all" else SetVariable(name, None, is_reset=True)
+
+
+def parse_alter(reader: TokenReader) -> Statement:
+    reader.expect("ALTER")
+    kind = next((kind for kind in STREAMING if reader.accept(*kind.upper().split())), None)
+    if kind is not None:
+        return parse_alter_streaming(reader, kind)
+    if reader.accept("TABLE"):
+        return parse_table_rate_limit(reader) or parse_alter_table(reader)
+    if reader.accept("VIEW"):
+        return parse_alter_relation(reader, "view")
+    if reader.accept("SUBSCRIPTION"):
+        return parse_alter_relation(reader, "subscription")
+    if reader.accept("SEQUENCE"):
+        return parse_alter_sequence(reader)
+    if reader.accept("SOURCE"):
+        return parse_alter_source(reader)
+    if reader.accept("SCHEMA"):
+        return parse_alter_schema(reader)
+    if reader.accept("DATABASE"):
+        return parse_alter_database(reader)
+    if reader.accept("USER") or reader.accept("ROLE"):
+        return parse_alter_user(reader)
+    if reader.accept("TYPE"):
+        return parse_alter_type(reader)
+    if reader.accept("SECRET"):
+        return parse_alter_secret(reader)
+    if not reader.accept("SYSTEM"):
+        hint = None
+        if reader.peek() == "FRAGMENT":
+            hint = "A rate limit is that of a whole job: ALTER MATERIALIZED VIEW … SET BACKFILL_RATE_LIMIT."
+        raise Error(
+            f"ALTER {reader.peek()} is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=hint,
+            position=reader.offset + 1,
+        )
+    reader.expect("SET")
+    return _assignment(reader, system=True)
+
+
+_WAITED = ("TABLE", "MATERIALIZED VIEW", "SINK", "INDEX")
+
+
+def parse_wait(reader: TokenReader) -> Wait:
+    reader.expect("WAIT")
+    if reader.at_end:
+        return Wait()
+    kind = next((kind for kind in _WAITED if reader.accept(*kind.split())), None)
+    if kind is None:
+        raise reader.syntax_error()
+    name = reader.name()
+    reader.finish()
+    return Wait(kind.lower(), name)
+
+
+def parse_cancel(reader: TokenReader) -> CancelJobs:
+    reader.expect("CANCEL")
+    if not reader.accept("JOBS"):
+        reader.expect("JOB")
+    ids = reader.comma_separated(reader.integer)
+    reader.finish()
+    return CancelJobs(ids)
+
+
+_DISCARDED = ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
+
+
+def parse_discard(reader: TokenReader) -> Discard:
+    reader.expect("DISCARD")
+    what = next((word for word in _DISCARDED if reader.accept(word)), None)
+    if what is None:
+        raise reader.syntax_error()
+    reader.finish()
+    return Discard(f"DISCARD {what.removesuffix('ORARY')}")
+
+
+def parse_unlisten(reader: TokenReader) -> Discard:
+    """Nobody listens to anything, so this has no effect; connection pools say `UNLISTEN *`."""
+    reader.expect("UNLISTEN")
+    if not reader.accept("*"):
+        reader.identifier()
+    reader.finish()
+    return Discard("UNLISTEN")
+
+
+def refuse_notifications(reader: TokenReader) -> Statement:
+    """LISTEN and NOTIFY."""
+    raise Error(
+        f"{reader.peek()} is not supported",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint="There are no notifications; ask again for what may have changed.",
+        position=reader.offset + 1,
+    )
+
+
+def parse_flush(reader: TokenReader) -> Flush:
+    reader.expect("FLUSH")
+    reader.finish()
+    return Flush()
+
+
+def parse_recover(reader: TokenReader) -> Recover:
+    reader.expect("RECOVER")
+    reader.finish()
+    return Recover()
+
+
+def parse_backup(reader: TokenReader) -> Backup:
+    """`BACKUP TO 'directory'`."""
+    reader.expect("BACKUP", "TO")
+    position = reader.offset + 1
+    target = reader.string()
+    reader.finish()
+    return Backup(target, position)
+
+
+def parse_refresh(reader: TokenReader) -> Refresh:
+    """`REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]`, as in PostgreSQL."""
+    reader.expect("REFRESH", "MATERIALIZED", "VIEW")
+    reader.accept("CONCURRENTLY")
+    name = reader.name()
+    position = reader.offset + 1
+    if reader.accept("WITH", "NO", "DATA"):
+        raise Error("REFRESH … WITH NO DATA is not supported", errors.FEATURE_NOT_SUPPORTED, position=position)
+    reader.accept("WITH", "DATA")
+    reader.finish()
+    return Refresh(name)

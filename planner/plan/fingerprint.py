@@ -1,0 +1,148 @@
+"""What a plan needs of what is stored, and what it makes of it: kept with a relation, and compared at each start.
+
+A definition is planned again at each start, perhaps by another version. What is stored is fit for that plan only if
+both have the same columns, key and states; and what rows mean is the same only if the operators are. Of operators a
+digest is kept, which depends on the plan alone: neither on how expressions are printed nor on the order of sets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+
+from sqlglot import exp
+
+from sparkwave.catalog.types import JSONB, Type
+from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.plan.nodes import Aggregate, Field, Scan, walk
+from sparkwave.planner.plan.stream_plan import State, StreamPlan
+
+# Of how a fingerprint is made: of two that were made otherwise only what both say of what is stored is compared.
+FORM = 1
+Columns = tuple[tuple[str, str], ...]  # names in the lake, and types
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table that a plan needs: its columns, and those by which a row is found."""
+
+    columns: Columns
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """`rows` are the relation's own, `states` by their names those beside it. `operators` and `digest` tell the plan.
+
+    Of a relation that an earlier version has made there is no digest.
+    """
+
+    rows: Stored
+    states: Mapping[str, Stored]
+    operators: tuple[str, ...] = ()
+    digest: str | None = None
+
+    def dump(self) -> str:
+        """As text."""
+        states = {name: [state.columns, state.key] for name, state in self.states.items()}
+        return json.dumps([FORM, [self.rows.columns, self.rows.key], states, self.operators, self.digest])
+
+
+def load(text: str) -> Fingerprint:
+    form, rows, states, operators, digest = json.loads(text)
+    of_states = {name: _stored(*state) for name, state in states.items()}
+    return Fingerprint(_stored(*rows), of_states, tuple(operators), digest if form == FORM else None)
+
+
+def _stored(columns: list[list[str]], key: list[str]) -> Stored:
+    return Stored(tuple((name, type_) for name, type_ in columns), tuple(key))
+
+
+def fingerprint(plan: StreamPlan) -> Fingerprint:
+    rows = Stored(_columns(plan.root.fields), plan.key)
+    states = {state.name: _of_state(state) for state in plan.states if not state.in_view}
+    operators = tuple(type(node).__name__ for node in walk(plan.root))
+    form = json.dumps([_form(plan.root), [[s.name, s.in_view, s.columns] for s in plan.states], plan.width])
+    return Fingerprint(rows, states, operators, hashlib.sha256(form.encode()).hexdigest())
+
+
+def _columns(listed: tuple[Field, ...]) -> Columns:
+    return tuple((field.name, str(field.type)) for field in listed)
+
+
+def _of_state(state: State) -> Stored:
+    names = dict(state.columns)
+    node = state.node
+    key = node.keys if isinstance(node, Aggregate) else node.partition
+    return Stored(_columns(node.fields), tuple(names[name] for name in key))
+
+
+def differences(stored: Fingerprint, now: Fingerprint) -> list[str]:
+    """Why what is stored is not fit for a plan, in words; nothing if it is."""
+    found = list(_of_tables("it", stored.rows, now.rows))
+    for name in sorted({*stored.states, *now.states}):
+        if name not in now.states:
+            found.append(f"state {name} is stored, and the plan has none")
+        elif name not in stored.states:
+            found.append(f"the plan has state {name}, and none is stored")
+        else:
+            found += _of_tables(f"state {name}", stored.states[name], now.states[name])
+    if found or stored.digest is None or stored.digest == now.digest:
+        return found
+    if stored.operators != now.operators:
+        return [f"its operators were {', '.join(stored.operators)}, and are {', '.join(now.operators)}"]
+    return ["its operators compute something else"]
+
+
+def same_tables(stored: Fingerprint, now: Fingerprint) -> bool:
+    """Whether a plan has its rows and states in tables like those that are stored."""
+    return not differences(replace(stored, digest=None), now)
+
+
+def _of_tables(what: str, stored: Stored, now: Stored) -> Iterator[str]:
+    if sorted(stored.columns) != sorted(now.columns):
+        yield f"{what} has the columns ({_listed(stored.columns)}), and the plan has ({_listed(now.columns)})"
+    if stored.key != now.key:
+        yield f"{what} has the key ({', '.join(stored.key)}), and the plan has ({', '.join(now.key)})"
+
+
+def _listed(columns: Columns) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in columns)
+
+
+def _form(value: object) -> object:
+    """A part of a plan as JSON has it."""
+    match value:
+        case Scan():
+            # What else it reads of its upstream, to find rows by, is the upstream's matter.
+            return ["Scan", value.input, value.relation.id, [[field.name, str(field.type)] for field in value.fields]]
+        case exp.Expr():
+            arguments = sorted((name, part) for name, part in value.args.items() if part not in (None, False, []))
+            return [_meaning(value), [[name, _form(part)] for name, part in arguments]]
+        case Type():
+            return str(value)
+        case Enum():
+            return value.name
+        case list() | tuple():
+            return [_form(part) for part in value]
+        case None | str() | int() | float():
+            return value
+    assert is_dataclass(value), value
+    return [type(value).__name__, *([field.name, _form(getattr(value, field.name))] for field in fields(value))]
+
+
+def _meaning(node: exp.Expr) -> str:
+    """The kind of an expression, with a mark if it gave other values in earlier versions."""
+    kind = type(node).__name__
+    return f"{kind}, spaced" if _is_text_of_jsonb(node) else kind
+
+
+def _is_text_of_jsonb(node: exp.Expr) -> bool:
+    """Whether it may be the text of a document, which had no spaces after `:` and `,`."""
+    if isinstance(node, exp.Cast):
+        return node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB
+    is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"
+    return is_call or isinstance(node, exp.JSONExtractScalar | exp.JSONBExtractScalar)

@@ -1,0 +1,60 @@
+"""The last rule: which of the columns that a scan reads it sends on.
+
+A scan reads its upstream's whole key, by which a backfill finds its place and a change its row; what is above it
+may need a part of the key or none of it. RisingWave has the same two lists in a scan, `upstream_column_ids` and
+`output_indices` (proto/stream_plan.proto, StreamScanNode).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparkwave.planner.build.builder import columns_in, names_of
+from sparkwave.planner.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    with_inputs,
+)
+
+
+def limit_outputs(root: Node) -> Node:
+    """Let each scan send on only what an operator above reads, and at least one column."""
+    return _limited(root, names_of(root))
+
+
+def _limited(node: Node, needed: set[str]) -> Node:
+    if isinstance(node, Scan):
+        sent = tuple(name for name in node.columns if f"{node.alias}.{name}" in needed)
+        return replace(node, sent_on=sent or node.columns[:1])
+    below = _read(node, needed)
+    return with_inputs(node, tuple(_limited(child, below) for child in node.inputs))
+
+
+def _read(node: Node, needed: set[str]) -> set[str]:
+    """The fields that a node reads of its inputs when these of its own are needed."""
+    match node:
+        case Filter(predicate=predicate):
+            return needed | columns_in(predicate)
+        case Project(items=items):
+            return set().union(*(columns_in(item.expression) for item in items))
+        case Unnest(array=array):
+            return needed | columns_in(array)
+        case Join(condition=condition):
+            return needed | (columns_in(condition) if condition is not None else set())
+        case Aggregate(keys=keys, calls=calls):
+            arguments = {call.argument for call in calls if call.argument is not None}
+            computed = (columns_in(call.expression) for call in calls if call.expression is not None)
+            return set(keys).union(arguments, *computed)
+        case TopN() | OverWindow():  # ties are broken by the key
+            return needed | names_of(node.input) | set(node.input.key)
+        case UnionAll():
+            return names_of(node)
+    return needed

@@ -1,0 +1,86 @@
+"""Which part of a view DuckDB refuses to run, in words for its user. Whether it does, somebody else asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.wording import in_postgres_words
+from sparkwave.planner.functions.aggregates import canonical
+from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.plan.nodes import Field, OverWindow, expressions, walk
+from sparkwave.planner.plan.stream_plan import StreamPlan
+
+# The table that a part reads, by its fields, and SQL over it; what DuckDB says against that, if anything.
+REFUSED = "refused"
+Asked = Callable[[tuple[Field, ...], str], str | None]
+_Fault = Callable[[exp.Expr], str | None]
+
+# The parts of an expression that mean something alone.
+_VALUES = (exp.Func, exp.Binary, exp.Unary, exp.Bracket, exp.Between, exp.In)
+
+
+def refusal(plan: StreamPlan, asked: Asked) -> Error:
+    """The error of the smallest part of a view that DuckDB refuses alone."""
+    for node in reversed(list(walk(plan.root))):
+        fields = tuple(dict.fromkeys(field for below in node.inputs for field in below.fields))
+
+        def fault(part: exp.Expr, fields: tuple[Field, ...] = fields) -> str | None:
+            return asked(fields, to_sql(exp.select(part.copy()).from_(REFUSED)))
+
+        for expression in expressions(node):
+            is_window = isinstance(node, OverWindow)
+            found = fault(canonical(exp.Window(this=expression.copy())) if is_window else expression)
+            if found is not None:
+                return _worded(*_smallest(expression, found, fault), expression)
+    return _unsupported("this query", None)
+
+
+def _smallest(part: exp.Expr, text: str, fault: _Fault) -> tuple[exp.Expr, str]:
+    for inner in _values_in(part):
+        found = fault(inner)
+        if found is not None:
+            return _smallest(inner, found, fault)
+    return part, text
+
+
+def _values_in(part: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts next below one that mean something alone."""
+    for inner in part.iter_expressions():
+        if isinstance(inner, _VALUES):
+            yield inner
+        elif not isinstance(inner, exp.Lambda | exp.Query | exp.Subquery):
+            yield from _values_in(inner)
+
+
+def _worded(part: exp.Expr, text: str, expression: exp.Expr) -> Error:
+    """PostgreSQL's error where it has one for a value, a cast or an operator; else what is not supported, by name."""
+    position = position_of(part) or position_of(expression)
+    worded = in_postgres_words(text)
+    is_value = worded is not None and (worded.sqlstate[:2] == "22" or worded.sqlstate == errors.CANNOT_COERCE)
+    is_operator = worded is not None and worded.message.startswith("operator does not exist")
+    if worded is not None and (is_value or is_operator):
+        worded.position = position
+        return worded
+    return _unsupported(_called(part), position)
+
+
+def _called(part: exp.Expr) -> str:
+    """What a part of an expression is called in a message."""
+    call = as_call(part)
+    if call is not None:
+        return f"{call[0]} with these arguments"
+    if isinstance(part, exp.Anonymous | exp.AnonymousAggFunc):
+        return f"{part.name.lower()} with these arguments"
+    if isinstance(part, exp.Func) and not isinstance(part, exp.Binary | exp.Cast | exp.Case):
+        return f"{part.sql_name().lower()} with these arguments"
+    return "an operator with these operands" if isinstance(part, exp.Binary | exp.Unary) else "this expression"
+
+
+def _unsupported(what: str, position: int | None) -> Error:
+    return Error(f"{what} is not supported in a materialized view", errors.FEATURE_NOT_SUPPORTED, position=position)

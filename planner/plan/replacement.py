@@ -1,0 +1,159 @@
+"""Whether a view can get another definition under those that read it (ALTER MATERIALIZED VIEW … AS).
+
+RisingWave wants the same columns (src/frontend/src/handler/alter_mv.rs). Here they may be others as long as what is
+made of the view stays what it is: its readers have the same plans as before, and take the difference between the old
+rows and the new ones up like any other change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.planner.definitions.dependence import lake_columns_read
+from sparkwave.planner.plan.nodes import Node, Scan, transform
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
+
+
+def with_relation(catalog: Catalog, relation: Relation) -> Catalog:
+    """The catalog in which a relation is another one."""
+    return _with_relations(catalog, [relation])
+
+
+def _with_relations(catalog: Catalog, changed: Iterable[Relation]) -> Catalog:
+    by_id = {relation.id: relation for relation in changed}
+    return replace(catalog, relations=tuple(by_id.get(r.id, r) for r in catalog.relations))
+
+
+def readers(catalog: Catalog, view: Relation) -> list[Relation]:
+    """What depends on a view, but for the rows that are to take its place."""
+    return [reader for reader in catalog.dependents(view.id) if reader.replaces != view.id]
+
+
+@dataclass(frozen=True)
+class Readers:
+    """What depends on a view that gets another definition, directly, and what else has to know.
+
+    Where its columns can be NULL that never were, those of its readers can, and so on: `relaxed` are such relations as
+    they are from now on, and `plans` those, by id, that do without what is no longer certain. They are right for the
+    old rows too.
+    """
+
+    direct: tuple[Relation, ...]
+    relaxed: tuple[Relation, ...]
+    plans: dict[int, StreamPlan]
+
+
+def check_readers(before: Relation, after: Relation, catalog: Catalog) -> Readers:
+    """Whether everything that depends on a view goes on when it is another one.
+
+    Raises Error 55006 for what is being created, 0A000 for a subscription, 2BP01 for what would not be what it is.
+    """
+    found = readers(catalog, before)
+    subscriptions = [f"subscription {r.qualified_name} is on it" for r in found if r.is_subscription]
+    if subscriptions:
+        message = f'cannot alter the query of {before.kind} "{before.name}" because it is subscribed'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail="\n".join(subscriptions), hint="Drop them first.")
+    changed = with_relation(catalog, after)
+    lost = [reason for reader in found for reason in _differences(reader, before, catalog, changed)]
+    if lost:
+        raise Error(
+            f'cannot alter the query of {before.kind} "{before.name}" because other objects depend on it',
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(lost),
+            hint="Give the query the columns they read, or drop them first.",
+        )
+    relaxed, plans = _relaxed(before, after, catalog)
+    creating = [r for r in catalog.relations if not r.created and (r in found or r.id in plans)]
+    if creating:
+        raise Error(
+            f'cannot alter {before.kind} "{before.name}" because what reads it is still being created',
+            errors.OBJECT_IN_USE,
+            detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
+            hint="WAIT waits for it.",
+        )
+    return Readers(tuple(found), tuple(relaxed), plans)
+
+
+def _relaxed(before: Relation, after: Relation, catalog: Catalog) -> tuple[list[Relation], dict[int, StreamPlan]]:
+    present = {column.name for column in after.columns if column.not_null}
+    changed = [_with_nulls(before, present)]
+    plans: dict[int, StreamPlan] = {}
+    for relation in catalog.in_dependency_order(catalog.by_id):
+        if (
+            relation.is_streaming
+            and relation.replaces != before.id
+            and any(c.id in relation.upstreams for c in changed)
+        ):
+            plans[relation.id] = plan_definition(relation, _with_relations(catalog, changed))
+            relaxed = _with_nulls(relation, plans[relation.id].present)
+            changed += [relaxed] if relaxed != relation else []
+    return changed[1:], plans
+
+
+def _with_nulls(relation: Relation, present: Collection[str]) -> Relation:
+    """The relation, of whose columns only these are never NULL."""
+    columns = (replace(c, not_null=c.not_null and c.name in present) for c in relation.columns)
+    return replace(relation, columns=tuple(columns))
+
+
+def _differences(reader: Relation, before: Relation, catalog: Catalog, changed: Catalog) -> Iterator[str]:
+    """Why a reader would not be what it is in the changed catalog."""
+    what, after = f"{reader.kind} {reader.qualified_name}", changed.by_id[before.id]
+    old = plan_definition(reader, catalog) if reader.is_streaming else None
+    read = lake_columns_read(reader, before, catalog) if old is None else scanned_columns(before, [old], of_key=False)
+    lost = list(_lost(before, after))
+    if any(column.lake_name in read for column, _ in lost):
+        yield from (f'{what} reads column "{column.name}", which {how}' for column, how in lost)
+    elif old is None:
+        names = [column.name for column in before.visible if column not in [column for column, _ in lost]]
+        if names != [column.name for column in after.visible if column.name in names]:
+            yield f"{what} was made when the columns were in another order"
+    else:
+        try:
+            new = plan_definition(reader, changed)
+        except Error as error:
+            yield f"{what} could not be kept up to date: {error.message}"
+        else:
+            yield from _differences_of_plan(old, new, before, what)
+
+
+def _lost(before: Relation, after: Relation) -> Iterator[tuple[Column, str]]:
+    """The columns that would be missing or of another type."""
+    types = {column.name: column.type for column in after.visible}
+    for column in before.visible:
+        if column.name not in types:
+            yield column, "would be missing"
+        elif types[column.name] != column.type:
+            yield column, f"would be of type {types[column.name]}"
+
+
+def _differences_of_plan(old: StreamPlan, new: StreamPlan, before: Relation, what: str) -> Iterator[str]:
+    if not _same(old, new, before):
+        key = ", ".join(before.key)
+        yield f"{what} depends on how the view tells its rows apart ({key}), or on the order of its columns"
+
+
+def _same(old: StreamPlan, new: StreamPlan, view: Relation) -> bool:
+    """Whether two plans do the same, whatever else there is of a view."""
+
+    def bare(node: Node) -> Node:
+        if isinstance(node, Scan) and node.relation.id == view.id:
+            return replace(node, relation=view, columns=node.output, sent_on=None)
+        return node
+
+    def types(plan: StreamPlan) -> list[object]:
+        return [scan.fields for scan in plan.scans if scan.relation.id == view.id]
+
+    return transform(old.root, bare) == transform(new.root, bare) and types(old) == types(new)
+
+
+def scanned_columns(view: Relation, plans: Iterable[StreamPlan], of_key: bool = True) -> tuple[str, ...]:
+    """The columns of a view that plans read, by their names in the lake; those of its key, which they all do, only if
+    they use them or `of_key`."""
+    scans = (scan for plan in plans for scan in plan.scans if scan.relation.id == view.id)
+    read = (scan.relation.in_lake(scan.columns if of_key else scan.output) for scan in scans)
+    return tuple(dict.fromkeys(name for names in read for name in names))

@@ -1,0 +1,338 @@
+"""The stream plan of what a job keeps: its nodes with keys carried, what it stores, its state, and its strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.column_names import check_distinct, escaped, readable, unescaped
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.relation_details import Details
+from sparkwave.catalog.types import Type
+from sparkwave.planner.backfill.backfill_order import backfill_order
+from sparkwave.planner.backfill.strategy import DEFAULTS, BackfillSettings, choose
+from sparkwave.planner.bind.binder import Scope, bind, check_functions, scope_of
+from sparkwave.planner.bind.escapes import SINCE as ESCAPED_SINCE
+from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
+from sparkwave.planner.bind.output_names import UNNAMED
+from sparkwave.planner.bind.untyped import type_literals
+from sparkwave.planner.build.view_query import build
+from sparkwave.planner.build.window_close import on_window_close
+from sparkwave.planner.definitions.sinks import planned_sink, target_of
+from sparkwave.planner.definitions.view_options import read_options
+from sparkwave.planner.delta.now import reads_now
+from sparkwave.planner.delta.nullability import never_null
+from sparkwave.planner.functions.aggregates import is_aggregate
+from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.unstable import unstable_call
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.plan.nodes import (
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Order,
+    OverWindow,
+    Project,
+    Scan,
+    TopN,
+    UnionAll,
+    Unnest,
+    expressions,
+    keeps_state,
+    walk,
+)
+from sparkwave.planner.plan.rules import EXACT_AVERAGES_SINCE, EXACT_NUMERICS_SINCE, PLANNER, apply_rules, free_name
+from sparkwave.planner.plan.streaming_query import Streaming, streaming_of
+from sparkwave.planner.statements import CreateSink, CreateStreaming
+
+
+@dataclass(frozen=True)
+class State:
+    """What an operator keeps between epochs, fields as columns: a row a group, or the first rows of each partition.
+
+    `columns` maps each field to the stored column. With `in_view` the view's own table holds them.
+    """
+
+    name: str
+    node: Aggregate | TopN
+    in_view: bool
+    columns: tuple[tuple[str, str], ...]
+
+    @property
+    def target(self) -> str | None:
+        """The state whose internal table has the rows; None where the view's own has."""
+        return None if self.in_view else self.name
+
+    @property
+    def operator(self) -> str:
+        """As RisingWave's names of internal tables end."""
+        return "hashagg" if isinstance(self.node, Aggregate) else "grouptopn" if self.node.partition else "topn"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamPlan:
+    """Everything the executor needs to fill and maintain one view. Compared by identity: what is compiled from it
+    is cached."""
+
+    root: Project
+    width: int  # visible columns; the rest are hidden
+    states: tuple[State, ...]
+    strategy: str
+    reason: str
+    notices: tuple[str, ...] = ()  # what the choice of the strategy has to tell the user
+    order: tuple[tuple[int, int], ...] = ()  # ids of upstreams: the first is read to its end before the second starts
+    clustering: tuple[Order, ...] = ()  # the order of rows that are written together
+    details: Details | None = None  # what an index or a sink is besides a relation
+    planner: int = PLANNER
+
+    @lazy
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the relation. What stores its rows has them under the names of the fields."""
+        columns: list[Column] = []
+        for index, field in enumerate(self.root.fields):
+            name = field.name
+            if self.planner >= ESCAPED_SINCE:
+                name = unescaped(name) if index < self.width else readable(name)
+            if index >= self.width:
+                name = free_name(name, {column.name for column in columns})
+            made_as = None if name == field.name else field.name
+            columns.append(Column(name, field.type, index >= self.width, field.name in self.present, made_as=made_as))
+        return tuple(columns)
+
+    @lazy
+    def key_columns(self) -> tuple[str, ...]:
+        """The key, by the names of the relation's columns."""
+        names = {column.lake_name: column.name for column in self.columns}
+        return tuple(names[name] for name in self.key)
+
+    @lazy
+    def scans(self) -> tuple[Scan, ...]:
+        return tuple(dict.fromkeys(node for node in walk(self.root) if isinstance(node, Scan)))
+
+    @lazy
+    def key(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.root.key))
+
+    @lazy
+    def present(self) -> frozenset[str]:
+        """The columns that are never NULL."""
+        return never_null(self.root)
+
+    @lazy
+    def looked_up(self) -> frozenset[str]:
+        """Inputs whose changes alone change nothing: the right sides of temporal joins."""
+        joins = (node for node in walk(self.root) if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT))
+        return frozenset(scan.input for join in joins for scan in walk(join.right) if isinstance(scan, Scan))
+
+    @lazy
+    def reads_now(self) -> bool:
+        """Whether time alone changes the view."""
+        return any(reads_now(expression) for node in walk(self.root) for expression in expressions(node))
+
+    def state_of(self, node: Aggregate | TopN) -> State:
+        return next(state for state in self.states if state.node == node)
+
+    def states_in(self, target: str | None) -> list[State]:
+        """The states whose rows a table has: a state's own, or for None the view's."""
+        return [state for state in self.states if state.target == target]
+
+    def types_in(self, target: str | None) -> dict[str, Type]:
+        """The types of the columns of a table: a state's own, or for None the view's."""
+        nodes = {state.target: state.node for state in self.states}
+        return {field.name: field.type for field in (self.root if target is None else nodes[target]).fields}
+
+
+def plan_view(
+    statement: CreateStreaming,
+    catalog: Catalog,
+    scope: Scope,
+    settings: BackfillSettings = DEFAULTS,
+    made: Relation | None = None,
+) -> StreamPlan:
+    """Plan what a CREATE asks to be kept. Pure. Raises Error with a position in the statement.
+
+    `settings` are the session's. A definition is planned again without them, for the relation that it `made`: what they
+    decided is in the job.
+    """
+    try:
+        return _planned(statement, catalog, scope, settings, made)
+    except Error as error:
+        error.message = readable(error.message)
+        error.args = (error.message,)
+        error.detail, error.hint = (text and readable(text) for text in (error.detail, error.hint))
+        raise
+
+
+def _planned(
+    statement: CreateStreaming, catalog: Catalog, scope: Scope, settings: BackfillSettings, made: Relation | None
+) -> StreamPlan:
+    streaming = streaming_of(statement, catalog, scope, made)
+    options = read_options(streaming.options)
+    version = PLANNER if made is None else made.planner
+    scope = replace(
+        scope,
+        has_exact_averages=version >= EXACT_AVERAGES_SINCE,
+        has_exact_numerics=version >= EXACT_NUMERICS_SINCE,
+    )
+    root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
+    if streaming.emits_on_window_close:
+        root = on_window_close(root)
+    width = len(root.items)
+    if made is None:
+        check_distinct(unescaped(item.name) for item in root.items)
+    planned = apply_rules(root, streaming.is_stored, version)
+    _check_time(planned)
+    _check_temporal_joins(planned, True)
+    chosen = choose(planned, options.applied(settings), options.strategy)
+    order = backfill_order(planned, options.order, catalog, scope)
+    return StreamPlan(
+        planned,
+        width,
+        _states(planned, streaming.is_stored),
+        chosen.strategy,
+        chosen.reason,
+        chosen.notices + order.notices,
+        order.pairs,
+        _clustering(streaming, version),
+        _details(statement, streaming, planned, catalog, scope),
+        version,
+    )
+
+
+def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
+    if version < ESCAPED_SINCE:
+        return streaming.clustering
+    return tuple(replace(order, name=escaped(order.name)) for order in streaming.clustering)
+
+
+def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
+    """The plan of a query with its outputs as they are asked for."""
+    bound = bind(streaming.query, catalog, scope)
+    type_literals(bound)
+    if not escapes:
+        root = streaming.shape(build(bound))
+        _check_names(root)
+        return root
+    root = streaming.shape(unescape_outputs(build(escape_query(bound))))
+    _check_names(root)
+    return escape_outputs(root)
+
+
+def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
+    """Plan a stored definition again, as the version of the planner does that planned it first."""
+    statement = parse_statement(relation.definition)
+    assert isinstance(statement, CreateStreaming)
+    return plan_view(statement, catalog, scope_of(relation), made=relation)
+
+
+def _details(
+    statement: CreateStreaming, streaming: Streaming, planned: Project, catalog: Catalog, scope: Scope
+) -> Details | None:
+    if isinstance(statement, CreateSink):
+        return planned_sink(statement, planned, target_of(statement, catalog, scope))
+    return streaming.index
+
+
+def _check_time(root: Node) -> None:
+    """Raise Error 0A000 where `now()` is something else than compared with in a filter."""
+    for node in walk(root):
+        for expression in expressions(node):
+            _check_stable(expression)
+            if not isinstance(node, Aggregate | OverWindow):  # whose calls are in DuckDB's terms already
+                check_functions(expression)
+                _check_scalar(expression)
+                _check_spelling(expression)
+        reading = [expression for expression in expressions(node) if reads_now(expression)]
+        if reading and not isinstance(node, Filter):
+            raise Error(
+                "For streaming queries, `NOW()` function is only allowed in `WHERE`, `HAVING`, `ON` and `FROM`",
+                errors.FEATURE_NOT_SUPPORTED,
+                hint="Please use a temporal filter: compare a column with now() in WHERE.",
+                position=position_of(reading[0]),
+            )
+
+
+def _check_spelling(expression: exp.Expr) -> None:
+    """Raise the Error that writing it for an engine would raise: a pattern or a cast that we do not have."""
+    try:
+        for_duckdb(expression, lenient=True)
+    except Error as error:
+        error.position = error.position or position_of(expression)
+        raise
+
+
+def _check_scalar(expression: exp.Expr) -> None:
+    """Raise an error for a call that has a row for itself where a value is wanted, such as an aggregate in WHERE."""
+    for part in expression.walk():
+        if isinstance(part, exp.Window):
+            what, sqlstate = "a window function", errors.WINDOWING_ERROR
+        elif is_aggregate(part):
+            what, sqlstate = "an aggregate function", errors.GROUPING_ERROR
+        elif isinstance(part, exp.Query | exp.Explode | exp.ExplodingGenerateSeries):
+            what, sqlstate = "a query or set-returning function", errors.FEATURE_NOT_SUPPORTED
+        else:
+            continue
+        raise Error(f"{what} is not allowed here", sqlstate, position=position_of(part) or position_of(expression))
+
+
+def _check_stable(expression: exp.Expr) -> None:
+    """Raise Error 0A000 for a function whose value changes though the tables do not."""
+    part = unstable_call(expression)
+    if part is not None:
+        raise Error(
+            f"{part.sql(dialect='postgres').replace(chr(34), '')} is not supported in a materialized view",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Its value is not a function of the tables. Of time there is now(), compared with a column.",
+            position=position_of(part),
+        )
+
+
+def _check_temporal_joins(node: Node, is_linear: bool) -> None:
+    """A temporal join's result cannot be asked for again: nothing above it may need more than its changes."""
+    if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and not is_linear:
+        raise Error(
+            "a temporal join below an operator that looks its input up again is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Above a temporal join a view can filter, project, UNION ALL and aggregate with count and sum.",
+        )
+    keeps = (isinstance(node, Filter) and not reads_now(node.predicate)) or isinstance(
+        node, Project | UnionAll | Unnest
+    )
+    keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
+    for number, child in enumerate(node.inputs):
+        is_stream = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and number == 0
+        _check_temporal_joins(child, is_linear and (keeps or is_stream))
+
+
+def _check_names(root: Project) -> None:
+    for index, item in enumerate(root.items):
+        if not item.name or item.name.startswith(UNNAMED):
+            raise Error(
+                f"An alias must be specified for the {_ordinal(index + 1)} expression (counting from 1) "
+                "in result relation",
+                errors.INVALID_COLUMN_DEFINITION,
+            )
+
+
+def _ordinal(number: int) -> str:
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0, "th")
+    return f"{number}{suffix}"
+
+
+def _states(root: Project, is_stored: bool) -> tuple[State, ...]:
+    """The states of a plan; what stores no rows of its own cannot hold one."""
+    states: list[State] = []
+    for node in dict.fromkeys(filter(keeps_state, walk(root))):
+        in_view = is_stored and root.input is node and not (isinstance(node, TopN) and node.offset)
+        names = root.passed_on if in_view else {f.name: f.name for f in node.fields}
+        columns = tuple((f.name, names[f.name]) for f in node.fields)
+        states.append(State(f"s{len(states)}", node, in_view, columns))
+    return tuple(states)

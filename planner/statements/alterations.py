@@ -1,0 +1,212 @@
+"""What is changed of relations and jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from sparkwave.catalog.relation_details import Check
+from sparkwave.catalog.types import Type
+from sparkwave.planner.statements.create import ColumnDefinition, SequenceOptions
+from sparkwave.planner.statements.relation_names import Name
+
+
+@dataclass(frozen=True)
+class AlterQuery:
+    """ALTER MATERIALIZED VIEW … AS: `text` is that of the query, with what follows it."""
+
+    name: Name
+    query: exp.Query
+    text: str
+    emit_on_window_close: bool = False
+    if_exists: bool = False
+    kind: ClassVar[str] = "materialized view"
+
+
+@dataclass(frozen=True)
+class AlterSequence:
+    name: Name
+    options: SequenceOptions
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class AlterRateLimit:
+    """ALTER … SET BACKFILL_RATE_LIMIT of a streaming job: rows a second; None is no limit, 0 a pause."""
+
+    kind: str
+    name: Name
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class AlterSourceRateLimit:
+    """ALTER {SOURCE | TABLE} … SET SOURCE_RATE_LIMIT: rows a second; None is no limit, 0 a pause."""
+
+    kind: str
+    name: Name
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class AlterParallelism:
+    """ALTER … SET PARALLELISM, as SHOW prints it."""
+
+    kind: str
+    name: Name
+    parallelism: str
+    is_deferred: bool = False
+
+
+@dataclass(frozen=True)
+class AlterBackfillParallelism:
+    """ALTER … SET BACKFILL_PARALLELISM: None is that of the job."""
+
+    kind: str
+    name: Name
+    parallelism: int | None
+    is_deferred: bool = False
+
+
+@dataclass(frozen=True)
+class AlterResourceGroup:
+    """ALTER … SET RESOURCE_GROUP; `group` None is that of the database."""
+
+    kind: str
+    name: Name
+    group: str | None
+    is_deferred: bool = False
+
+
+@dataclass(frozen=True)
+class RenameRelation:
+    """ALTER … RENAME TO of a relation; `kind` as in `Relation.kind`, "table" for any."""
+
+    kind: str
+    name: Name
+    new_name: str
+    new_position: int
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class MoveRelation:
+    """ALTER … SET SCHEMA of a relation."""
+
+    kind: str
+    name: Name
+    schema: str
+    schema_position: int
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class SwapRelations:
+    """ALTER … SWAP WITH of two relations: each gets the other's name."""
+
+    kind: str
+    name: Name
+    other: Name
+
+
+@dataclass(frozen=True)
+class AlterOwner:
+    """ALTER … OWNER TO of a database, a schema or a relation."""
+
+    kind: str
+    name: Name
+    owner: str
+    owner_position: int
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    column: ColumnDefinition
+    position: int
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropColumn:
+    name: str
+    position: int
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    name: str
+    position: int
+    new_name: str
+    new_position: int
+
+
+@dataclass(frozen=True)
+class SetType:
+    name: str
+    position: int
+    type: Type
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class AddConstraint:
+    """ADD CHECK, whose name may be "", or a kind of constraint that nobody enforces."""
+
+    position: int
+    check: Check | None
+    unenforced: str = ""
+
+
+@dataclass(frozen=True)
+class DropConstraint:
+    name: str
+    position: int
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class SetDefault:
+    """ALTER COLUMN … SET DEFAULT; None is DROP DEFAULT."""
+
+    name: str
+    position: int
+    default: str | None
+
+
+@dataclass(frozen=True)
+class SetNotNull:
+    """ALTER COLUMN … SET NOT NULL, or DROP NOT NULL."""
+
+    name: str
+    position: int
+    not_null: bool
+
+
+ColumnAction = (
+    AddColumn | DropColumn | RenameColumn | SetType | SetDefault | SetNotNull | AddConstraint | DropConstraint
+)
+
+
+@dataclass(frozen=True)
+class AlterTable:
+    """ALTER TABLE or SOURCE with what is done to its columns, one after the other."""
+
+    name: Name
+    actions: tuple[ColumnAction, ...]
+    if_exists: bool = False
+    kind: str = "table"
+
+
+@dataclass(frozen=True)
+class Comment:
+    """COMMENT ON; `column` is with its position, `text` None removes the comment."""
+
+    kind: str  # "table" for any relation, another kind of one, "column", "schema" or "database"
+    name: Name
+    column: tuple[str, int] | None
+    text: str | None

@@ -1,0 +1,63 @@
+"""Databases and schemas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkwave.planner.statements.relation_names import Name
+
+
+@dataclass(frozen=True)
+class CreateDatabase:
+    name: str
+    group: str | None
+    if_not_exists: bool
+    position: int
+    owner: str | None = None
+
+
+@dataclass(frozen=True)
+class DropDatabase:
+    name: str
+    if_exists: bool
+    position: int
+
+
+@dataclass(frozen=True)
+class AlterDatabase:
+    """ALTER DATABASE … SET RESOURCE_GROUP; None is the default one."""
+
+    name: str
+    group: str | None
+    position: int
+
+
+@dataclass(frozen=True)
+class RenameDatabase:
+    name: str
+    new_name: str
+    position: int
+    new_position: int
+
+
+@dataclass(frozen=True)
+class CreateSchema:
+    """The name may have the schema's database in front, which is then `name.schema`. `owner` is with its position."""
+
+    name: Name
+    owner: tuple[str, int] | None
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
+class DropSchema:
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool
+
+
+@dataclass(frozen=True)
+class RenameSchema:
+    name: Name
+    new_name: str
+    new_position: int

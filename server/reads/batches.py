@@ -1,0 +1,70 @@
+"""Running a text of DuckDB: the values of its parameters, and the record batches that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.translation import DuckDBError, is_passing, restored, translate
+from sparkwave.planner.batch.query import Batch
+from sparkwave.server.session.session import Session
+
+# Rows of a batch sent to the client at once.
+BATCH_ROWS = 16_384
+
+
+def given(cursor: Cursor, batch: Batch, values: tuple[object, ...]) -> list[object] | dict[str, object] | None:
+    """The values of a query's parameters: by name if some have become constants."""
+    if batch.constants:
+        return bindings(cursor, batch.sql, values)
+    return list(values) if batch.parameters else None
+
+
+def execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> None:
+    """Run a query, again when it failed for a reason that passes."""
+    for last in (False, False, True):
+        try:
+            cursor.execute(sql, values)
+            return
+        except DuckDBError as error:
+            if last or not is_passing(error):
+                raise
+
+
+def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, object] | None:
+    """The values of the parameters that a text has, which may be some of a statement's, by name."""
+    if not values:
+        return None
+    used = cursor.extract_statements(sql)[0].named_parameters
+    return {name: values[int(name) - 1] for name in used} or None
+
+
+class Batches:
+    """Record batches of a running query; its errors become ours, and closing it ends the query.
+
+    `kept` is the snapshot that is pinned for it.
+    """
+
+    def __init__(self, session: Session, cursor: Cursor, reader: pa.RecordBatchReader, kept: int | None) -> None:
+        self._session = session
+        self._cursor = cursor
+        self._reader = reader
+        self._kept = kept
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            with self._session.running(self._cursor):
+                return self._reader.read_next_batch()
+        except (DuckDBError, pa.ArrowException, OSError) as error:
+            self._session.check_cancelled()
+            raise translate(error if isinstance(error, DuckDBError) else restored(error)) from error
+
+    def close(self) -> None:
+        self._cursor.close()
+        self._session.context.lake.unpin(self._kept)
+        self._kept = None

@@ -1,0 +1,216 @@
+"""Planned queries of a session, run on DuckDB in the server's process: rows are streamed while the query runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+
+import pyarrow as pa
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import rollback
+from sparkwave.catalog.lake.sizes import reads_sizes, set_sizes
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.names import DEFAULT_DATABASE, literal
+from sparkwave.catalog.stores.sequence_store import Position
+from sparkwave.catalog.types import Type
+from sparkwave.executor.backfill.binding import check_binds
+from sparkwave.executor.memory.shared_buffer import ANCHOR
+from sparkwave.planner.batch.index_selection import is_kept
+from sparkwave.planner.batch.query import Batch
+from sparkwave.planner.batch.sequence_calls import Draws, last_name
+from sparkwave.planner.parse.text_values import decode_text
+from sparkwave.planner.plan.stream_plan import StreamPlan
+from sparkwave.server.reads.batches import BATCH_ROWS, Batches, bindings, execute, given
+from sparkwave.server.reads.live_catalog import live_variables
+from sparkwave.server.reads.result_columns import described_columns, result_columns
+from sparkwave.server.session.plan_cache import Plan
+from sparkwave.server.session.session import Session
+from sparkwave.server.wire.result import Result, ResultColumn
+from sparkwave.server.writes.sequence_numbers import describe_with
+
+
+def check_plan(session: Session, plan: StreamPlan) -> None:
+    """Raise the Error with which a view's job would fail because DuckDB cannot run what its plan asks for."""
+    with closing(session.context.lake.cursor()) as cursor, session.running(cursor):
+        check_binds(cursor, plan)
+
+
+def run(session: Session, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
+    """Run a planned query, as `query`."""
+    if plan.rows is not None:
+        return Result("SELECT", plan.columns, iter(plan.rows), counts_rows=True)
+    oldest = min(plan.environment.versions.values(), default=None)
+    result = query(session, plan.batch, values, keeps=keeps, columns=plan.columns, oldest=oldest)
+    plan.columns = result.columns
+    if plan.batch.is_constant and result.batches is not None:
+        plan.rows = tuple(result.batches)
+        result.close()
+        return run(session, plan)
+    return result
+
+
+def query(
+    session: Session,
+    batch: Batch,
+    values: tuple[object, ...] = (),
+    tag: str = "SELECT",
+    keeps: bool = False,
+    columns: tuple[ResultColumn, ...] | None = None,
+    oldest: int | None = None,
+) -> Result:
+    """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes.
+
+    `columns` are its columns where they are known, `oldest` is the oldest snapshot that it names.
+    """
+    if batch.reads_system:
+        session.context.system_views.refresh()
+    cursor = session.cursor()
+    kept = session.context.lake.pin(oldest) if keeps else None
+    try:
+        with session.running(cursor):
+            if batch.reads_system:
+                _set_variables(session, cursor, batch.sql)
+            bound = given(cursor, batch, values)
+            with drawing(session, cursor, batch.draws):
+                if not run_indexed(session, cursor, batch, bound):
+                    if batch.mixes:  # so that no view has rows that a table has not
+                        cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
+                    execute(cursor, batch.sql, bound)
+                columns = columns or result_columns(cursor, batch.origins)
+                # Numbers are drawn before anybody else draws.
+                drawn = cursor.to_arrow_table() if batch.draws else None
+            if drawn is None:
+                return stream(session, cursor, tag, columns, kept)
+            _set_sequences(session, batch.draws, drawn)
+            batches = Batches(session, cursor, drawn.to_reader(BATCH_ROWS), kept)
+            return Result(tag, columns, batches, counts_rows=True)
+    except BaseException:
+        session.context.lake.unpin(kept)
+        raise
+
+
+def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
+    """Carry out the calls of `setval` in a query, whose rows have the numbers."""
+    for setting in draws.settings:
+        for number in rows.column(setting.output).drop_null().to_pylist():
+            session.context.sequence_numbers.set(setting.sequence, Position(number, setting.is_called))
+            if setting.is_called:
+                session.last_numbers[setting.sequence] = number
+
+
+def run_indexed(
+    session: Session, cursor: Cursor, batch: Batch, values: list[object] | dict[str, object] | None
+) -> bool:
+    """Run a query over indexes, if some serve it and have all rows of their tables. Returns whether it ran.
+
+    It is in a transaction, which ends with the cursor: in its snapshot they have them.
+    """
+    indexed = batch.indexed
+    if indexed is None:
+        return False
+    lake, store, pinned = session.context.lake, session.context.store, session.pinned
+    if indexed.snapshot is None:
+        coordinator, catalog = session.context.coordinator, store.catalog
+        applied = coordinator.snapshot if indexed.reads_epochs else coordinator.stored_snapshot
+    elif pinned is not None and pinned.snapshot == indexed.snapshot:
+        applied, catalog = pinned.applied, pinned.catalog
+    else:
+        return False
+    cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
+    changed = lake.has_changed(cursor, indexed.tables, applied, indexed.snapshot)
+    # That an index is left behind is known before others get on, and until it has caught up.
+    known = [catalog] if pinned is not None else [catalog, store.catalog]
+    if not changed and all(is_kept(each, id_) for each in known for id_ in indexed.indexes):
+        try:
+            cursor.execute(indexed.sql, values)
+            return True
+        except DuckDBError:
+            session.check_cancelled()  # else it may have been dropped; what is wrong with the query shows again
+    rollback(cursor)
+    return False
+
+
+@contextmanager
+def drawing(session: Session, cursor: Cursor, draws: Draws) -> Iterator[None]:
+    """While entered the cursor runs one statement that takes numbers of sequences.
+
+    Raises Error 55000 if it asks for the last number where the session has taken none.
+    """
+    if not draws:
+        yield
+        return
+    if (draws.nexts or draws.settings) and (session.context.lake.read_only or session.is_read_only):
+        name = "nextval" if draws.nexts else "setval"
+        message = f"cannot execute {name}() in a read-only transaction"
+        raise Error(message, errors.READ_ONLY_TRANSACTION)
+    catalog = session.context.store.catalog
+    for id_ in (*draws.lasts, *((None,) if draws.reads_last_of_all else ())):
+        last = session.last_numbers.get(id_)
+        if last is None:
+            what = "lastval" if id_ is None else f'currval of sequence "{catalog.by_id[id_].name}"'
+            raise Error(f"{what} is not yet defined in this session", errors.NOT_IN_PREREQUISITE_STATE)
+        cursor.execute(f"SET VARIABLE {last_name(id_)} = {last}::BIGINT")
+    with session.context.sequence_numbers.drawing(cursor, draws.nexts) as found:
+        yield
+    session.note_numbers({id_: found[id_] for id_ in draws.nexts if id_ in found})
+
+
+def stream(
+    session: Session, cursor: Cursor, tag: str, columns: tuple[ResultColumn, ...], kept: int | None = None
+) -> Result:
+    """The rows of the query that a cursor has just run; `kept` is a snapshot to let go of at their end."""
+    reader = cursor.to_arrow_reader(BATCH_ROWS)
+    return Result(tag, columns, Batches(session, cursor, reader, kept), counts_rows=True)
+
+
+def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
+    """What the system catalogs show of this session, and of the others."""
+    if session.database != DEFAULT_DATABASE:
+        cursor.execute(f"SET VARIABLE database = {literal(session.database)}")
+    if reads_sizes(sql):
+        set_sizes(cursor)
+    for name, value in live_variables(session, sql):
+        cursor.execute(f"SET VARIABLE {name} = {literal(value)}")
+
+
+def describe(session: Session, plan: Plan) -> tuple[ResultColumn, ...]:
+    """The columns of a planned query, without running it."""
+    if plan.columns is None:
+        plan.columns = describe_batch(session, plan.batch)
+    return plan.columns
+
+
+def describe_batch(session: Session, batch: Batch) -> tuple[ResultColumn, ...]:
+    """The columns of a query, without running it."""
+    cursor = session.context.lake.cursor()
+    describe_with(cursor, batch.draws)
+    samples = tuple(map(_sample, batch.parameters))
+    rows = cursor.execute(f"DESCRIBE {batch.sql}", bindings(cursor, batch.sql, samples)).fetchall()
+    return described_columns([(name, type_) for name, type_, *_ in rows], batch.origins)
+
+
+@cache
+def _sample(type_: Type) -> object:
+    """What stands for a parameter when a query is described.
+
+    Whatever is computed from a NULL, as in `$1 || 'x'`, is an integer for DuckDB (1.5.5).
+    """
+    if type_.is_struct or type_.labels:
+        return type_.labels[0] if len(type_.labels) > 1 and not type_.dimensions else None
+    text = _SAMPLES.get(type_.name, "1")
+    return decode_text(f"{{{text}}}" if type_.dimensions else text, type_)
+
+
+_DAY = "2000-01-01"
+_SAMPLES = {
+    "date": _DAY,
+    "time without time zone": "12:00",
+    "timestamp without time zone": _DAY,
+    "timestamp with time zone": _DAY,
+    "interval": "1 day",
+    "uuid": "00000000-0000-0000-0000-000000000000",
+}

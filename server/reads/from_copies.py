@@ -1,0 +1,40 @@
+"""A query over the copies of the tables that it reads, where there are some; else it reads the lake."""
+
+from __future__ import annotations
+
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.server.reads import execution
+from sparkwave.server.reads.result_columns import result_columns
+from sparkwave.server.session.plan_cache import Plan
+from sparkwave.server.session.session import Session
+from sparkwave.server.wire.result import Result
+
+
+def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | None:
+    """The rows of a planned query from copies; None when the lake has to be read.
+
+    So it does for what fails: a copy may have gone meanwhile, and an error is to name what the lake has.
+    """
+    served, serving = plan.batch.served, session.context.serving
+    if served is None or not serving.covers(served.relations):
+        return None
+    snapshot, _ = serving.copies
+    lookup = served.lookup
+    if lookup is not None and plan.columns is not None:
+        rows = serving.find(lookup.relation, lookup.column, values[lookup.parameter], lookup.outputs)
+        if rows is not None:
+            session.check_cancelled()
+            return Result("SELECT", plan.columns, iter((rows,)), counts_rows=True)
+    cursor = session.cursor()
+    try:
+        with session.running(cursor):
+            cursor.execute(served.sql, list(values) if plan.batch.parameters else None)
+    except DuckDBError:
+        cursor.close()
+        session.check_cancelled()
+        return None
+    if served.reads_views and served.relations and session.context.buffer.newest.snapshot > snapshot:
+        cursor.close()
+        return None  # a view may have had rows that a table had not
+    plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
+    return execution.stream(session, cursor, "SELECT", plan.columns)

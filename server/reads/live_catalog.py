@@ -1,0 +1,271 @@
+"""What relations of the system catalogs show of the running server: sessions, settings, memory, jobs.
+
+The relations of `catalog/system/live.sql` read variables of DuckDB, which `live_variables` gives for a statement that
+names them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import CREATING, FAILED, INITIAL, Epoch, Job
+from sparkwave.catalog.stores.compute_errors import compute_errors
+from sparkwave.catalog.users import User
+from sparkwave.server.context import Context
+from sparkwave.server.session.backends import Backend
+from sparkwave.server.session.portal import Statement
+from sparkwave.server.session.session import Session
+from sparkwave.server.session.variables import SESSION, SYSTEM
+
+
+def live_variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
+    """The variables of DuckDB that a statement over the system catalogs needs, with their values as SQL text."""
+    for name, value in _VARIABLES.items():
+        if name in sql:
+            yield name, value(session)
+    if any(name in sql for name in _SHOW_PROGRESS):
+        yield "backfill_rows", backfill_rows(session.context)
+
+
+def _as_json(rows: list[dict[str, Any]]) -> str:
+    return json.dumps(rows, default=str)
+
+
+def _activity(session: Session) -> str:
+    return _as_json([_activity_row(backend, session.user) for backend in session.context.backends.all()])
+
+
+def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
+    """A row of pg_stat_activity; others than the user and superusers do not see what a session runs."""
+    session = backend.session
+    row = {
+        "datname": session.database,
+        "pid": backend.process_id,
+        "usename": session.login.name,
+        "application_name": session.get("application_name"),
+    }
+    if not reader.is_super and not reader.acts_as(session.login.name):
+        return {**row, "query": "<insufficient privilege>"}
+    return {
+        **row,
+        "client_addr": backend.address[0],
+        "client_port": backend.address[1],
+        "backend_start": backend.backend_start,
+        "xact_start": backend.query_start if backend.state != "idle" else None,
+        "query_start": backend.query_start,
+        "state_change": backend.state_change,
+        "wait_event_type": None if backend.state == "active" else "Client",
+        "wait_event": None if backend.state == "active" else "ClientRead",
+        "state": backend.state,
+        "query": backend.shown_query,
+    }
+
+
+def _prepared_statements(session: Session) -> str:
+    return _as_json(
+        [
+            {
+                "name": name,
+                "statement": getattr(statement.prepared, "text", ""),
+                "prepare_time": statement.made_at,
+                "parameter_types": _parameter_types(statement),
+                "from_sql": statement.from_sql,
+            }
+            for name, statement in session.names.statements.items()
+            if name
+        ]
+    )
+
+
+def _parameter_types(statement: Statement) -> list[str]:
+    """None of a statement that could not be planned any more: what it reads may have gone."""
+    try:
+        return [str(type_) for type_ in statement.prepared.parameters]
+    except Error:
+        return []
+
+
+def _cursors(session: Session) -> str:
+    return _as_json(
+        [
+            {
+                "name": name,
+                "statement": getattr(portal.statement.prepared, "text", ""),
+                "is_holdable": portal.holds,
+                "is_binary": 1 in portal.format_codes,
+                "is_scrollable": portal.scroll is not None,
+                "creation_time": portal.made_at,
+            }
+            for name, portal in session.names.portals.items()
+            if name
+        ]
+    )
+
+
+def _settings(session: Session) -> str:
+    """Session variables and system parameters, with what they are in this session and in new ones."""
+    defaults = session.context.store.catalog.parameters
+    found = [(variable, "internal" if variable.is_fixed else "user") for variable in SESSION.values()]
+    found += [(variable, "postmaster") for variable in SYSTEM.values()]
+    return _as_json(
+        [
+            {
+                "name": variable.name,
+                "setting": session.get(variable.name),
+                "description": variable.description,
+                "context": context,
+                "boot_val": variable.default,
+                "reset_val": defaults.get(variable.name, variable.default),
+            }
+            for variable, context in found
+        ]
+    )
+
+
+def _serving_cache(session: Session) -> str:
+    catalog = session.context.store.catalog
+    snapshot, copies = session.context.serving.copies
+    found = ((copy, catalog.by_id.get(copy.relation.id, copy.relation)) for copy in copies)
+    return _as_json(
+        [
+            {
+                "relation_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "relation_name": relation.name,
+                "rows": copy.rows,
+                "bytes": copy.bytes,
+                "snapshot": snapshot,
+                "hits": copy.hits,
+                "since": copy.since,
+            }
+            for copy, relation in found
+        ]
+    )
+
+
+def _shared_buffer(session: Session) -> str:
+    """What epochs keep in memory of views and their states."""
+    relations = {relation.definition_id: relation for relation in session.context.store.catalog.relations}
+    return _as_json(
+        [
+            {
+                "relation_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "relation_name": relation.name,
+                "table_name": found.table.name,
+                "unstored_changes": found.changes,
+                "rows": found.rows,
+                "bytes": found.bytes,
+                "snapshot": found.snapshot,
+            }
+            for found in session.context.buffer.contents()
+            if (relation := relations.get(found.definition_id)) is not None
+        ]
+    )
+
+
+def _job_state(job: Job) -> str:
+    """What rw_job_status calls it."""
+    if job.status in (INITIAL, CREATING):
+        return "CREATING"
+    return "FAILED" if job.status == FAILED else "BEHIND" if job.is_behind else "FOLLOWING"
+
+
+def _fresh_as_of(job: Job, applied: Epoch) -> datetime | None:
+    if job.status in (INITIAL, CREATING) or (job.is_behind and job.position is None):
+        return None
+    epoch = job.position.epoch if job.position is not None else applied
+    return datetime.fromtimestamp(epoch.time_us / 1e6, UTC)
+
+
+def _job_status(session: Session) -> str:
+    catalog, coordinator = session.context.store.catalog, session.context.coordinator
+    applied, behind = coordinator.epoch, coordinator.behind
+    jobs = (
+        (job, catalog.by_id[job.id], behind.tried(job.id) or (None, None))
+        for job in catalog.jobs
+        if job.id in catalog.by_id
+    )
+    return _as_json(
+        [
+            {
+                "job_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "job_name": relation.name,
+                "job_type": relation.kind,
+                "owner": relation.owner,
+                "state": _job_state(job),
+                "resource_group": job.resource_group,
+                "create_type": "BACKGROUND" if job.is_background else "FOREGROUND",
+                "is_serverless_backfill": job.is_serverless,
+                "initialized_at": relation.initialized_at,
+                "fresh_as_of": _fresh_as_of(job, applied),
+                "reason": job.error if job.is_behind else None,
+                "reason_since": job.since if job.is_behind else None,
+                "tries": tries,
+                "next_try_at": next_try_at,
+            }
+            for job, relation, (tries, next_try_at) in jobs
+        ]
+    )
+
+
+def _compute_errors(session: Session) -> str:
+    catalog, reader = session.context.store.catalog, session.user
+    with closing(session.context.lake.cursor()) as cursor:
+        found = compute_errors(cursor)
+    named = ((catalog.by_id[id_], *counted) for id_, counted in sorted(found.items()) if id_ in catalog.by_id)
+    return _as_json(
+        [
+            {
+                "relation_id": relation.id,
+                "database_name": relation.database,
+                "schema_name": relation.schema,
+                "relation_name": relation.name,
+                "errors": failed.rows,
+                "last_error": failed.message if reader.is_super or reader.acts_as(relation.owner) else None,
+                "last_at": last_at,
+            }
+            for relation, failed, last_at in named
+        ]
+    )
+
+
+def backfill_rows(context: Context) -> str:
+    """What the creating jobs have read by now, which the lake knows when a step has ended."""
+    return _as_json(
+        [
+            {"job_id": job_id, "fragment_id": fragment_id, "rows": rows}
+            for job_id, fragments in context.jobs.rows_read().items()
+            for fragment_id, rows in fragments.items()
+        ]
+    )
+
+
+def _process_id(session: Session) -> str:
+    return str(session.backend.process_id) if session.backend else "0"
+
+
+_VARIABLES: dict[str, Callable[[Session], str]] = {
+    "pg_stat_activity": _activity,
+    "pg_prepared_statements": _prepared_statements,
+    "pg_cursors": _cursors,
+    "pg_settings": _settings,
+    "pg_show_all_settings": _settings,
+    "pg_backend_pid": _process_id,
+    "rw_serving_cache": _serving_cache,
+    "rw_shared_buffer": _shared_buffer,
+    "rw_job_status": _job_status,
+    "rw_compute_errors": _compute_errors,
+}
+
+# The relations of `catalog/system/rw_catalog.sql` that show how far jobs are.
+_SHOW_PROGRESS = ("rw_ddl_progress", "_show_jobs", "rw_fragment_backfill_progress", "rw_backfill_status")

@@ -1,0 +1,131 @@
+"""SELECT and EXPLAIN."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.translation import DuckDBError, translate
+from sparkwave.catalog.types import VARCHAR
+from sparkwave.planner.batch.query import Batch, check_reads, plan_query
+from sparkwave.planner.batch.time_travel import points
+from sparkwave.planner.explain.lines import check
+from sparkwave.planner.explain.lines import explain as explain_lines
+from sparkwave.planner.plan.streaming_query import streaming_of
+from sparkwave.planner.statements import (
+    CreateStreaming,
+    CreateTable,
+    DeclareCursor,
+    Delete,
+    Explain,
+    Insert,
+    Merge,
+    Query,
+    Update,
+)
+from sparkwave.server.reads import execution, on_spark
+from sparkwave.server.reads.from_copies import serve
+from sparkwave.server.reads.past_queries import at_epoch, environment_at, told
+from sparkwave.server.reads.result_columns import rows_result
+from sparkwave.server.session.plan_cache import Plan
+from sparkwave.server.session.session import Session
+from sparkwave.server.session.variables import SESSION
+from sparkwave.server.wire.result import Result
+from sparkwave.server.writes import dml
+from sparkwave.server.writes.sequence_numbers import describe_with
+
+
+def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
+    """Run a query over copies, the lake, or on Spark; its rows are of one snapshot. `set_config` in it takes effect."""
+    planned = plan(session, statement, oids, values)
+    versions = planned.environment.versions
+    for name, value, is_local in planned.batch.sets:
+        if name.lower() not in SESSION:
+            continue
+        if not is_local:
+            session.set(name, value)
+        elif session.names.in_block or session.block is not None:
+            # Else it lasts for this statement, in which nothing looks at it.
+            session.set_local(name, value)
+    found = on_spark.distributed(
+        session, statement, planned.environment, lambda: len(execution.describe(session, planned))
+    )
+    if found is not None:
+        return on_spark.run(session, found, planned)
+    if not versions:
+        served = serve(session, planned, values)
+        return served or on_spark.or_on_spark(
+            session, statement, planned, lambda: execution.run(session, planned, values)
+        )
+    with told(session, versions):
+        return execution.run(session, planned, values)
+
+
+def plan(
+    session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...] | None = None
+) -> Plan:
+    """The plan of a query, also a cursor's: one that can be run where `values` are given."""
+    tree = statement.tree if isinstance(statement, Query) else statement.query
+    environment = environment_at(session, points(tree)) if statement.reads_past else None
+    if session.get("query_epoch") != "0":
+        environment = at_epoch(session, environment or session.environment, int(session.get("query_epoch")))
+    planned = session.plan(statement, oids, lambda each: plan_query(tree, each, oids), environment)
+    if values is None or not planned.batch.constants:
+        return planned
+    given = {number: values[number - 1] for number in planned.batch.constants}
+    batch = plan_query(tree, planned.environment, oids, planned.batch.parameters, given)
+    return Plan(statement, planned.environment, batch, {}, planned.columns)
+
+
+def explain(session: Session, statement: Explain) -> Result:
+    """The planner's plan of a statement; of a query that it has no operators for, DuckDB's. Nothing runs."""
+    check(statement)
+    target = statement.statement
+    environment = session.environment
+    # Planning a batch statement as it would be run finds its errors.
+    batch = None if isinstance(target, CreateStreaming | CreateTable) else _batch(session, target)
+    where = []
+    if isinstance(target, Query) and batch is not None and statement.options.format == "text":
+        where = _place(session, target, batch)
+    if isinstance(target, CreateStreaming):
+        check_reads(streaming_of(target, environment.catalog, environment.scope).query, environment)
+    try:
+        indexes = session.flag("enable_index_selection")
+        catalog, scope = environment.catalog, environment.scope
+        lines = explain_lines(
+            statement, catalog, scope, session.backfill_settings, indexes, partial(execution.check_plan, session)
+        )
+    except Error as refused:
+        if batch is None or statement.options.format != "text" or statement.options.type != "physical":
+            raise
+        try:
+            lines = _duckdb_plan(session, batch)
+        except DuckDBError as error:
+            if translate(error).sqlstate == refused.sqlstate:
+                raise refused from error  # the same fault, and the planner knows its place
+            raise
+    return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in (*where, *lines)], (VARCHAR,))
+
+
+def _place(session: Session, target: Query, batch: Batch) -> list[str]:
+    """A line that says where a query runs, if that is not in the server."""
+    environment = session.environment
+    found = on_spark.distributed(session, target, environment, lambda: len(execution.describe_batch(session, batch)))
+    group = environment.catalog.databases[session.database]
+    return [f"Distributed {{ engine: Spark, resource_group: {group} }}"] if found is not None else []
+
+
+def _batch(session: Session, target: Query | Insert | Update | Delete | Merge) -> Batch:
+    match target:
+        case Query(tree):
+            return plan_query(tree, environment_at(session, points(tree)))
+        case Insert() | Update() | Delete() | Merge():
+            return dml.plan(session, target, ())
+
+
+def _duckdb_plan(session: Session, batch: Batch) -> list[str]:
+    cursor = session.context.lake.cursor()
+    with session.running(cursor):
+        describe_with(cursor, batch.draws)
+        rows = cursor.execute(f"EXPLAIN {batch.sql}").fetchall()
+    return [line.rstrip() for _, text in rows for line in text.splitlines() if line.strip()]

@@ -1,0 +1,64 @@
+"""Columns of results, from what DuckDB says of them and the planner knows, and small results made here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.types import DEFAULT_NUMERIC, TEXT, Type, duckdb_type
+from sparkwave.planner.batch.origins import Origin
+from sparkwave.server.wire.result import Result, ResultColumn
+
+
+def result_columns(cursor: Cursor, origins: tuple[Origin | None, ...] = ()) -> tuple[ResultColumn, ...]:
+    """The columns of the query a cursor has just run."""
+    return described_columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], origins)
+
+
+def described_columns(
+    described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]
+) -> tuple[ResultColumn, ...]:
+    """Columns by DuckDB's names of their types, and what the planner knows of them."""
+    known = origins if len(origins) == len(described) else (None,) * len(described)
+    return tuple(
+        _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
+    )
+
+
+def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
+    same = origin is not None and origin.type.duckdb() == type_.duckdb()
+    if origin is not None and (same or (origin.type.is_text and type_.is_text)):
+        return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
+    type_ = _as_written(type_)
+    if type_.dimensions and type_.element.is_text:
+        # An array that is no column's is of text: asyncpg learns of other types by a query that has such an array.
+        type_ = replace(TEXT, dimensions=type_.dimensions)
+    return ResultColumn(name, type_)
+
+
+def _as_written(type_: Type) -> Type:
+    """The type with `numeric` for what DuckDB has for one without precision, also among the fields of a row."""
+    if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
+        return replace(type_, precision=None, scale=None)
+    if type_.fields:
+        return replace(type_, fields=tuple((name, _as_written(field)) for name, field in type_.fields))
+    return type_
+
+
+def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]], types: tuple[Type, ...]) -> Result:
+    """A small result made here. `rows` hold Python values that fit `types`."""
+    arrays = [pa.array([row[index] for row in rows], _ARROW[type_.name]) for index, type_ in enumerate(types)]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(names))
+    return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)
+
+
+_ARROW = {
+    "character varying": pa.string(),
+    "bigint": pa.int64(),
+    "integer": pa.int32(),
+    "boolean": pa.bool_(),
+    "timestamp with time zone": pa.timestamp("us", "UTC"),
+}

@@ -1,0 +1,266 @@
+"""Transactions that are one, as PostgreSQL's: with `atomic_transactions` what a block writes is committed at its end.
+
+Isolation is that of a snapshot, taken at BEGIN ("repeatable read"). See `server.session.block` for the writes. A
+definition is no part of a transaction: it commits what came before it, and is committed by itself, as in MySQL and
+Oracle; the block goes on in another transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner import statements
+from sparkwave.planner.statements import Statement, Transaction
+from sparkwave.server.session.block import Block, Mark
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.command_names import writing_command
+from sparkwave.server.wire.result import Notice, Result
+
+VARIABLE = "atomic_transactions"
+
+# What is part of a transaction.
+_PARTS = (
+    statements.Empty,
+    statements.Query,
+    statements.Insert,
+    statements.Update,
+    statements.Delete,
+    statements.Merge,
+    statements.Truncate,
+    statements.Copy,
+    statements.Explain,
+    statements.Show,
+    statements.ShowCreate,
+    statements.ShowVariable,
+    statements.SetVariable,
+    statements.Kill,
+    statements.Transaction,
+    statements.Prepare,
+    statements.Execute,
+    statements.Deallocate,
+    statements.DeclareCursor,
+    statements.Fetch,
+    statements.CloseCursor,
+    statements.Flush,
+    statements.Wait,
+)
+
+_BEGINS_PIPELINE = (
+    statements.Query,
+    statements.Insert,
+    statements.Update,
+    statements.Delete,
+    statements.Merge,
+    statements.Truncate,
+    statements.Copy,
+    statements.SetVariable,
+    statements.Execute,
+)
+
+
+def applies(session: Session) -> bool:
+    """Whether transaction statements mean atomic transactions: in a block, if it was begun as one."""
+    return session.block is not None or (session.flag(VARIABLE) and not session.names.in_block)
+
+
+def begins_pipeline(session: Session, statement: Statement) -> bool:
+    """Whether the messages up to Sync are a transaction from this statement on.
+
+    As PostgreSQL does with what cannot be in a block, any other statement in front is run and committed by itself.
+    """
+    if session.block is not None or not applies(session):
+        return False
+    match statement:
+        case statements.SetVariable(name=name, system=system):
+            return not system and name != VARIABLE
+    return isinstance(statement, _BEGINS_PIPELINE)
+
+
+def check(session: Session, statement: Statement) -> None:
+    """Raise Error 25P02 for what a failed transaction refuses, 25001 for what no block may have."""
+    if session.block is None:
+        return
+    check_failed(session, statement)
+    match statement:
+        case statements.SetVariable(system=True) | statements.CreateDatabase() | statements.DropDatabase():
+            command = writing_command(statement)
+        case statements.Discard(tag=tag) if tag not in ("RESET", "UNLISTEN"):
+            command = tag
+        case _:
+            return
+    raise Error(f"{command} cannot run inside a transaction block", errors.ACTIVE_TRANSACTION)
+
+
+def is_part(session: Session, statement: Statement) -> bool:
+    """Whether a statement can be run as part of the transaction there is, if any."""
+    return session.block is None or isinstance(statement, (*_PARTS, statements.Discard))
+
+
+def run_between(session: Session, statement: Statement, run: Callable[[], Result]) -> Result:
+    """Commit the transaction, run a statement that cannot be part of one, and go on with another transaction.
+
+    Its savepoints have the old names. Raises Error as `commit` does, and what `run` raises.
+    """
+    block, may_write = session.block, session.may_write
+    assert block is not None
+    has_written = block.entries > 0
+    commit(session)
+    try:
+        result = run()
+    finally:
+        begin(session, block.is_implicit)
+        assert session.block is not None
+        session.may_write = may_write
+        session.block.marks += [_mark(session, mark.name, 0) for mark in block.marks[1:]]
+        session.block.committed = block.committed
+    command = writing_command(statement) or result.tag
+    session.block.committed += (command,)
+    if has_written:
+        message = f"{command} has committed the changes that the transaction had made before it"
+        result.notices.append(Notice(message, "WARNING"))
+    return result
+
+
+def check_failed(session: Session, statement: Statement) -> None:
+    """Raise Error 25P02 for all but an end when the transaction has failed."""
+    if session.block is None or not session.block.has_failed or isinstance(statement, statements.Empty):
+        return
+    if not isinstance(statement, Transaction) or statement.action not in ("commit", "rollback", "rollback to"):
+        message = "current transaction is aborted, commands ignored until end of transaction block"
+        raise Error(message, errors.IN_FAILED_TRANSACTION)
+
+
+def transaction(session: Session, statement: Transaction) -> Result:
+    """What the statement does to an atomic transaction. Raises Error 40001, 25P01, 3B001."""
+    block = session.block
+    match statement.action:
+        case "begin":
+            already = block is not None and not block.is_implicit
+            begin(session)
+            if statement.read_only is not None:
+                session.may_write = not statement.read_only
+            if already:
+                message = "there is already a transaction in progress"
+                return Result(statement.tag, notices=[Notice(message, "WARNING", errors.ACTIVE_TRANSACTION)])
+        case "set" if block is not None and statement.read_only is not None:
+            session.may_write = not statement.read_only
+        case "commit" | "rollback":
+            return _end(session, statement)
+        case "savepoint" | "release" | "rollback to":
+            if block is None or block.is_implicit:
+                what = f"{statement.action.upper()}{' SAVEPOINT' if statement.action != 'savepoint' else ''}"
+                message = f"{what} can only be used in transaction blocks"
+                raise Error(message, errors.NO_ACTIVE_TRANSACTION)
+            _savepoint(session, block, statement)
+    return Result(statement.tag)
+
+
+def begin(session: Session, implicit: bool = False) -> None:
+    """Start a transaction, or make the implicit one a block."""
+    if session.block is None:
+        session.pin()
+        assert session.pinned is not None and session.pinned.snapshot is not None
+        start = _mark(session, "", 0)
+        session.block = Block(session.context.lake, session.pinned.snapshot, [start], implicit)
+    if not implicit:
+        session.block.is_implicit = False
+        session.names.in_block = True
+
+
+def _mark(session: Session, name: str, entries: int) -> Mark:
+    return Mark(name, entries, session.variables, tuple(session.names.portals.values()))
+
+
+def _savepoint(session: Session, block: Block, statement: Transaction) -> None:
+    if statement.action == "savepoint":
+        block.marks.append(_mark(session, statement.savepoint, block.entries))
+        return
+    places = [place for place, mark in enumerate(block.marks) if place and mark.name == statement.savepoint]
+    if not places:
+        raise Error(f'savepoint "{statement.savepoint}" does not exist', errors.INVALID_SAVEPOINT)
+    if statement.action == "release":
+        del block.marks[places[-1] :]
+        return
+    mark = block.marks[places[-1]]
+    del block.marks[places[-1] + 1 :]
+    block.forget(mark)
+    _restore(session, mark)
+    block.has_failed = False
+
+
+def _restore(session: Session, mark: Mark) -> None:
+    """The variables as they were, and no cursor that is younger."""
+    session.variables = mark.variables
+    session.names.close_portals(lambda portal: not any(portal is old for old in mark.portals))
+
+
+def _end(session: Session, statement: Transaction) -> Result:
+    block = session.block
+    if block is None:
+        message = "there is no transaction in progress"
+        return Result(statement.tag, notices=[Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION)])
+    may_write, commits = session.may_write, statement.action == "commit" and not block.has_failed
+    if commits:
+        commit(session)
+    else:
+        abandon(session)
+    if statement.chains:
+        begin(session)
+        session.may_write = may_write
+    result = Result("COMMIT" if commits else "ROLLBACK")
+    if block.committed and not commits:
+        message = f"{', '.join(block.committed)} cannot be rolled back: committed already, with all that came before"
+        result.notices.append(Notice(message, "WARNING"))
+    return result
+
+
+def commit(session: Session) -> None:
+    """End the transaction. Raises Error 40001, and whatever a held cursor's query does; then nothing is stored."""
+    block = session.block
+    assert block is not None
+    cursor = session.context.lake.cursor()
+    try:
+        session.names.commit()
+        with session.running(cursor):
+            has_written = block.commit(cursor, lambda: session.context.store.catalog)
+    except BaseException:
+        abandon(session)
+        raise
+    finally:
+        cursor.close()
+    session.end_block()
+    _leave(session, block)
+    if has_written:
+        session.committed()
+
+
+def abandon(session: Session) -> None:
+    """End the transaction as if it had not been."""
+    block = session.block
+    if block is None:
+        return
+    session.names.rollback()
+    session.end_block()
+    _restore(session, block.marks[0])
+    _leave(session, block)
+
+
+def _leave(session: Session, block: Block) -> None:
+    session.block = None
+    session.unpin()
+    block.discard()
+
+
+def fail(session: Session) -> None:
+    """A statement has failed: so has its transaction, back to the last savepoint."""
+    block = session.block
+    if block is None:
+        return
+    if block.is_implicit:
+        abandon(session)
+    elif not block.has_failed:
+        block.has_failed = True
+        kept = block.marks[-1].portals if len(block.marks) > 1 else ()
+        session.names.close_portals(lambda portal: not portal.survives and not any(portal is old for old in kept))

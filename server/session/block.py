@@ -1,0 +1,183 @@
+"""What an atomic transaction has written and not committed, and how that is committed: first committer wins."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.change_feed import table_changes
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.translation import DuckDBError, is_conflict
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.names import COPIES, LakeTable, name_in_memory, quote
+from sparkwave.planner.batch.write import ROW
+from sparkwave.server.session.portal import Portal
+from sparkwave.server.writes.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, key_of, listed, names_of
+
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A savepoint, or the start: how many entries the logs had, the session's variables and its portals."""
+
+    name: str
+    entries: int
+    variables: dict[str, str]
+    portals: tuple[Portal, ...]
+
+
+@dataclass
+class Block:
+    """The overlays of a transaction over a pinned snapshot. Nothing of it is in the lake, and no lock is held.
+
+    `is_implicit` is that of a simple query with several statements. `marks` are the start and the savepoints.
+    `committed` are the statements that have committed a part of the block by themselves.
+    """
+
+    lake: Lake
+    snapshot: int
+    marks: list[Mark]
+    is_implicit: bool
+    has_failed: bool = False
+    committed: tuple[str, ...] = ()
+    schema: str = field(default_factory=lambda: f"block {next(_NUMBERS)}")
+    entries: int = 0
+    _overlays: dict[LakeTable, Overlay] = field(default_factory=dict)
+
+    @property
+    def names(self) -> Mapping[LakeTable, str]:
+        """Where the overlay of each written table is."""
+        return dict.fromkeys(self._overlays, self.schema)
+
+    def overlay(self, target: Relation) -> Overlay:
+        """That of a table, made at its first write. Raises Error 0A000 for a table whose row ids have no name."""
+        table = target.lake_table
+        if table not in self._overlays:
+            if any(column.lake_name.lower() == "rowid" for column in target.visible):
+                message = 'a table with a column "rowid" cannot be changed in an atomic transaction'
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+            views, logs = (f"{COPIES}.{quote(schema)}" for schema in (self.schema, self._logs))
+            name = quote(name_in_memory(table))
+            made = Overlay(target, f"{views}.{name}", f"{logs}.{name}", iter(self._next_entry, None))
+            cursor = self.lake.cursor()
+            try:
+                cursor.execute("BEGIN")
+                for schema in (views, logs):
+                    cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+                made.create(cursor, self.snapshot)
+                cursor.execute("COMMIT")
+            finally:
+                cursor.close()
+            self._overlays[table] = made
+        return self._overlays[table]
+
+    @property
+    def _logs(self) -> str:
+        return f"{self.schema} log"
+
+    def _next_entry(self) -> int:
+        self.entries += 1
+        return self.entries
+
+    def forget(self, mark: Mark) -> None:
+        """Take back the writes since a savepoint."""
+        cursor = self.lake.cursor()
+        try:
+            for overlay in self._overlays.values():
+                cursor.execute(f'DELETE FROM {overlay.log} WHERE "?entry" > {mark.entries}')
+        finally:
+            cursor.close()
+
+    def discard(self) -> None:
+        """Drop everything."""
+        if self._overlays:
+            cursor = self.lake.cursor()
+            try:
+                for schema in (self.schema, self._logs):
+                    cursor.execute(f"DROP SCHEMA IF EXISTS {COPIES}.{quote(schema)} CASCADE")
+            finally:
+                cursor.close()
+            self._overlays.clear()
+
+    def commit(self, cursor: Cursor, newest_catalog: Callable[[], Catalog]) -> bool:
+        """Write everything in one transaction of the lake. Returns whether there was anything.
+
+        Raises Error 40001 when another has changed one of the rows, or added one of the
+        keys, since the snapshot. Locks are taken only here, all at once and in one order: no two wait for each other.
+        """
+        written = {table: each for table, each in self._overlays.items() if _any(cursor, f"FROM {each.log}")}
+        if not written:
+            return False
+        try:
+            with self.lake.table_transaction(cursor, *written):
+                _refuse_altered(newest_catalog(), written.values())
+                newest = self.lake.snapshot(cursor)
+                changed = self.lake.changed_tables(cursor, self.snapshot, newest)
+                for table, overlay in written.items():
+                    has_deletes = changed.get((table.schema, table.name))
+                    if has_deletes is not None:
+                        changes = table_changes(table, self.snapshot, newest, has_deletes)
+                        _refuse_conflict(cursor, overlay, changes)
+                for overlay in written.values():
+                    _apply(cursor, overlay)
+        except DuckDBError as error:
+            if is_conflict(error):
+                raise _conflict("update") from error
+            raise
+        return True
+
+
+def _refuse_altered(catalog: Catalog, overlays: Iterable[Overlay]) -> None:
+    """Raise Error 40001 unless the tables are as they were when they were first written."""
+    for overlay in overlays:
+        table = catalog.by_id.get(overlay.target.id)
+        if table is None:
+            raise _conflict("drop of a table")
+        if table.row_shape != overlay.target.row_shape:
+            raise _conflict("alteration of a table")
+
+
+def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
+    """Raise Error 40001 if what others have changed meets what is in the log.
+
+    With a watermark anything does: which rows are late depends on all that is stored.
+    """
+    target, conditions = overlay.target, [f"rowid IN (SELECT {ROW_ID} FROM {overlay.log})"]
+    if target.primary_key:
+        key = listed(key_of(target))
+        conditions.append(f"({key}) IN (SELECT ({key}) FROM {overlay.log} WHERE {LIVE})")
+    met = "true" if target.watermark is not None else " OR ".join(conditions)
+    if _any(cursor, f"FROM ({changes}) AS changes WHERE {met}"):
+        raise _conflict("update")
+
+
+def _apply(cursor: Cursor, overlay: Overlay) -> None:
+    """Do to the stored table what the log says."""
+    stored, target = Stored(overlay.target), overlay.target
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_NEWEST_ENTRIES} AS FROM {overlay.log} {NEWEST}")
+    gone = f"FROM {_NEWEST_ENTRIES} WHERE NOT {LIVE} AND {ROW_ID} >= 0"
+    if _any(cursor, gone):
+        stored.delete(cursor, f"SELECT {ROW_ID} {gone}")
+    assigned = tuple(column.name for column in target.visible if column.name not in target.primary_key)
+    changed = f"FROM {_NEWEST_ENTRIES} WHERE {LIVE} AND {ROW_ID} >= 0"
+    if assigned and _any(cursor, changed):
+        stored.update(cursor, assigned, f'SELECT {listed(names_of(target))}, {ROW_ID} AS "{ROW}" {changed}')
+    added = f"FROM {_NEWEST_ENTRIES} WHERE {LIVE} AND {ROW_ID} < 0"
+    if _any(cursor, added):
+        cursor.execute(f"INSERT INTO {stored.rows} SELECT {listed(names_of(target))} {added} ORDER BY {ROW_ID} DESC")
+
+
+_NEWEST_ENTRIES = "newest_entries"
+
+
+def _any(cursor: Cursor, source: str) -> bool:
+    return cursor.execute(f"SELECT 1 {source} LIMIT 1").fetchone() is not None
+
+
+def _conflict(what: str) -> Error:
+    message = f"could not serialize access due to concurrent {what}"
+    return Error(message, errors.SERIALIZATION_FAILURE, hint="The transaction might succeed if retried.")

@@ -1,0 +1,158 @@
+"""Plans of statements, kept for as long as everything that they were made from is the same.
+
+A plan depends on its statement, on the client's types of parameters, on the environment (catalog, scope, user, pinned
+snapshot) and on the settings that were folded into its text. The catalog is compared by identity: every change of it,
+privileges included, makes another one, so a plan that is found is one that would be made again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+
+import pyarrow as pa
+
+from sparkwave.catalog.locks import RankedLock
+from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.pg_compat import prepare_text
+from sparkwave.planner.batch.query import Batch, Environment
+from sparkwave.planner.parse.constant_rows import constant_rows
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.parse.tokens import split_statements
+from sparkwave.planner.statements import Insert, Statement
+from sparkwave.server.wire.result import ResultColumn
+
+MOST_PLANS = 512
+MOST_CHARACTERS = 1 << 20  # of the texts of all plans; what a plan takes besides grows with its text
+LONGEST_TEXT = 4096  # of a longer one the tree would take much memory, and its planning little of its time
+
+
+class Settings(Mapping[str, str]):
+    """Settings by name that remember which of them have been looked at."""
+
+    def __init__(self, get: Callable[[str], str], names: Callable[[], Iterator[str]]) -> None:
+        """`get` raises KeyError for a name that there is not."""
+        self._get, self._names = get, names
+        self.read: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        value = self.read[name] = self._get(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return self._names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._names())
+
+
+@dataclass
+class Plan:
+    """A batch and what it was made from; once they are worked out its `columns`, `rows` of a constant one, and of an
+    INSERT's rows the `types`."""
+
+    statement: Statement
+    environment: Environment
+    batch: Batch
+    read: Mapping[str, str]
+    columns: tuple[ResultColumn, ...] | None = None
+    rows: tuple[pa.RecordBatch, ...] | None = None
+    types: tuple[Type, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.batch.sql)
+
+    def is_valid(self, environment: Environment) -> bool:
+        """Whether it would be made again in an environment."""
+        is_same = environment is self.environment or _same(self.environment, environment)
+        return is_same and self.reads_same(environment)
+
+    def reads_same(self, environment: Environment) -> bool:
+        """Whether an environment has the settings that it was made with."""
+        settings = environment.settings
+        return all(settings[name] == value for name, value in self.read.items())
+
+
+_COMPARED = tuple(part.name for part in fields(Environment) if part.name not in ("catalog", "settings"))
+
+
+def _same(one: Environment, other: Environment) -> bool:
+    if one.catalog is not other.catalog:
+        return False
+    return all(getattr(one, name) == getattr(other, name) for name in _COMPARED)
+
+
+class PlanCache:
+    """The plans used last, of all sessions."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self._characters = 0
+        self._lock = RankedLock()
+
+    def plan(
+        self,
+        statement: Statement,
+        oids: tuple[int, ...],
+        environment: Environment,
+        make: Callable[[Environment], Batch],
+    ) -> Plan:
+        """The plan of a statement, made if there is none that is valid. Raises what `make` does.
+
+        Statements are told apart by identity: `parse` gives the same one for the same text.
+        """
+        key = (id(statement), oids, environment.scope, environment.user.id)
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None:
+                self._plans.move_to_end(key)
+        if found is not None and found.statement is statement and found.is_valid(environment):
+            return found
+        settings = environment.settings
+        assert isinstance(settings, Settings)
+        settings.read = {}
+        plan = Plan(statement, environment, make(environment), dict(settings.read))
+        if plan.size > MOST_CHARACTERS // 16:  # it would drive out many
+            return plan
+        with self._lock:
+            before = self._plans.pop(key, None)
+            self._plans[key] = plan
+            self._characters += plan.size - (before.size if before is not None else 0)
+            while len(self._plans) > MOST_PLANS or self._characters > MOST_CHARACTERS:
+                self._characters -= self._plans.popitem(last=False)[1].size
+        return plan
+
+
+def split(sql: str) -> tuple[tuple[str, int], ...]:
+    """The statements of a text, each with its offset. Raises Error 42601."""
+    if constant_rows(sql) is not None:
+        return ((sql, 0),)
+    return _split(sql) if len(sql) <= LONGEST_TEXT else _split.__wrapped__(sql)
+
+
+def parse(sql: str) -> Statement:
+    """The statement that a text is. Nobody may change it: others get the same one. Raises Error."""
+    found = constant_rows(sql)
+    if found is None:
+        return parse_all(sql)
+    insert = parse_all(found.form)
+    return replace(insert, rows=found) if isinstance(insert, Insert) else insert
+
+
+@functools.lru_cache(maxsize=MOST_PLANS)
+def _split(sql: str) -> tuple[tuple[str, int], ...]:
+    pieces = split_statements(prepare_text(sql))
+    return tuple((sql[offset : offset + len(text)], offset) for text, offset in pieces)
+
+
+def parse_all(sql: str) -> Statement:
+    """As `parse`, but every row of an INSERT is in the tree."""
+    return _parse(sql) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql)
+
+
+@functools.lru_cache(maxsize=MOST_PLANS)
+def _parse(sql: str) -> Statement:
+    return parse_statement(prepare_text(sql))

@@ -1,0 +1,180 @@
+"""What values session variables and system parameters take: from what a user wrote to what SHOW prints.
+
+Each raises ValueError with the reason for what it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Callable
+from functools import lru_cache
+
+from sparkwave.catalog.names import parse_search_path, quote_if_needed
+from sparkwave.planner.plan.parallelism import LARGEST
+
+INT32, U32, U64 = (-(2**31), 2**31 - 1), (0, 2**32 - 1), (0, 2**64 - 1)
+
+
+def boolean(text: str) -> str:
+    word = text.strip().lower()
+    if word in ("true", "tru", "tr", "t", "on", "1", "yes", "ye", "y"):
+        return "true"
+    if word in ("false", "fals", "fal", "fa", "f", "off", "of", "0", "no", "n"):
+        return "false"
+    raise ValueError("Invalid bool")
+
+
+def text(text: str) -> str:
+    return text
+
+
+def integer(low: int, high: int) -> Callable[[str], str]:
+    def normalise(text: str) -> str:
+        if not re.fullmatch(r"-?\d+", text.strip()):
+            raise ValueError("invalid digit found in string")
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(f"value {value} out of range, expect {low}..{high}")
+        return str(value)
+
+    return normalise
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def normalise(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"one of {', '.join(words)} expected")
+        return text.lower()
+
+    return normalise
+
+
+def schemas(text: str) -> str:
+    """A list of schemas as PostgreSQL prints it."""
+    return ", ".join(map(quote_if_needed, parse_search_path(text)))
+
+
+# Hours east, or, behind a name or with minutes, as POSIX has it, west.
+_HOURS = re.compile(r"[+-]?\d{1,2}(?:\.0*)?")
+_POSIX = re.compile(r"(?:[A-Za-z]{3,}|<[^<>]+>)?([+-]?\d{1,2})(?::?(\d\d))?")
+
+
+def time_zone(text: str) -> str:
+    """A name in any case, or an offset (PostgreSQL's documentation, 8.5.3 and B.5), which gets a name too."""
+    if text.upper() in ("UTC", "GMT"):
+        return "UTC"
+    name = _zone_names().get(text.lower())
+    if name is not None:
+        return name
+    posix = _POSIX.fullmatch(text)
+    if _HOURS.fullmatch(text):
+        west = -int(float(text))
+    elif posix is not None:
+        if int(posix[2] or 0):
+            raise ValueError("a time zone of whole hours, or a name expected")
+        west = int(posix[1])
+    else:
+        raise ValueError("Not a valid timezone")
+    if not -14 <= west <= 12:
+        raise ValueError("an offset of up to 14 hours east or 12 hours west expected")
+    return f"Etc/GMT{west:+d}" if west else "UTC"
+
+
+@lru_cache(maxsize=1)
+def _zone_names() -> dict[str, str]:
+    """Names of time zones by their lower-case form."""
+    return {name.lower(): name for name in zoneinfo.available_timezones()}
+
+
+_MILLISECONDS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration(text: str) -> str:
+    """Milliseconds when no unit is given; shown in the largest unit that holds it whole, as PostgreSQL does."""
+    match = re.fullmatch(r"\s*(-?\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", text)
+    if match is None or (match[2] or "ms") not in _MILLISECONDS:
+        raise ValueError("a duration expected, such as 30s; units are us, ms, s, min, h and d")
+    value = round(float(match[1]) * _MILLISECONDS[match[2] or "ms"])
+    if not 0 <= value <= 2**31 - 1:
+        raise ValueError(f"{value} ms is outside the valid range (0 .. 2147483647)")
+    return duration_text(value)
+
+
+def duration_text(milliseconds: int) -> str:
+    fits = [unit for unit, factor in _MILLISECONDS.items() if unit != "us" and milliseconds % factor == 0]
+    unit = fits[-1] if milliseconds else "ms"
+    return f"{milliseconds // int(_MILLISECONDS[unit])}{unit}"
+
+
+@lru_cache(maxsize=256)
+def milliseconds(shown: str) -> int:
+    """The length of what `duration` gives."""
+    match = re.fullmatch(r"(\d+)([a-z]+)", shown)
+    assert match is not None
+    return int(match[1]) * int(_MILLISECONDS[match[2]])
+
+
+def vnodes(text: str) -> str:
+    """The number of vnodes of new jobs, within RisingWave's limits (check_streaming_max_parallelism)."""
+    value = int(integer(*U64)(text))
+    if value <= 1:
+        raise ValueError("STREAMING_MAX_PARALLELISM must be greater than 1")
+    if value > LARGEST:
+        raise ValueError(f"STREAMING_MAX_PARALLELISM must be less than or equal to {LARGEST}")
+    return str(value)
+
+
+def retention(text: str) -> str:
+    """RisingWave's rule: none, or ten minutes and more (src/common/src/system_param/mod.rs)."""
+    value = integer(*U64)(text)
+    if 0 < int(value) < 600_000:
+        raise ValueError(f"value {value} out of range, expect 0 or 600000..")
+    return value
+
+
+def switch(text: str) -> str:
+    """A boolean as PostgreSQL shows it."""
+    return "on" if boolean(text) == "true" else "off"
+
+
+_STYLES = {"ISO": "ISO", "SQL": "SQL", "GERMAN": "German"}
+_ORDERS = {"MDY": "MDY", "US": "MDY", "NONEURO": "MDY", "NONEUROPEAN": "MDY", "DMY": "DMY", "EURO": "DMY"}
+_ORDERS |= {"EUROPEAN": "DMY", "YMD": "YMD"}
+
+
+def date_style(text: str, current: str) -> str:
+    """A style, an order of day and month, or both (`check_datestyle` of PostgreSQL); what is not said stays."""
+    words = [word.strip().upper() for word in text.split(",")]
+    if words == ["DEFAULT"]:
+        return "ISO, MDY"
+    styles: set[str] = set()
+    orders: set[str] = set()
+    for word in words:
+        style = "Postgres" if word.startswith("POSTGRES") else _STYLES.get(word)
+        if style is None and word not in _ORDERS:
+            raise ValueError("ISO, SQL, Postgres or German, and MDY, DMY or YMD expected")
+        (orders if style is None else styles).add(style or _ORDERS[word])
+    if len(styles) > 1 or len(orders) > 1:
+        raise ValueError("conflicting specifications")
+    style, _, order = current.partition(", ")
+    if "German" in styles and not orders:
+        order = "DMY"
+    return f"{next(iter(styles), style)}, {next(iter(orders), order)}"
+
+
+def isolation(text: str) -> str:
+    return one_of("read committed", "read uncommitted", "repeatable read", "serializable", "default")(text)
+
+
+def decoupling(text: str) -> str:
+    """RisingWave's SinkDecouple (src/common/src/session_config/sink_decouple.rs)."""
+    words = {"true": "enable", "enable": "enable", "false": "disable", "disable": "disable", "default": "default"}
+    if text.lower() not in words:
+        raise ValueError("one of default, enable, disable expected")
+    return words[text.lower()]
+
+
+def decimal(text: str) -> str:
+    float(text)
+    return text.strip()

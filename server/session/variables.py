@@ -1,0 +1,259 @@
+"""Session variables and system parameters: names, types, defaults, as data.
+
+Names, defaults and texts are RisingWave's (src/common/src/session_config/mod.rs, src/common/src/system_param/mod.rs),
+and ours where RisingWave has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.plan.parallelism import DEFAULT, normalise_backfill_parallelism, normalise_parallelism
+from sparkwave.server.session.effective_user import AUTHORIZATION, NONE, ROLE
+from sparkwave.server.session.variable_kinds import (
+    INT32,
+    U32,
+    U64,
+    boolean,
+    date_style,
+    decimal,
+    decoupling,
+    duration,
+    integer,
+    isolation,
+    one_of,
+    retention,
+    schemas,
+    switch,
+    text,
+    time_zone,
+    vnodes,
+)
+from sparkwave.server.wire.client_encoding import encoding_name
+from sparkwave.server.wire.moment_styles import INTERVAL_STYLES
+
+
+@dataclass(frozen=True)
+class Variable:
+    """`normalise` turns what the user wrote into what SHOW prints, or raises ValueError with the reason."""
+
+    name: str
+    default: str
+    normalise: Callable[..., str]
+    description: str
+    is_fixed: bool = False  # nobody can set it
+    is_partial: bool = False  # `normalise` is given the present value too: what is not said stays
+
+
+_NO_EFFECT = "Accepted, without effect"
+_LEVEL = one_of(
+    "debug", "debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error"
+)  # fmt: skip
+
+SESSION: dict[str, Variable] = {
+    variable.name: variable
+    for variable in (
+        Variable("background_ddl", "false", boolean, "Create views in the background: the statement returns at once"),
+        Variable("enable_serverless_backfill", "false", boolean, "Backfill new views on Spark resources of their own"),
+        Variable("streaming_use_snapshot_backfill", "true", boolean, "Fill new views from a snapshot, then a log"),
+        Variable("streaming_use_arrangement_backfill", "true", boolean, "Else with exchanges, not no-shuffle"),
+        Variable("backfill_rate_limit", "-1", integer(*INT32), "Rows a second of a backfill; -1: all, 0: pause"),
+        Variable("streaming_parallelism", DEFAULT, normalise_parallelism, "Parallelism of new jobs"),
+        Variable("streaming_parallelism_for_materialized_view", DEFAULT, normalise_parallelism, "That of new views"),
+        Variable("streaming_parallelism_for_index", DEFAULT, normalise_parallelism, "That of new indexes"),
+        Variable("streaming_parallelism_for_sink", DEFAULT, normalise_parallelism, "That of new sinks"),
+        Variable("streaming_parallelism_for_backfill", DEFAULT, normalise_backfill_parallelism, "Theirs while created"),
+        Variable("streaming_max_parallelism", "256", vnodes, "Highest parallelism of a new job"),
+        Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
+        Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
+        Variable("enable_index_selection", "true", boolean, "Queries read an index where that is less than its table"),
+        Variable(
+            "streaming_unsafe_allow_upsert_sink_pk_mismatch", "false", boolean, "Rows of a sink may share a table's key"
+        ),
+        Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
+        Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),
+        # RisingWave's that have no effect here.
+        Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
+        Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
+        Variable("source_rate_limit", "-1", integer(*INT32), "Rows a second of new sources; -1: all, 0: pause"),
+        *(Variable(f"{kind}_rate_limit", "-1", integer(*INT32), _NO_EFFECT) for kind in ("dml", "sink")),
+        *(
+            Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, _NO_EFFECT)
+            for kind in ("table", "source")
+        ),
+        Variable("sink_decouple", "default", decoupling, _NO_EFFECT),
+        Variable("query_mode", "auto", one_of("auto", "local", "distributed"), "distributed: queries run on Spark"),
+        Variable("visibility_mode", "default", one_of("default", "all", "checkpoint"), "checkpoint: views as stored"),
+        Variable("query_epoch", "0", integer(*U64), "Queries read what there was at this epoch; 0: what there is"),
+        Variable("batch_parallelism", "0", integer(*U64), _NO_EFFECT),
+        Variable("max_split_range_gap", "8", integer(*INT32), _NO_EFFECT),
+        Variable("cdc_source_wait_streaming_start_timeout", "60", integer(*INT32), _NO_EFFECT),
+        Variable("batch_hnsw_ef_search", "40", integer(*U64), _NO_EFFECT),
+        Variable("iceberg_engine_connection", "", text, _NO_EFFECT),
+        Variable("iceberg_query_storage_mode", "iceberg", text, _NO_EFFECT),
+        *(
+            Variable(name, "", text, _NO_EFFECT)
+            for name in (
+                "streaming_join_encoding", "streaming_over_window_cache_policy", "streaming_cache_refill_policy",
+                "streaming_sync_log_store_pause_duration_ms", "streaming_sync_log_store_buffer_size",
+            )
+        ),
+        *(
+            Variable(name, "true", boolean, _NO_EFFECT)
+            for name in (
+                "streaming_use_shared_source", "enable_locality_backfill", "streaming_enable_bushy_join",
+                "streaming_asof_join_use_cache", "batch_enable_lookup_join", "batch_enable_sort_agg",
+                "batch_expr_strict_mode", "enable_join_ordering", "enable_share_plan", "enable_two_phase_agg",
+                "enable_datafusion_engine", "datafusion_prefer_hash_join",
+            )
+        ),
+        *(
+            Variable(name, "false", boolean, _NO_EFFECT)
+            for name in (
+                "streaming_enable_delta_join", "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
+                "streaming_separate_consecutive_join", "streaming_separate_sink", "streaming_allow_jsonb_in_stream_key",
+                "streaming_unsafe_allow_unmaterialized_impure_expr",
+                "unsafe_enable_storage_retention_for_non_append_only_tables", "dml_wait_persistence",
+                "batch_enable_distributed_dml", "force_two_phase_agg", "force_split_distinct_agg",
+                "enable_mv_selection", "upsert_dml", "create_compaction_group_for_mv", "bypass_cluster_limits",
+                "disable_purify_definition",
+            )
+        ),
+        # PostgreSQL's.
+        Variable("application_name", "", text, "Name of the client program"),
+        Variable("client_encoding", "UTF8", encoding_name, "Encoding of the client's texts"),
+        Variable("client_min_messages", "notice", _LEVEL, "Accepted, without effect"),
+        Variable("datestyle", "ISO, MDY", date_style, "Text format of dates that are sent", is_partial=True),
+        Variable("intervalstyle", "postgres", one_of(*INTERVAL_STYLES), "Text format of intervals that are sent"),
+        Variable("extra_float_digits", "1", integer(-15, 3), "Floats are always printed exactly"),
+        Variable("bytea_output", "hex", one_of("hex"), "Text format of bytea; hex only"),
+        Variable("password_encryption", "scram-sha-256", one_of("scram-sha-256"), "What passwords are kept as"),
+        Variable("search_path", '"$user", public', schemas, "Where unqualified names are looked up"),
+        Variable("standard_conforming_strings", "on", one_of("on"), "Backslashes in '...' are ordinary"),
+        Variable("statement_timeout", "0ms", duration, "Longest time a statement may run; 0 is no limit"),
+        Variable("lock_timeout", "0ms", duration, _NO_EFFECT),
+        Variable("idle_in_transaction_session_timeout", "1min", duration, "Longest wait for a client in a transaction"),
+        Variable("idle_session_timeout", "0ms", duration, "Longest wait for a client outside one; 0 is no limit"),
+        Variable("timezone", "UTC", time_zone, "Time zone of timestamptz values"),
+        Variable("transaction_isolation", "read committed", isolation, _NO_EFFECT),
+        Variable("transaction_read_only", "off", switch, "Whether the transaction may not write"),
+        Variable("transaction_deferrable", "off", switch, _NO_EFFECT),
+        Variable("default_transaction_isolation", "read committed", isolation, _NO_EFFECT),
+        Variable("default_transaction_read_only", "off", switch, "Whether transactions may not write unless they say"),
+        Variable("default_transaction_deferrable", "off", switch, _NO_EFFECT),
+        Variable(AUTHORIZATION, "", text, "The session's user; by default who has connected"),
+        Variable(ROLE, NONE, text, "The role whose privileges count instead of that user's"),
+        Variable("row_security", "true", boolean, _NO_EFFECT),
+        Variable("synchronize_seqscans", "false", boolean, _NO_EFFECT),
+        *(
+            Variable(name, "on", switch, _NO_EFFECT)
+            for name in (
+                "synchronous_commit", "check_function_bodies", "array_nulls", "escape_string_warning", "jit", "geqo",
+                "enable_seqscan", "enable_indexscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin",
+                "enable_nestloop", "enable_sort", "enable_hashagg", "enable_material",
+            )
+        ),
+        Variable("quote_all_identifiers", "off", switch, _NO_EFFECT),
+        Variable("default_tablespace", "", text, _NO_EFFECT),
+        Variable("temp_tablespaces", "", text, _NO_EFFECT),
+        Variable("default_table_access_method", "heap", text, _NO_EFFECT),
+        Variable("xmloption", "content", one_of("content", "document"), _NO_EFFECT),
+        Variable("work_mem", "4MB", text, _NO_EFFECT),
+        Variable("maintenance_work_mem", "64MB", text, _NO_EFFECT),
+        Variable("random_page_cost", "4", decimal, _NO_EFFECT),
+        Variable("log_statement", "none", one_of("none", "ddl", "mod", "all"), _NO_EFFECT),
+        *(
+            Variable(name, value, text, description, is_fixed=True)
+            for name, value, description in (
+                ("server_version", "13.14.0", "Version of PostgreSQL that clients see"),
+                ("server_version_num", "130014", "The same as a number"),
+                ("server_encoding", "UTF8", "Encoding of what is stored"),
+                ("integer_datetimes", "on", "Times are counted in microseconds"),
+                ("max_identifier_length", "63", "What PostgreSQL cuts names to; here they may be longer"),
+                ("max_index_keys", "32", "PostgreSQL's number"),
+                ("max_prepared_transactions", "0", "There is no PREPARE TRANSACTION"),
+                ("block_size", "8192", "PostgreSQL's number"),
+                ("in_hot_standby", "off", "Whether another server writes and this one only reads"),
+                *((f"lc_{category}", "C", "Texts are compared by their bytes") for category in ("collate", "ctype")),
+            )
+        ),
+        *(Variable(f"lc_{name}", "C", text, _NO_EFFECT) for name in ("messages", "monetary", "numeric", "time")),
+    )
+}  # fmt: skip
+
+SYSTEM: dict[str, Variable] = {
+    variable.name: variable
+    for variable in (
+        Variable("barrier_interval_ms", "1000", integer(50, 2**31), "Least time between two barriers, in ms"),
+        Variable("checkpoint_frequency", "1", integer(1, 2**31), "So many barrier intervals until views are stored"),
+        Variable("max_concurrent_creating_streaming_jobs", "1", integer(*U32), "Jobs created at once; 0 is no limit"),
+        Variable("time_travel_retention_ms", "600000", retention, "How long old snapshots are kept; 0: while needed"),
+        Variable("compaction_interval_ms", "10000", integer(100, 2**31), "How often small files are looked for, in ms"),
+        Variable("serverless_backfill_enabled", "false", boolean, "Allow backfills on resources of their own"),
+        Variable("serverless_backfill_sku", "2c4g", text, "Cores and GiB of a serverless node, one of the SKUs"),
+        Variable("serverless_backfill_replicas", "1", integer(1, 1000), "Nodes of a serverless resource group"),
+        Variable("serverless_backfill_provision_timeout", "120", integer(1, 86400), "Seconds for a group to come"),
+        Variable("serverless_backfill_warm_groups", "0", integer(0, 100), "Serverless groups kept ready for jobs"),
+        Variable("serverless_backfill_linger", "0", integer(0, 86400), "Seconds a group stays without a job"),
+        Variable("streaming_engine", "auto", one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
+        Variable("streaming_duckdb_max_rows", "2000000", integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
+        Variable("refresh_mode", "auto", one_of("auto", "incremental", "full"), "auto: views in full where faster"),
+        Variable("backfill_engine", "auto", one_of("auto", "spark"), "auto: fill views over little data in the server"),
+        Variable("backfill_in_process_rows", "1000000", integer(0, 2**62), "Most upstream rows of such a view"),
+        Variable("source_rows_per_epoch", "1000000", integer(1, 2**62), "Rows a source may be ahead of the views"),
+        Variable("serving_cache_mib", "256", integer(0, 2**31), "Memory for copies of relations read often; 0: none"),
+        Variable("epoch_cache_mib", "1024", integer(0, 2**31), "Memory for copies of what epochs look up; 0: none"),
+        Variable("view_time_limit_ms", "30000", integer(0, 2**31), "Time a view may take in an epoch, in ms; 0: any"),
+        Variable("slow_spark_call_secs", "300", integer(0, 86400), "Seconds until a Spark call is warned of; 0: never"),
+        Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Least upstream rows of a slice of a backfill"),
+    )
+}  # fmt: skip
+
+# The parameters that say how much of the machine serverless groups take.
+SIZING = frozenset(f"serverless_backfill_{name}" for name in ("enabled", "sku", "replicas", "warm_groups"))
+
+# Alternative spellings of session variables.
+_ALIASES = {"time zone": "timezone"} | {
+    f"rw_{name}": name
+    for name in (
+        "implicit_flush", "batch_enable_lookup_join", "batch_enable_sort_agg", "streaming_enable_delta_join",
+        "streaming_enable_bushy_join", "streaming_force_filter_inside_join", "streaming_allow_jsonb_in_stream_key",
+        "enable_join_ordering", "enable_two_phase_agg", "force_two_phase_agg", "enable_share_plan",
+        "force_split_distinct_agg", "streaming_over_window_cache_policy",
+    )
+}  # fmt: skip
+
+
+def resolve_name(name: str) -> str:
+    return _ALIASES.get(name.lower(), name.lower())
+
+
+def find(name: str, *, system: bool) -> Variable:
+    """The variable of this name. Raises Error 42704, 55P02 for one that is no system's."""
+    resolved = resolve_name(name)
+    if system and resolved in (AUTHORIZATION, ROLE):  # nobody is somebody by default
+        raise Error(f'parameter "{resolved}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
+    variable = SESSION.get(resolved) or (SYSTEM.get(resolved) if system else None)
+    if variable is None:
+        if system:
+            raise Error(f'unrecognized system parameter "{name}"', errors.UNDEFINED_OBJECT)
+        hint = "It is a system parameter: ALTER SYSTEM SET." if resolved in SYSTEM else None
+        raise Error(f"Unrecognized config entry `{name}`", errors.UNDEFINED_OBJECT, hint=hint)
+    return variable
+
+
+def normalise(variable: Variable, value: str, current: str = "") -> str:
+    """The value as SHOW prints it; `current` is the present one. Raises Error 22023, 55P02 for what nobody can set."""
+    if variable.is_fixed:
+        raise Error(f'parameter "{variable.name}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
+    try:
+        return (
+            variable.normalise(value, current or variable.default) if variable.is_partial else variable.normalise(value)
+        )
+    except ValueError as error:
+        raise Error(
+            f"Invalid value `{value}` for `{variable.name}`: {error}", errors.INVALID_PARAMETER_VALUE
+        ) from error

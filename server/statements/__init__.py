@@ -1,0 +1,1 @@
+"""The handlers of statements that are no queries and no writes: a file a family of statements."""

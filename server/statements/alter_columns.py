@@ -1,0 +1,403 @@
+"""ALTER TABLE of columns. Views that there are stay what they are: they know the table as it was when they were made
+(`catalog.model.Relation.as_of`), and what they read of it is neither dropped nor given another type.
+
+A rename changes the catalog alone. What the lake's table has to follow is done while nobody writes the table or makes a
+view over it, after all views have taken up its changes, in one transaction with the catalog.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import RESERVED_COLUMNS, Column, Relation
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.stores.column_store import (
+    add_lake_column,
+    allow_lake_nulls,
+    cannot_widen,
+    drop_lake_column,
+    free_lake_name,
+    holds,
+    widen_lake_column,
+)
+from sparkwave.catalog.stores.comment_store import put_comment, rename_comment
+from sparkwave.catalog.stores.placing import place
+from sparkwave.catalog.stores.user_store import move_column_grants
+from sparkwave.executor.epochs.standstill import standing_still
+from sparkwave.planner.batch.values import default_batch
+from sparkwave.planner.bind.privileges import check_owner
+from sparkwave.planner.definitions.counting import draws
+from sparkwave.planner.definitions.dependence import readers_of
+from sparkwave.planner.definitions.indexes import with_names
+from sparkwave.planner.definitions.table_definition import rename_column, with_text
+from sparkwave.planner.functions.unstable import random_call
+from sparkwave.planner.parse.generated import columns_read, expression_of
+from sparkwave.planner.statements import (
+    AddColumn,
+    AddConstraint,
+    AlterTable,
+    ColumnAction,
+    DropColumn,
+    DropConstraint,
+    RenameColumn,
+    SetDefault,
+    SetNotNull,
+    SetType,
+)
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.alter_constraints import (
+    add_check,
+    check_lengths,
+    with_length,
+    without_check,
+    without_column,
+)
+from sparkwave.server.statements.named_relations import find_to_alter
+from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
+from sparkwave.server.statements.renames import with_shown
+from sparkwave.server.statements.sequences import settled_default
+from sparkwave.server.statements.sources import check_altered, refuse_altering
+from sparkwave.server.statements.tables import unenforced_notice
+from sparkwave.server.wire.result import Notice, Result
+from sparkwave.server.writes.sequence_numbers import describe_with
+
+
+def alter_table(session: Session, statement: AlterTable) -> Result:
+    """Do what the statement says, or nothing of it.
+
+    Raises Error 42P01, 42809, 42501; 55006 while a view over the table is being created; what each action raises.
+    """
+    tag = f"ALTER_{statement.kind.upper()}"
+    try:
+        table = _find(session, statement)
+    except Error as error:
+        if not statement.if_exists or error.sqlstate not in errors.MISSING:
+            raise
+        return Result(tag, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
+    in_lake = any(map(_is_in_lake, statement.actions))
+    context = session.context
+    alone = standing_still(context.coordinator, context.store, table, session.is_cancelled)
+    with alone if in_lake else contextlib.nullcontext():
+        with session.context.store.change() as cursor:
+            found = _find(session, statement)  # again, now that nobody else changes it
+            if found.id != table.id:
+                message = f'another table has just become "{statement.name}"'
+                raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
+            change = _Change(session, cursor, found, session.context.store.next_id(cursor), [], [])
+            if in_lake:
+                _refuse_creating_readers(change)
+            refuse_altering(session, found, statement.actions)
+            for action in statement.actions:
+                change.table = _ACTIONS[type(action)](change, action)
+            altered = with_text(change.table)
+            check_altered(session, altered)
+            session.context.store.alter_columns(cursor, altered)
+            _show_anew(session, cursor, found, altered, change.dropped)
+        for relation in change.dropped:
+            session.context.plans.forget(relation.id)
+    return Result(tag, notices=change.notices)
+
+
+def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
+    """Store how the definitions that name the table are to be written from now on."""
+    catalog = session.context.store.catalog
+    gone = {relation.id for relation in dropped}
+    relations = tuple(table if r.id == table.id else r for r in catalog.relations if r.id not in gone)
+    after = replace(catalog, relations=relations)
+    present = {column.lake_name: column.name for column in table.columns}
+    names = {column.name: present.get(column.lake_name, column.name) for column in before.columns}
+    readers = (replace(r, details=with_names(r.index, names)) if r.is_index else r for r in after.dependents(table.id))
+    place(cursor, with_shown(readers, after))
+
+
+def _find(session: Session, statement: AlterTable) -> Relation:
+    name = statement.name
+    table = find_to_alter(session, name, statement.kind)
+    if table.kind != statement.kind:
+        raise Error(f'"{name}" is not a {statement.kind}', errors.WRONG_OBJECT_TYPE, position=name.position)
+    check_owner(session.user, table.securable, name.position)
+    return table
+
+
+def _is_in_lake(action: ColumnAction) -> bool:
+    return not isinstance(action, RenameColumn | SetDefault)
+
+
+@dataclass
+class _Change:
+    """One ALTER TABLE: the table as far as it has got, in the transaction of the cursor."""
+
+    session: Session
+    cursor: Cursor
+    table: Relation
+    id: int
+    notices: list[Notice]
+    dropped: list[Relation]  # the views that went with columns
+
+    def column(self, name: str, position: int) -> Column:
+        """Raises Error 42703."""
+        found = next((column for column in self.table.visible if column.name == name), None)
+        if found is None:
+            message = f'column "{name}" of relation "{self.table.name}" does not exist'
+            raise Error(message, errors.UNDEFINED_COLUMN, position=position)
+        return found
+
+    def readers(self, column: Column) -> list[Relation]:
+        """The views that read a column, but for those that this ALTER TABLE drops."""
+        gone = {relation.id for relation in self.dropped}
+        found = readers_of(self.session.context.store.catalog, self.table, column.lake_name)
+        return [reader for reader in found if reader.id not in gone]
+
+    def computed_from(self, column: Column) -> list[Column]:
+        """The generated columns that read a column."""
+        return [c for c in self.table.visible if c.generated is not None and column.name in columns_read(c.generated)]
+
+    def replaced(self, column: Column, after: Column) -> Relation:
+        columns = tuple(after if each.name == column.name else each for each in self.table.columns)
+        return replace(self.table, columns=columns)
+
+    def check_free(self, name: str, position: int) -> None:
+        """Raise Error 42701 for a name that a column has: DuckDB tells no upper from lower case. 42611 for ours."""
+        if name in RESERVED_COLUMNS:
+            message = f'column name "{name}" conflicts with a system column name'
+            raise Error(message, errors.INVALID_COLUMN_DEFINITION, position=position)
+        if name.lower() in [column.name.lower() for column in self.table.visible]:
+            message = f'column "{name}" of relation "{self.table.name}" already exists'
+            raise Error(message, errors.DUPLICATE_COLUMN, position=position)
+
+
+def _refuse_creating_readers(change: _Change) -> None:
+    catalog = change.session.context.store.catalog
+    creating = [r for r in catalog.dependents(change.table.id) if not r.created]
+    if creating:
+        raise Error(
+            f'cannot alter table "{change.table.name}" because a view that reads it is still being created',
+            errors.OBJECT_IN_USE,
+            detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
+            hint=f"WAIT waits for it, CANCEL JOBS {', '.join(str(r.id) for r in creating)} ends it.",
+        )
+
+
+def _add(change: _Change, action: AddColumn) -> Relation:
+    """The rows that are stored get the default, worked out once. Raises Error 42701, 0A000, and what it raises."""
+    definition = action.column
+    try:
+        change.check_free(definition.name, action.position)
+    except Error as error:
+        if not action.if_not_exists or error.sqlstate != errors.DUPLICATE_COLUMN:
+            raise
+        change.notices.append(Notice(f"{error.message}, skipping"))
+        return change.table
+    table = change.table
+    if definition.counts is not None:
+        message = f"adding a column that counts, as {definition.name} does, is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint="Make another table with it, and INSERT the rows.")
+    made_as = free_lake_name(table, definition.name, change.id)
+    column = replace(definition.column, made_as=None if made_as == definition.name else made_as, since=change.id)
+    add_lake_column(change.cursor, table, column, _stored_value(change, column))
+    hidden = tuple(each for each in table.columns if each.is_hidden)
+    change.table = with_length(replace(table, columns=(*table.visible, column, *hidden)), column, definition.length)
+    for check in definition.checks:
+        change.table = add_check(change.session, change.cursor, change.table, check)
+    return change.table
+
+
+def _stored_value(change: _Change, column: Column) -> str | None:
+    """The default as text. Raises Error 0A000 for one that would be another for each row, 23502 for no value."""
+    if column.default is None:
+        return None
+    if random_call(expression_of(column.default)) is not None or draws(column.default):
+        raise Error(
+            f"adding a column with the default {column.default} is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Add the column without DEFAULT, UPDATE the table, and then ALTER COLUMN … SET DEFAULT.",
+        )
+    row = _evaluated(change, column)
+    if row is None and column.not_null:
+        message = f'column "{column.name}" of relation "{change.table.name}" contains null values'
+        raise Error(message, errors.NOT_NULL_VIOLATION)
+    return row
+
+
+def _evaluated(change: _Change, column: Column) -> str | None:
+    with contextlib.closing(change.session.cursor()) as cursor:
+        batch = default_batch(column, change.session.environment)
+        describe_with(cursor, batch.draws)
+        row = cursor.execute(f"SELECT CAST({batch.sql} AS VARCHAR)").fetchone()
+    return row[0] if row else None
+
+
+def _drop(change: _Change, action: DropColumn) -> Relation:
+    """Raises Error 42703, 2BP01 for a column that something reads without CASCADE, 0A000 for one of the key."""
+    try:
+        column = change.column(action.name, action.position)
+    except Error as error:
+        if not action.if_exists:
+            raise
+        change.notices.append(Notice(f"{error.message}, skipping"))
+        return change.table
+    _refuse_drop(change, column, action.position)
+    readers, computed = change.readers(column), change.computed_from(column)
+    if (readers or computed) and not action.cascade:
+        on = f"column {column.name} of table {change.table.name}"
+        depending = [f"column {c.name} of table {change.table.name} depends on {on}" for c in computed]
+        depending += [f"{r.kind} {r.qualified_name} depends on {on}" for r in readers]
+        raise Error(
+            f"cannot drop {on} because other objects depend on it",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(depending),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+            position=action.position,
+        )
+    for each in computed:
+        change.table = _drop(change, DropColumn(each.name, action.position, cascade=True))
+    _drop_views(change, readers)
+    drop_lake_column(change.cursor, change.table, column)
+    for sequence in change.session.context.store.catalog.sequences_of(change.table, column):
+        change.session.context.store.drop_relation(change.cursor, sequence)
+    put_comment(change.cursor, change.table.id, column.name, None)
+    move_column_grants(change.cursor, change.table.id, column.name, None)
+    columns = tuple(each for each in change.table.columns if each.name != column.name)
+    table = without_column(change.table, column)
+    return replace(table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
+
+
+def _refuse_drop(change: _Change, column: Column, position: int) -> None:
+    table, why = change.table, None
+    if column.name in table.primary_key:
+        why = "it is part of the primary key"
+    elif table.watermark is not None and table.watermark.column == column.name:
+        why = "the table's watermark is on it"
+    elif column.name in table.conflict.versions:
+        why = "it is a version column"
+    elif len(table.visible) == 1:
+        why = "the table has no other"
+    if why is not None:
+        message = f'cannot drop column "{column.name}" of table "{table.name}": {why}'
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+
+
+def _drop_views(change: _Change, readers: list[Relation]) -> None:
+    """Drop views and what reads them, in the transaction. Raises Error 55006 for one that is being created."""
+    if not readers:
+        return
+    gone = {relation.id for relation in change.dropped}
+    dropped = [r for r in with_dependents(change.session, readers, True) if r.id not in gone]
+    refuse_creating(dropped)
+    for relation in sorted(dropped, key=lambda r: -r.id):
+        change.session.context.store.drop_relation(change.cursor, relation)
+    change.dropped += dropped
+
+
+def _rename(change: _Change, action: RenameColumn) -> Relation:
+    """Views go on calling the column what they did. Raises Error 42703, 42701, 42611."""
+    column = change.column(action.name, action.position)
+    if action.new_name.lower() != column.name.lower() or action.new_name == column.name:
+        change.check_free(action.new_name, action.new_position)
+    rename_comment(change.cursor, change.table.id, column.name, action.new_name)
+    move_column_grants(change.cursor, change.table.id, column.name, action.new_name)
+    return rename_column(change.table, column, action.new_name, change.id)
+
+
+def _set_type(change: _Change, action: SetType) -> Relation:
+    """Give a column a wider type. Raises Error 42703, 0A000 also for a column that something reads."""
+    column = change.column(action.name, action.position)
+    if (column.type, change.table.length_of(column)) == (action.type, action.length):
+        return change.table
+    readers, computed = change.readers(column), change.computed_from(column)
+    if readers:
+        raise Error(
+            "cannot alter type of a column used by a view or rule",
+            errors.FEATURE_NOT_SUPPORTED,
+            detail="\n".join(f'{r.kind} {r.qualified_name} depends on column "{column.name}"' for r in readers),
+            position=action.position,
+        )
+    if computed:
+        detail = f'Column "{column.name}" is used by generated column "{computed[0].name}".'
+        message = "cannot alter type of a column used by a generated column"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, position=action.position)
+    if action.type != column.type and not holds(action.type, column.type):
+        error = cannot_widen(column, action.type)
+        error.position = action.position
+        raise error
+    if action.type.duckdb() != column.type.duckdb():
+        widen_lake_column(change.cursor, change.table, column, action.type)
+    table = with_length(change.replaced(column, replace(column, type=action.type)), column, action.length)
+    check_lengths(change.cursor, table, column)
+    return table
+
+
+def _set_default(change: _Change, action: SetDefault) -> Relation:
+    """The default of rows to come. Raises Error 42703, 42601 for a generated column, and what the default raises."""
+    column = change.column(action.name, action.position)
+    if column.generated is not None:
+        message = f'column "{column.name}" of relation "{change.table.name}" is a generated column'
+        raise Error(message, errors.SYNTAX_ERROR, position=action.position)
+    after = replace(column, default=settled_default(change.session, action.default))
+    if after.default is not None:
+        _evaluated(change, after)  # whether it is one of the type
+    return change.replaced(column, after)
+
+
+def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
+    """Raises Error 42703, 23502 for stored NULLs, 42P16 for a key, 2BP01 for views whose upkeep relies on it."""
+    column = change.column(action.name, action.position)
+    if action.not_null:
+        where = f"{quote(column.lake_name)} IS NULL"
+        query = f"SELECT 1 FROM {change.table.lake_name} WHERE {where} LIMIT 1"
+        if change.cursor.execute(query).fetchone() is not None:
+            message = f'column "{column.name}" of relation "{change.table.name}" contains null values'
+            raise Error(message, errors.NOT_NULL_VIOLATION, position=action.position)
+    else:
+        if column.name in change.table.primary_key:
+            message = f'column "{column.name}" is in a primary key'
+            raise Error(message, errors.INVALID_TABLE_DEFINITION, position=action.position)
+        views = [reader for reader in change.readers(column) if not reader.is_view]
+        if column.not_null and views:
+            raise Error(
+                f'cannot drop NOT NULL of column "{column.name}" because other objects depend on it',
+                errors.DEPENDENT_OBJECTS_STILL_EXIST,
+                detail="\n".join(f'{r.kind} {r.qualified_name} depends on column "{column.name}"' for r in views),
+                hint="Drop the views first and make them again afterwards.",
+                position=action.position,
+            )
+        if column.not_null:
+            allow_lake_nulls(change.cursor, change.table, column)
+    return change.replaced(column, replace(column, not_null=action.not_null))
+
+
+def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
+    """Raises Error 23514 for a stored row, 42710, 42703, 42804; a constraint that nobody enforces is told."""
+    if action.check is None:
+        change.notices.append(unenforced_notice(action.unenforced))
+        return change.table
+    return add_check(change.session, change.cursor, change.table, action.check)
+
+
+def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
+    """Raises Error 42704, and 0A000 for the key."""
+    try:
+        return without_check(change.table, action.name, action.position)
+    except Error as error:
+        if not action.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
+            raise
+        change.notices.append(Notice(f"{error.message}, skipping"))
+        return change.table
+
+
+_ACTIONS: dict[type, Callable[[_Change, Any], Relation]] = {
+    AddColumn: _add,
+    DropColumn: _drop,
+    RenameColumn: _rename,
+    SetType: _set_type,
+    SetDefault: _set_default,
+    SetNotNull: _set_not_null,
+    AddConstraint: _add_constraint,
+    DropConstraint: _drop_constraint,
+}

@@ -1,0 +1,38 @@
+"""ALTER MATERIALIZED VIEW … AS: another query for a view, which is filled beside it and then takes its place.
+
+The running view goes on until then, and stays if the job fails or is cancelled. RisingWave puts the query in place
+without filling the view with its rows (reference §8.4).
+"""
+
+from __future__ import annotations
+
+from sparkwave.catalog.model import Relation
+from sparkwave.planner.parse.statement import column_list, parse_statement
+from sparkwave.planner.statements import AlterQuery, CreateMaterializedView
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.renames import altered, check_created, find_altered
+from sparkwave.server.statements.streaming_jobs import run_job
+from sparkwave.server.wire.result import Notice, Result
+
+
+def alter_query(session: Session, statement: AlterQuery) -> Result:
+    """Fill the view anew and wait for it unless `background_ddl` is on. Its name, id, owner and privileges stay.
+
+    The column names that CREATE listed stay too, its options do not. Raises Error 42704, 42809, 42501, 55000 for a view
+    that is being created, and what `run_job` raises.
+    """
+    view = find_altered(session, statement)
+    if isinstance(view, Notice):
+        return altered(statement.kind, view)
+    check_created(view, statement.name)
+    return run_job(session, _creation(view, statement), "ALTER MATERIALIZED VIEW", view)
+
+
+def _creation(view: Relation, statement: AlterQuery) -> CreateMaterializedView:
+    """The statement that would have made the view as it is to be."""
+    made = parse_statement(view.definition)
+    assert isinstance(made, CreateMaterializedView)
+    definition = f"CREATE MATERIALIZED VIEW {made.name.sql}{column_list(made.columns)} AS {statement.text}"
+    return CreateMaterializedView(
+        statement.name, made.columns, statement.query, (), False, definition, statement.emit_on_window_close
+    )

@@ -1,0 +1,74 @@
+"""What PostgreSQL calls statements that change something."""
+
+from __future__ import annotations
+
+from sparkwave.planner import statements
+from sparkwave.planner.statements import Statement
+
+_WRITES: dict[type, str] = {
+    statements.Insert: "INSERT",
+    statements.Update: "UPDATE",
+    statements.Delete: "DELETE",
+    statements.Merge: "MERGE",
+    statements.Truncate: "TRUNCATE TABLE",
+    statements.CreateTable: "CREATE TABLE",
+    statements.CreateTableAs: "CREATE TABLE AS",
+    statements.CreateSource: "CREATE SOURCE",
+    statements.CreateView: "CREATE VIEW",
+    statements.CreateMaterializedView: "CREATE MATERIALIZED VIEW",
+    statements.CreateSubscription: "CREATE SUBSCRIPTION",
+    statements.CreateFunction: "CREATE FUNCTION",
+    statements.DropFunction: "DROP FUNCTION",
+    statements.CreateType: "CREATE TYPE",
+    statements.CreateDomain: "CREATE DOMAIN",
+    statements.AddLabel: "ALTER TYPE",
+    statements.DropType: "DROP TYPE",
+    statements.CreateSecret: "CREATE SECRET",
+    statements.AlterSecret: "ALTER SECRET",
+    statements.DropSecret: "DROP SECRET",
+    statements.CreateSequence: "CREATE SEQUENCE",
+    statements.AlterSequence: "ALTER SEQUENCE",
+    statements.CreateIndex: "CREATE INDEX",
+    statements.CreateSink: "CREATE SINK",
+    statements.CreateDatabase: "CREATE DATABASE",
+    statements.DropDatabase: "DROP DATABASE",
+    statements.AlterDatabase: "ALTER DATABASE",
+    statements.RenameDatabase: "ALTER DATABASE",
+    statements.AlterRateLimit: "ALTER MATERIALIZED VIEW",
+    statements.AlterSourceRateLimit: "ALTER SOURCE",
+    statements.AlterParallelism: "ALTER MATERIALIZED VIEW",
+    statements.AlterBackfillParallelism: "ALTER MATERIALIZED VIEW",
+    statements.AlterResourceGroup: "ALTER MATERIALIZED VIEW",
+    statements.CreateSchema: "CREATE SCHEMA",
+    statements.DropSchema: "DROP SCHEMA",
+    statements.RenameSchema: "ALTER SCHEMA",
+    statements.RenameRelation: "ALTER TABLE",
+    statements.MoveRelation: "ALTER TABLE",
+    statements.SwapRelations: "ALTER TABLE",
+    statements.AlterOwner: "ALTER OWNER",
+    statements.AlterTable: "ALTER TABLE",
+    statements.Comment: "COMMENT",
+    statements.CreateUser: "CREATE ROLE",
+    statements.AlterUser: "ALTER ROLE",
+    statements.RenameUser: "ALTER ROLE",
+    statements.DropUser: "DROP ROLE",
+    statements.CancelJobs: "CANCEL JOBS",
+    statements.Recover: "RECOVER",
+    statements.Refresh: "REFRESH MATERIALIZED VIEW",
+}
+
+
+def writing_command(statement: Statement) -> str | None:
+    """The name of a statement that writes; None for one that does not."""
+    match statement:
+        case statements.Drop(kind=kind):
+            return f"DROP {kind.upper()}"
+        case statements.Copy(is_from=True):
+            return "COPY FROM"
+        case statements.SetVariable(system=True):
+            return "ALTER SYSTEM"
+        case statements.ChangePrivileges(is_revoke=is_revoke):
+            return "REVOKE" if is_revoke else "GRANT"
+        case statements.ChangeMembership(is_revoke=is_revoke):
+            return "REVOKE ROLE" if is_revoke else "GRANT ROLE"
+    return _WRITES.get(type(statement))

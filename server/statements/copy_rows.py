@@ -1,0 +1,204 @@
+"""COPY FROM STDIN into a table, COPY of a table or query TO STDOUT."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from sparkwave.catalog.errors import (
+    DATATYPE_MISMATCH,
+    FEATURE_NOT_SUPPORTED,
+    INVALID_COLUMN_REFERENCE,
+    INVALID_PARAMETER_VALUE,
+    INVALID_TEXT_REPRESENTATION,
+    UNDEFINED_COLUMN,
+    Error,
+)
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.translation import DuckDBError, translate
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.types import BOOLEAN, DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.planner.batch.query import find_relation, plan_query, select_columns
+from sparkwave.planner.batch.values import condition_text
+from sparkwave.planner.batch.write import INSERTED, resolve_target
+from sparkwave.planner.statements import Copy
+from sparkwave.server.reads import execution
+from sparkwave.server.session.session import Session
+from sparkwave.server.wire.client_encoding import ENCODINGS, encoding_name
+from sparkwave.server.wire.copy_text import binary_copy, csv_copy, text_copy
+from sparkwave.server.wire.parameter_values import decode_parameter
+from sparkwave.server.wire.result import CopyOptions, Result, ResultColumn
+from sparkwave.server.writes.staging import (
+    compute_defaults,
+    compute_generated,
+    create_staging,
+    fill_staging,
+    target_columns,
+)
+from sparkwave.server.writes.writing import store_staged
+
+
+def copy(session: Session, statement: Copy) -> Result:
+    """Start a COPY; the rows follow on the wire."""
+    make = {"text": text_copy, "csv": csv_copy, "binary": binary_copy}[statement.format]
+    options = make(**_with_encoding(statement.options))
+    if not statement.is_from:
+        query = statement.query
+        if query is None:
+            assert statement.table is not None
+            find_relation(statement.table, session.environment)
+            query = select_columns(statement.table, statement.columns)
+        result = execution.query(session, plan_query(query, session.environment), tag="COPY")
+        _check_forced(options, [column.name for column in result.columns or ()])
+        result.copy_out = options
+        return result
+    assert statement.table is not None
+    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
+    columns = target_columns(target, statement.columns)
+    for column in columns:
+        if column.generated is not None:
+            message = f'column "{column.name}" is a generated column'
+            detail = "Generated columns cannot be used in COPY."
+            position = statement.table.position
+            raise Error(message, INVALID_COLUMN_REFERENCE, detail=detail, position=position)
+        if column.type.fields:
+            message = f'COPY into column "{column.name}" of type {column.type} is not supported'
+            raise Error(message, FEATURE_NOT_SUPPORTED, hint="INSERT its rows.", position=statement.table.position)
+    _check_forced(options, [column.name for column in columns], target)
+    condition = _condition(session, statement, target) if statement.where is not None else None
+    cursor = session.context.lake.cursor()
+    create_staging(cursor, target)
+    wire_columns = tuple(ResultColumn(column.name, column.type) for column in columns)
+    return Result("COPY", copy_in=_TableSink(wire_columns, options, session, cursor, target, columns, condition))
+
+
+def _with_encoding(options: dict[str, Any]) -> dict[str, Any]:
+    """Raises Error 22023 for an encoding that there is not."""
+    if "encoding" not in options:
+        return options
+    try:
+        return options | {"encoding": ENCODINGS[encoding_name(str(options["encoding"]))]}
+    except ValueError:
+        message = 'argument to option "encoding" must be a valid encoding name'
+        raise Error(message, INVALID_PARAMETER_VALUE) from None
+
+
+def _check_forced(options: CopyOptions, columns: Collection[str], target: Relation | None = None) -> None:
+    """Raise Error 42703 or 42P10 for a column of a FORCE option that is not there or not copied."""
+    for option in ("force_quote", "force_not_null", "force_null"):
+        for name in set(getattr(options, option)) - {"*", *columns}:
+            if target is not None and name in {column.name for column in target.visible}:
+                message = f'{option.upper()} column "{name}" not referenced by COPY'
+                raise Error(message, INVALID_COLUMN_REFERENCE)
+            place = f' of relation "{target.name}"' if target is not None else ""
+            raise Error(f'column "{name}"{place} does not exist', UNDEFINED_COLUMN)
+
+
+def _condition(session: Session, statement: Copy, target: Relation) -> str:
+    """DuckDB's text of COPY's WHERE over the staged rows. Raises what a query with it raises, and 42804."""
+    assert statement.table is not None and statement.where is not None
+    value = select_columns(statement.table, ()).select(statement.where.tree.copy(), append=False)
+    [found] = execution.describe_batch(session, plan_query(value, session.environment))
+    if found.type != BOOLEAN:
+        message = f"argument of WHERE must be type boolean, not type {found.type}"
+        raise Error(message, DATATYPE_MISMATCH)
+    names = {c.name: c.lake_name for c in target.visible}
+    return condition_text(statement.where.sql, target.visible, session.environment, names)
+
+
+@dataclass
+class _TableSink:
+    """Stages rows, cast to the table's types; `finish` stores them in one transaction."""
+
+    columns: tuple[ResultColumn, ...]
+    options: CopyOptions
+    session: Session
+    cursor: Cursor
+    target: Relation
+    targets: tuple[Column, ...]
+    condition: str | None = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        arrays = batch.columns if self.options.is_binary else map(_lists, batch.columns, self.targets)
+        renamed = pa.RecordBatch.from_arrays(list(arrays), names=[column.name for column in self.targets])
+        values = ", ".join(map(self._value, self.targets))
+        self.cursor.register("copied_rows", renamed)
+        try:
+            rows = f"SELECT {values} FROM copied_rows"
+            self.cursor.execute(fill_staging(self.targets, rows))
+        except DuckDBError as error:
+            raise self._name_column(translate(error), renamed) from error
+        finally:
+            self.cursor.unregister("copied_rows")
+
+    def _value(self, column: Column) -> str:
+        """SQL that reads a column that has come as a value of its type."""
+        value = quote(column.name)
+        return column.type.cast(value) if self.options.is_binary else _from_text(value, column.type)
+
+    def _name_column(self, error: Error, batch: pa.RecordBatch) -> Error:
+        """Say which column has the value that does not fit."""
+        self.cursor.register("copied_rows", batch)
+        for column in self.targets:
+            tried = f"TRY({self._value(column)})"
+            row = self.cursor.execute(
+                f"SELECT {quote(column.name)} FROM copied_rows WHERE {quote(column.name)} IS NOT NULL "
+                f"AND {tried} IS NULL LIMIT 1"
+            ).fetchone()
+            if row:
+                self.cursor.unregister("copied_rows")
+                what = "input value for enum" if column.type.labels else "input syntax for type"
+                message = f'invalid {what} {column.type}: "{row[0]}"'
+                return Error(message, "22P02", detail=f"COPY {self.target.name}, column {column.name}")
+        self.cursor.unregister("copied_rows")
+        return error
+
+    def finish(self) -> int:
+        with self.session.running(self.cursor):
+            environment = self.session.environment
+            compute_defaults(
+                environment, self.cursor, self.target, self.targets, partial(execution.drawing, self.session)
+            )
+            compute_generated(environment, self.cursor, self.target)
+            if self.condition is not None:
+                self.cursor.execute(f"DELETE FROM {INSERTED} WHERE ({self.condition}) IS NOT TRUE")
+            return store_staged(self.session, self.cursor, self.target)
+
+    def abort(self) -> None:
+        self.cursor.close()
+
+
+def _lists(array: pa.Array, column: Column) -> pa.Array:
+    """PostgreSQL's array literals as lists of their elements' texts."""
+    if not column.type.dimensions:
+        return array
+    texts = replace(VARCHAR, dimensions=column.type.dimensions)
+    values = [None if text is None else decode_parameter(text.encode(), 0, texts) for text in array.to_pylist()]
+    arrow = pa.string()
+    for _ in range(column.type.dimensions):
+        arrow = pa.list_(arrow)
+    try:
+        return pa.array(values, arrow)
+    except pa.ArrowException:
+        message = f'COPY into column "{column.name}" has an array that is no {column.type}'
+        raise Error(message, INVALID_TEXT_REPRESENTATION) from None
+
+
+def _from_text(value: str, type_: Type) -> str:
+    """SQL that reads text, or lists of it for an array, as a value of its type."""
+    if type_.is_text:
+        return value
+    if type_.name == "bytea" and type_.dimensions:
+        return f"list_transform({value}, lambda x: {_from_text('x', type_.element)})"
+    if type_.name == "bytea":
+        return f"CASE WHEN {value} LIKE '\\x%' THEN from_hex(substr({value}, 3)) ELSE encode({value}) END"
+    if type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
+        return type_.cast(f"memory.pg.day_text({value})")
+    if type_ == INTERVAL:
+        return type_.cast(f"replace({value}, '+', '')")
+    return type_.cast(value)

@@ -1,0 +1,160 @@
+"""CREATE, ALTER and DROP TYPE: enums, composite types and domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error, not_found, used
+from sparkwave.catalog.model import UserType
+from sparkwave.catalog.relation_details import Check, Domain
+from sparkwave.catalog.stores.type_store import add_type, drop_type, replace_enum
+from sparkwave.catalog.types import Named, enum_type, struct_type
+from sparkwave.planner.bind.privileges import check_owner
+from sparkwave.planner.bind.user_types import find_type, with_enum
+from sparkwave.planner.definitions.object_names import object_name
+from sparkwave.planner.definitions.stored_definitions import users_of_type
+from sparkwave.planner.parse.constraints import named_checks
+from sparkwave.planner.parse.generated import renamed
+from sparkwave.planner.statements import AddLabel, CreateDomain, CreateType, DropType, Name
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.new_relations import target_schema
+from sparkwave.server.statements.tables import try_expressions
+from sparkwave.server.wire.result import Notice, Result
+
+_MOST_BYTES = 63  # of a label (PostgreSQL: NAMEDATALEN - 1)
+
+
+def create_type(session: Session, statement: CreateType) -> Result:
+    """Raises Error 42710 for a name that is taken, 42602 for labels, 42701 for fields, 3F000 or 42501."""
+    store, name = session.context.store, statement.name
+    with store.change() as cursor:
+        schema = _free_schema(session, statement)
+        id_ = store.next_type_id(cursor)
+        named = Named(id_, schema, name.name)
+        if statement.labels is not None:
+            _check_labels(statement.labels)
+            type_ = enum_type((*statement.labels, named.mark))
+        else:
+            if not statement.fields:
+                message = "a composite type without fields is not supported"
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
+            type_ = replace(struct_type(statement.fields), named=named)
+        made = UserType(id_, session.database, schema, name.name, session.user.name, type_)
+        add_type(cursor, made, [field.oid for _, field in statement.fields or ()])
+    return Result("CREATE_TYPE")
+
+
+def create_domain(session: Session, statement: CreateDomain) -> Result:
+    """Raises Error 42710, 0A000 for one over a type that a user has made, and what is wrong with its conditions."""
+    store, name, value = session.context.store, statement.name, statement.value
+    with store.change() as cursor:
+        schema = _free_schema(session, statement)
+        if value.type.named is not None or value.type.dimensions or value.type.is_struct:
+            message = f"a domain over {value.type.shown} is not supported"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
+        checks = named_checks(name.name, _with_names(value.checks, name.name), ["value"])
+        try_expressions(session, (value.column,), checks)
+        id_ = store.next_type_id(cursor)
+        type_ = replace(value.type, named=Named(id_, schema, name.name))
+        domain = Domain(checks, value.not_null, value.default)
+        made = UserType(id_, session.database, schema, name.name, session.user.name, type_, domain)
+        add_type(cursor, made, [value.type.oid])
+    return Result("CREATE_DOMAIN")
+
+
+def _with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
+    """The checks of a domain under the names that PostgreSQL gives them."""
+    taken = {check.name for check in checks}
+    for check in checks:
+        name = check.name or object_name(domain, None, "check", lambda own: own not in taken)
+        taken.add(name)
+        yield Check(name, renamed(check.condition, {}))
+
+
+def _free_schema(session: Session, statement: CreateType | CreateDomain) -> str:
+    """The schema of a new type. Raises Error 42710 for a name that is taken there."""
+    catalog, name, schema = session.context.store.catalog, statement.name, target_schema(session, statement)
+    is_relation = catalog.find(session.database, schema, name.name) is not None
+    if is_relation or (session.database, schema, name.name) in catalog.types_by_name:
+        raise Error(f'type "{name.name}" already exists', errors.DUPLICATE_OBJECT, position=name.position)
+    return schema
+
+
+def _check_labels(labels: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for label in labels:
+        if not label.isprintable() or len(label.encode()) > _MOST_BYTES:
+            detail = f"Labels must be {_MOST_BYTES} bytes or less."
+            raise Error(f'invalid enum label "{label}"', errors.INVALID_NAME, detail=detail)
+        if label in seen:
+            raise Error(f'enum label "{label}" used more than once', errors.DUPLICATE_OBJECT)
+        seen.add(label)
+
+
+def add_label(session: Session, statement: AddLabel) -> Result:
+    """Raises Error 42704, 42809 for a type that is no enum, 42710 for a label that is there, 22023 for a neighbour."""
+    store = session.context.store
+    with store.change() as cursor:
+        made = _find(session, statement.name)
+        labels = [*made.type.labels[:-1]]
+        if not made.type.labels:
+            message = f"{statement.name.name} is not an enum"
+            raise Error(message, errors.WRONG_OBJECT_TYPE, position=statement.name.position)
+        _check_labels([statement.label])
+        if statement.label in labels:
+            message = f'enum label "{statement.label}" already exists'
+            if statement.if_not_exists:
+                return Result("ALTER_TYPE", notices=[Notice(f"{message}, skipping")])
+            raise Error(message, errors.DUPLICATE_OBJECT)
+        place = len(labels)
+        if statement.neighbour is not None:
+            if statement.neighbour not in labels:
+                message = f'"{statement.neighbour}" is not an existing enum label'
+                raise Error(message, errors.INVALID_PARAMETER_VALUE)
+            place = labels.index(statement.neighbour) + (not statement.is_before)
+        labels.insert(place, statement.label)
+        changed = enum_type((*labels, made.type.labels[-1]))
+        replace_enum(cursor, made.type, changed)
+        for relation in store.catalog.relations:
+            columns = tuple(replace(c, type=with_enum(c.type, changed)) for c in relation.columns)
+            if columns != relation.columns:
+                store.replace_columns(cursor, replace(relation, columns=columns))
+    for relation in store.catalog.relations:  # those too that only cast to it
+        session.context.plans.forget(relation.id)
+    return Result("ALTER_TYPE")
+
+
+def drop_types(session: Session, statement: DropType) -> Result:
+    """Raises Error 42704, 42501, or 2BP01 for one that something uses, with CASCADE too."""
+    store, notices, dropped = session.context.store, list[Notice](), dict[int, UserType]()
+    with store.change() as cursor:
+        for name in statement.names:
+            try:
+                made = _find(session, name)
+            except Error as error:
+                is_missing = error.sqlstate in (errors.UNDEFINED_OBJECT, errors.INVALID_SCHEMA_NAME)
+                if not (statement.if_exists and is_missing):
+                    raise
+                notices.append(Notice(f'type "{name}" does not exist, skipping'))
+                continue
+            dropped[made.id] = made
+        for made in dropped.values():
+            users = users_of_type(store.catalog, made, dropped)
+            if users:
+                raise used("type", users, "DROP the dependent objects first.", statement.names[0].position)
+            drop_type(cursor, made)
+    return Result("DROP_TYPE", notices=notices)
+
+
+def _find(session: Session, name: Name) -> UserType:
+    """The user's own type of a name. Raises Error 42704, 42501, 3F000."""
+    catalog = session.context.store.catalog
+    if name.schema is not None and (session.database, name.schema) not in catalog.schemas:
+        raise not_found("schema", name.schema, sqlstate=errors.INVALID_SCHEMA_NAME, position=name.position)
+    made = find_type(catalog, session.scope, name.schema, name.name)
+    if made is None:
+        raise not_found("type", str(name), position=name.position)
+    check_owner(session.user, made.securable, name.position)
+    return made

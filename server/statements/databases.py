@@ -1,0 +1,191 @@
+"""CREATE, DROP and ALTER DATABASE."""
+
+from __future__ import annotations
+
+import time
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import DEFAULT_GROUP, Catalog, Relation
+from sparkwave.catalog.names import DEFAULT_DATABASE
+from sparkwave.catalog.sealing import drop_secret
+from sparkwave.catalog.stores.function_store import drop_functions_in
+from sparkwave.catalog.stores.placing import place
+from sparkwave.catalog.stores.placing import rename_database as put_database_name
+from sparkwave.catalog.stores.type_store import drop_types_in
+from sparkwave.catalog.users import Securable
+from sparkwave.planner.bind.privileges import check_owner, find_user, permission_denied
+from sparkwave.planner.definitions.stored_definitions import in_database
+from sparkwave.planner.statements import AlterDatabase, CreateDatabase, DropDatabase, RenameDatabase
+from sparkwave.server.session.backends import Backend
+from sparkwave.server.session.session import Session
+from sparkwave.server.wire.result import Notice, Result
+
+
+def create_database(session: Session, statement: CreateDatabase) -> Result:
+    """A database with the schema `public`, whose views run in a resource group. Raises Error 42P04, 42704 or 42501."""
+    me = session.user
+    if not (me.is_super or me.create_db):
+        raise permission_denied("permission denied to create database")
+    group = statement.group or DEFAULT_GROUP
+    session.context.groups.check_exists(group)
+    store = session.context.store
+    with store.change() as cursor:
+        if statement.name not in store.catalog.databases:
+            store.create_database(cursor, statement.name, group, _owner(session, statement.owner))
+            return Result("CREATE_DATABASE")
+    if not statement.if_not_exists:
+        raise Error(
+            f'database "{statement.name}" already exists', errors.DUPLICATE_DATABASE, position=statement.position
+        )
+    return Result("CREATE_DATABASE", notices=[Notice(f'database "{statement.name}" already exists, skipping')])
+
+
+def drop_database(session: Session, statement: DropDatabase) -> Result:
+    """Drop a database with all that is in it. Nobody may be connected to it.
+
+    Raises Error 3D000, 42501, 55006, or 2BP01 when something in another database depends on what is in it.
+    """
+    store = session.context.store
+    if statement.name not in store.catalog.databases:
+        if statement.if_exists:
+            return Result("DROP_DATABASE", notices=[Notice(f'database "{statement.name}" does not exist, skipping')])
+        raise _unknown(statement.name, statement.position)
+    check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
+    if statement.name == session.database:
+        raise Error("cannot drop the currently open database", errors.OBJECT_IN_USE, position=statement.position)
+    _wait_until_unused(session, statement.name)
+    _refuse_in_use(session, statement.name, statement.position)
+    inside = [relation for relation in store.catalog.relations if relation.database == statement.name]
+    _refuse_referenced(store.catalog, inside, statement)
+    ids = {relation.id for relation in inside}
+
+    def remove(cursor: Cursor) -> None:
+        _refuse_in_use(session, statement.name, statement.position)
+        if any(r.database == statement.name and r.id not in ids for r in store.catalog.relations):
+            message = "something has just been made in what is to be dropped"
+            raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
+        for schema in {f.schema for f in store.catalog.functions if f.database == statement.name}:
+            drop_functions_in(cursor, statement.name, schema)
+        for schema in {t.schema for t in store.catalog.types if t.database == statement.name}:
+            drop_types_in(cursor, statement.name, schema)
+        schemas = {s.id for key, s in store.catalog.securables.items() if key[0] == statement.name}
+        for secret in store.catalog.secrets.values():
+            if secret.schema_id in schemas:
+                drop_secret(cursor, secret)
+        store.drop_database(cursor, statement.name, ids)
+
+    session.context.jobs.drop(inside, remove)
+    return Result("DROP_DATABASE")
+
+
+def _refuse_referenced(catalog: Catalog, inside: list[Relation], statement: DropDatabase) -> None:
+    """Raise Error 2BP01, in RisingWave's words, for what another database has over relations."""
+    found = [d for r in inside for d in catalog.dependents(r.id) if d.database != statement.name]
+    if found:
+        raise Error(
+            f"Referenced by other objects in database {found[0].database}, please drop them manually",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(f"{d.kind} {d.database}.{d.qualified_name} depends on it" for d in found),
+            position=statement.position,
+        )
+
+
+def alter_database(session: Session, statement: AlterDatabase) -> Result:
+    """Move a database, and its views without a resource group of their own, to one. Raises Error 3D000 or 42704."""
+    group = statement.group or DEFAULT_GROUP
+    session.context.groups.check_exists(group)
+    store = session.context.store
+    with store.change() as cursor:
+        if statement.name not in store.catalog.databases:
+            raise _unknown(statement.name, statement.position)
+        check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
+        store.set_database_group(cursor, statement.name, group)
+    return Result("ALTER_DATABASE")
+
+
+def rename_database(session: Session, statement: RenameDatabase) -> Result:
+    """Rename a database, also in the definitions that name it. Nobody may be connected to it.
+
+    Raises Error 3D000, 42501, 42P04, 55006, or 0A000 for the session's own and the one that clients get by default.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        catalog = store.catalog
+        thing = find_database(session, statement.name, statement.position)
+        me = session.user
+        if not (me.is_super or me.create_db):
+            raise permission_denied("permission denied to rename database")
+        if statement.new_name in catalog.databases:
+            message = f'database "{statement.new_name}" already exists'
+            raise Error(message, errors.DUPLICATE_DATABASE, position=statement.new_position)
+        if thing.name in (session.database, DEFAULT_DATABASE):
+            which = "current" if thing.name == session.database else "default"
+            message = f"{which} database cannot be renamed"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.position)
+        _refuse_in_use(session, thing.name, statement.position)
+        inside = in_database(catalog, thing.name, statement.new_name)
+        _refuse_creating(inside, statement.position)
+        put_database_name(cursor, thing, statement.new_name)
+        place(cursor, inside)
+    return Result("ALTER_DATABASE")
+
+
+def _refuse_creating(relations: list[Relation], position: int) -> None:
+    creating = [relation for relation in relations if not relation.created]
+    if creating:
+        raise Error(
+            "a database with streaming jobs that are still being created cannot be renamed",
+            errors.OBJECT_IN_USE,
+            detail="\n".join(f"{r.kind} {r.qualified_name} is still being created" for r in creating),
+            hint=f"WAIT for them, or CANCEL JOBS {', '.join(str(r.id) for r in creating)}",
+            position=position,
+        )
+
+
+def _backends(session: Session, name: str) -> list[Backend]:
+    return [backend for backend in session.context.backends.all() if backend.session.database == name]
+
+
+def _wait_until_unused(session: Session, name: str) -> None:
+    """Wait for sessions that are just going, five seconds at most, as PostgreSQL does (CountOtherDBBackends)."""
+    deadline = time.monotonic() + 5
+    while _backends(session, name) and time.monotonic() < deadline:
+        session.check_cancelled()
+        time.sleep(0.1)
+
+
+def _refuse_in_use(session: Session, name: str, position: int) -> None:
+    others = _backends(session, name)
+    if others:
+        raise Error(
+            f'database "{name}" is being accessed by other users',
+            errors.OBJECT_IN_USE,
+            detail=f"There {'is 1 other session' if len(others) == 1 else f'are {len(others)} other sessions'} "
+            "using the database.",
+            position=position,
+        )
+
+
+def find_database(session: Session, name: str, position: int) -> Securable:
+    """The database of this name, which is the user's to change. Raises Error 3D000 or 42501."""
+    found = session.context.store.catalog.securables.get((name,))
+    if found is None:
+        raise _unknown(name, position)
+    check_owner(session.user, found, position)
+    return found
+
+
+def _owner(session: Session, name: str | None) -> str:
+    """Who will own a new database; another than the session's user only if a superuser says so."""
+    me = session.user
+    if name is None or name == me.name:
+        return me.name
+    if not me.is_super:
+        raise permission_denied(f'must be superuser to create a database owned by "{name}"')
+    return find_user(session.context.store.catalog, name).name
+
+
+def _unknown(name: str, position: int) -> Error:
+    return Error(f'database "{name}" does not exist', errors.INVALID_CATALOG_NAME, position=position)

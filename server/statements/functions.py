@@ -1,0 +1,168 @@
+"""CREATE and DROP FUNCTION, of SQL functions: what they are is in `planner.bind.sql_functions`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error, used
+from sparkwave.catalog.model import Function
+from sparkwave.catalog.stores.function_store import add_function, replace_function
+from sparkwave.catalog.stores.function_store import drop_function as remove_function
+from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.query import plan_query
+from sparkwave.planner.bind.privileges import check_owner
+from sparkwave.planner.bind.scopes import Scope
+from sparkwave.planner.bind.sql_functions import Probe, check_function
+from sparkwave.planner.definitions.stored_definitions import callers
+from sparkwave.planner.statements import CreateFunction, DropFunction, Name
+from sparkwave.server.reads import execution
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.new_relations import target_schema
+from sparkwave.server.wire.result import Notice, Result
+
+
+def create_function(session: Session, statement: CreateFunction) -> Result:
+    """Raises Error 42723 for one that is there, 42P13 for another type than it returns, and what its body does.
+
+    With OR REPLACE 42501 for one of another owner, 42P13 for one that returns another type, 2BP01 where one calls it.
+    """
+    store = session.context.store
+    with store.change() as cursor:  # checked in it, so that no function it calls can be dropped meanwhile
+        catalog, schema = store.catalog, target_schema(session, statement)
+        function = Function(
+            store.next_id(cursor),
+            session.database,
+            schema,
+            statement.name.name,
+            statement.arguments,
+            statement.result,
+            statement.body,
+            statement.definition,
+            session.user.name,
+        )
+        taken = catalog.functions_by_name.get((session.database, schema, function.name, len(function.arguments)))
+        if taken is not None and not _is_replaced(session, statement, function, taken):
+            skipped = [Notice(f'function "{function.name}" already exists, skipping')]
+            return Result("CREATE_FUNCTION", notices=skipped if statement.if_not_exists else [])
+        scope = Scope(session.database, (schema,))
+        _check_type(session, statement, check_function(statement, catalog, scope))
+        if taken is not None:
+            replace_function(cursor, replace(function, id=taken.id))
+        else:
+            add_function(cursor, function)
+    return Result("CREATE_FUNCTION")
+
+
+def _is_replaced(session: Session, statement: CreateFunction, function: Function, taken: Function) -> bool:
+    """Whether the function that is there gets another body. Raises Error where neither that nor nothing is right."""
+    if taken.signature != function.signature:
+        raise Error(
+            f"another function {function.name} takes {len(function.arguments)} arguments",
+            errors.FEATURE_NOT_SUPPORTED,
+            detail=f"It is {taken.signature}; functions are told apart by the number of their arguments.",
+            position=statement.name.position,
+        )
+    if not statement.replaces:
+        if statement.if_not_exists:
+            return False
+        message = f"function {function.signature} already exists"
+        raise Error(message, errors.DUPLICATE_FUNCTION, position=statement.name.position)
+    check_owner(session.user, taken.securable, statement.name.position)
+    if taken.result != function.result:
+        raise Error(
+            "cannot change return type of existing function",
+            errors.INVALID_FUNCTION_DEFINITION,
+            hint=f"Use DROP FUNCTION {taken.signature} first.",
+            position=statement.name.position,
+        )
+    if (taken.body, taken.arguments) == (function.body, function.arguments):
+        return False
+    # A view is what the function was when it was made: another body would make its rows wrong.
+    _check_unused(session, taken, statement.name)
+    return True
+
+
+def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:
+    """Raise Error 42P13 for a body of another type than is declared, and what is wrong with it in DuckDB's eyes."""
+    try:
+        execution.describe_batch(session, plan_query(probe.call, session.environment))
+        [found] = execution.describe_batch(session, plan_query(probe.body, session.environment))
+    except Error as error:
+        error.position = statement.body_position
+        raise
+    if probe.has_type and not _fits(found.type, statement.result):
+        raise Error(
+            f"return type mismatch in function declared to return {statement.result}",
+            errors.INVALID_FUNCTION_DEFINITION,
+            detail=f"Actual return type is {found.type}.",
+            position=statement.body_position,
+        )
+
+
+_MOMENTS = ("date", "timestamp without time zone", "timestamp with time zone")
+
+
+def _fits(found: Type, declared: Type) -> bool:
+    """Whether PostgreSQL would let a value of a type be assigned to another."""
+    if (found.is_numeric and declared.is_numeric) or (found.is_text and declared.is_text):
+        return True
+    if found.name in _MOMENTS and declared.name in _MOMENTS:
+        return True
+    return (found.name, found.dimensions) == (declared.name, declared.dimensions)
+
+
+def drop_function(session: Session, statement: DropFunction) -> Result:
+    """Raises Error 42883, 42725 for a name that several have, 42501, or 2BP01 for one that something calls."""
+    store = session.context.store
+    notices = []
+    with store.change() as cursor:
+        for name, types in statement.functions:
+            function = _find(session, name, types)
+            if function is None:
+                if not statement.if_exists:
+                    message = f"function {_written(name, types)} does not exist"
+                    raise Error(message, errors.UNDEFINED_FUNCTION, position=name.position)
+                notices.append(Notice(f'function "{_written(name, types)}" does not exist, skipping'))
+                continue
+            check_owner(session.user, function.securable, name.position)
+            _check_unused(session, function, name)
+            remove_function(cursor, function)
+    return Result("DROP_FUNCTION", notices=notices)
+
+
+def _check_unused(session: Session, function: Function, name: Name) -> None:
+    found = callers(session.context.store.catalog, [function])
+    if found:
+        raise used("function", found, "DROP the dependent objects first.", name.position)
+
+
+def _find(session: Session, name: Name, types: tuple[Type, ...] | None) -> Function | None:
+    found = find_functions(session, name)
+    if types is not None:
+        found = [function for function in found if tuple(type_ for _, type_ in function.arguments) == types]
+    if len(found) > 1:
+        raise Error(
+            f'function name "{name}" is not unique',
+            errors.AMBIGUOUS_FUNCTION,
+            hint="Specify the argument list to select the function unambiguously.",
+            position=name.position,
+        )
+    return found[0] if found else None
+
+
+def find_functions(session: Session, name: Name) -> list[Function]:
+    """The functions of a name, in the first schema that has any."""
+    for schema in (name.schema,) if name.schema else session.scope.path:
+        found = [
+            function
+            for function in session.context.store.catalog.functions
+            if (function.database, function.schema, function.name) == (session.database, schema, name.name)
+        ]
+        if found:
+            return found
+    return []
+
+
+def _written(name: Name, types: tuple[Type, ...] | None) -> str:
+    return f"{name}({', '.join(map(str, types or ()))})"

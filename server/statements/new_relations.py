@@ -1,0 +1,118 @@
+"""Where a new relation goes: its schema, whether its name is free, and the schemas of temporary tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
+from sparkwave.catalog.stores.store import already_exists
+from sparkwave.catalog.stores.temporary import create_temporary_schema
+from sparkwave.catalog.system.system_views import SCHEMAS
+from sparkwave.planner.bind.binder import check_database
+from sparkwave.planner.bind.privileges import check, permission_denied
+from sparkwave.planner.statements import (
+    CreateDomain,
+    CreateFunction,
+    CreateSecret,
+    CreateSequence,
+    CreateStreaming,
+    CreateSubscription,
+    CreateTable,
+    CreateTableAs,
+    CreateType,
+    CreateView,
+)
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.named_relations import check_name
+from sparkwave.server.wire.result import Notice
+
+Creation = (
+    CreateTable
+    | CreateTableAs
+    | CreateView
+    | CreateStreaming
+    | CreateSubscription
+    | CreateSequence
+    | CreateFunction
+    | CreateType
+    | CreateDomain
+    | CreateSecret
+)
+
+
+def _is_temporary(statement: Creation) -> bool:
+    """Whether it says TEMPORARY or names the schema of such relations. Raises Error 42P16 for any other, 0A000."""
+    schema, position = statement.name.schema, statement.name.position
+    if not isinstance(statement, CreateTable | CreateTableAs | CreateView):
+        if schema == TEMPORARY_SCHEMA:
+            raise Error("only tables and plain views can be temporary", errors.FEATURE_NOT_SUPPORTED, position=position)
+        return False
+    if statement.is_temporary and schema not in (None, TEMPORARY_SCHEMA):
+        message = "cannot create temporary relation in non-temporary schema"
+        raise Error(message, errors.INVALID_TABLE_DEFINITION, position=position)
+    return statement.is_temporary or schema == TEMPORARY_SCHEMA
+
+
+def target_schema(session: Session, statement: Creation) -> str:
+    """The schema a new relation goes to; `pg_temp` where the session has made none for its temporary tables yet.
+
+    Raises Error 3F000, 42939, 0A000, 42501 without the privilege CREATE on it, 42P16 for one of temporary tables.
+    """
+    if _is_temporary(statement):
+        return session.temporary_schema or TEMPORARY_SCHEMA
+    name, position = statement.name, statement.name.position
+    check_database(name, session.database)
+    schema = name.schema or next((s for s in session.scope.path if not is_temporary_schema(s)), None)
+    if schema is None:
+        raise Error("no schema has been selected to create in", errors.INVALID_SCHEMA_NAME, position=position)
+    catalog = session.context.store.catalog
+    if schema in SCHEMAS:
+        raise permission_denied(f'permission denied to create "{schema}.{name.name}"', position)
+    if is_temporary_schema(schema):
+        message = "cannot create relations in temporary schemas of other sessions"
+        raise Error(message, errors.INVALID_TABLE_DEFINITION, position=position)
+    if (session.database, schema) not in catalog.schemas:
+        raise errors.not_found("schema", schema, sqlstate=errors.INVALID_SCHEMA_NAME, position=position)
+    check_name(name.name, position)
+    check(catalog, session.user, catalog.securables[session.database, schema], "CREATE", position)
+    return schema
+
+
+def made_schema(session: Session, cursor: Cursor, statement: Creation) -> str:
+    """As `target_schema`; that of a session's temporary relations is made with the first of them."""
+    schema = target_schema(session, statement)
+    if schema != TEMPORARY_SCHEMA:
+        return schema
+    return create_temporary_schema(session.context.store, cursor, session.database, session.user.name)
+
+
+def take_temporary(session: Session, relation: Relation) -> None:
+    """From now on the session finds its temporary relations, and drops them at its end."""
+    if relation.is_temporary:
+        session.temporary_schema = relation.schema
+
+
+def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
+    """Raise Error 0A000 for a lasting view that would read tables or views of one session."""
+    by_id = session.context.store.catalog.by_id
+    read = [by_id[id_].name for id_ in upstreams if id_ in by_id and by_id[id_].is_temporary]
+    if read:
+        raise Error(f'views must not use temporary tables, as "{read[0]}" is', errors.FEATURE_NOT_SUPPORTED)
+
+
+def existing_notice(session: Session, statement: Creation) -> Notice | None:
+    """A notice when the name is taken and that is allowed. Raises Error 42P07 when it is not."""
+    assert not isinstance(statement, CreateType | CreateDomain)
+    name = statement.name
+    found = session.context.store.catalog.find(session.database, target_schema(session, statement), name.name)
+    if found is None:
+        return None
+    if statement.if_not_exists:
+        return Notice(f'relation "{name.name}" already exists, skipping')
+    error = already_exists(found)
+    error.position = name.position
+    raise error

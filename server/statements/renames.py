@@ -1,0 +1,174 @@
+"""ALTER … RENAME TO, SET SCHEMA and SWAP WITH: what a relation is called and where it is.
+
+They change the catalog alone, in one transaction with the definitions of what names the relation. What reads and
+writes its rows, running jobs too, knows it by its id and its lake table, which stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.stores.placing import place
+from sparkwave.catalog.stores.store import already_exists
+from sparkwave.executor.backfill.jobs import refuse_altering
+from sparkwave.planner.bind.privileges import check, check_owner
+from sparkwave.planner.definitions.stored_definitions import Place, placed, shown
+from sparkwave.planner.plan.stream_plan import plan_definition
+from sparkwave.planner.statements import AlterOwner, AlterQuery, MoveRelation, Name, RenameRelation, SwapRelations
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.named_relations import check_name, find_to_alter
+from sparkwave.server.wire.result import Notice, Result
+
+
+def rename_relation(session: Session, statement: RenameRelation) -> Result:
+    """Raises Error 42P01, 42704, 42809, 42501, 42939, or 42P07 for a name that is taken."""
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_altered(session, statement)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
+        check_name(statement.new_name, statement.new_position)
+        schema = store.catalog.securables[relation.database, relation.schema]
+        check(store.catalog, session.user, schema, "CREATE", statement.name.position)
+        _check_free(store.catalog, relation, relation.schema, statement.new_name, statement.new_position)
+        place = relation.schema, statement.new_name
+        store_places(session, cursor, {r.id: place for r in _with_replacement(store.catalog, relation)})
+    return altered(statement.kind)
+
+
+def move_relation(session: Session, statement: MoveRelation) -> Result:
+    """The indexes of a relation go with it.
+
+    Raises Error 42P01, 42704, 42809, 42501, 3F000, or 42P07 for a taken name.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_altered(session, statement)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
+        name, position = statement.schema, statement.schema_position
+        schema = store.catalog.securables.get((session.database, name))
+        if schema is None:
+            raise Error(f'schema "{name}" does not exist', errors.INVALID_SCHEMA_NAME, position=position)
+        check(store.catalog, session.user, schema, "CREATE", position)
+        if name != relation.schema:
+            moved = [*_with_replacement(store.catalog, relation), *store.catalog.indexes(relation.id)]
+            for each in moved:
+                _check_free(store.catalog, each, name, each.name, position)
+            store_places(session, cursor, {each.id: (name, each.name) for each in moved})
+    return altered(statement.kind)
+
+
+def swap_relations(session: Session, statement: SwapRelations) -> Result:
+    """Two relations of a kind get each other's names; who reads one goes on reading that one.
+
+    Raises Error 42P01, 42704, 42809 also for two kinds, 42501, 55000 for a view that is still being created, or
+    55006 for one whose query is being altered.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        one, other = (_owned(session, name, statement.kind) for name in (statement.name, statement.other))
+        if one.kind != other.kind:
+            raise Error(
+                f"cannot swap between {one.name} and {other.name}: type mismatch",
+                errors.WRONG_OBJECT_TYPE,
+                detail=f"{one.name} is a {one.kind}, {other.name} is a {other.kind}.",
+                position=statement.other.position,
+            )
+        for relation, name in ((one, statement.name), (other, statement.other)):
+            check_created(relation, name)
+            refuse_altering(store.catalog, relation)
+        if one.id == other.id:
+            message = f"cannot swap {one.name} with itself"
+            raise Error(message, errors.INVALID_PARAMETER_VALUE, position=statement.other.position)
+        store_places(session, cursor, {one.id: (other.schema, other.name), other.id: (one.schema, one.name)})
+    return altered(statement.kind)
+
+
+def check_created(relation: Relation, name: Name) -> None:
+    """Raise Error 55000 for what is still being created."""
+    if not relation.created:
+        raise Error(
+            f'{relation.kind} "{name}" is still being created',
+            errors.NOT_IN_PREREQUISITE_STATE,
+            hint=f"WAIT {relation.kind.upper()} {name} waits for it.",
+            position=name.position,
+        )
+
+
+def _with_replacement(catalog: Catalog, relation: Relation) -> list[Relation]:
+    """A relation and what is to take its place, which is where it is."""
+    made = catalog.replacement(relation.id)
+    return [relation] if made is None else [relation, made]
+
+
+def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) -> None:
+    """Store where relations, by id, are from now on, and the definitions that name them.
+
+    Raises Error XX000, before anything is stored, when a view would not be what it is.
+    """
+    catalog = session.context.store.catalog
+    changed = placed(catalog, places)
+    by_id = {relation.id: relation for relation in changed}
+    after = replace(catalog, relations=tuple(by_id.get(r.id, r) for r in catalog.relations))
+    for relation in changed:
+        if relation.is_streaming:
+            _check_plan(relation, after)
+    place(cursor, with_shown(changed, after))
+
+
+def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:
+    """The relations with their definitions as clients will see them."""
+    for relation in relations:
+        yield replace(relation, shown=shown(relation, catalog)) if relation.names_others else relation
+
+
+def _check_plan(relation: Relation, catalog: Catalog) -> None:
+    plan = plan_definition(relation, catalog)
+    if (_shape(plan.columns), plan.key_columns) != (_shape(relation.columns), relation.key) or not {
+        scan.relation.id for scan in plan.scans
+    } <= set(relation.upstreams):
+        raise Error(
+            f"{relation.kind} {relation.qualified_name} would not be the same under the new names",
+            detail=relation.definition,
+        )
+
+
+def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
+    """All but which columns are never NULL: of a table that can become more."""
+    return [(column.name, column.type, column.is_hidden) for column in columns]
+
+
+def find_altered(
+    session: Session, statement: RenameRelation | MoveRelation | AlterOwner | AlterQuery
+) -> Relation | Notice:
+    """The relation to alter, or what to say of one that need not exist."""
+    try:
+        return _owned(session, statement.name, statement.kind)
+    except Error as error:
+        if not statement.if_exists or error.sqlstate not in errors.MISSING:
+            raise
+        return Notice(f'relation "{statement.name}" does not exist, skipping')
+
+
+def _owned(session: Session, name: Name, kind: str) -> Relation:
+    relation = find_to_alter(session, name, kind)
+    check_owner(session.user, relation.securable, name.position)
+    return relation
+
+
+def _check_free(catalog: Catalog, relation: Relation, schema: str, name: str, position: int) -> None:
+    taken = catalog.find(relation.database, schema, name)
+    if taken is not None:
+        error = already_exists(taken)
+        error.position = position
+        raise error
+
+
+def altered(kind: str, *notices: Notice) -> Result:
+    return Result(f"ALTER_{kind.upper().replace(' ', '_')}", notices=list(notices))

@@ -1,0 +1,317 @@
+"""SHOW, DESCRIBE, SET and ALTER SYSTEM SET (RisingWave: src/frontend/src/handler/show.rs, describe.rs)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error, not_found
+from sparkwave.catalog.names import literal
+from sparkwave.catalog.relation_details import with_article
+from sparkwave.catalog.system.system_views import is_system
+from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.planner.batch.pg_names import IMPLICIT_SCHEMAS
+from sparkwave.planner.batch.query import Batch
+from sparkwave.planner.bind.binder import resolve
+from sparkwave.planner.bind.privileges import holds_any, permission_denied
+from sparkwave.planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
+from sparkwave.server.reads import execution
+from sparkwave.server.reads.result_columns import rows_result
+from sparkwave.server.session.backends import Backend
+from sparkwave.server.session.portal import Portal
+from sparkwave.server.session.session import Session
+from sparkwave.server.session.variables import SESSION, SIZING, SYSTEM, find, normalise
+from sparkwave.server.statements.functions import find_functions
+from sparkwave.server.wire.result import Notice, Result
+
+CREATE_COLUMNS = ("Name", "Create Sql")
+_NAME = (("Name", VARCHAR),)
+_COLUMN = (("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", VARCHAR), ("Description", VARCHAR))
+_SESSION = (("Session Id", VARCHAR), ("User", VARCHAR), ("Host", VARCHAR), ("Database", VARCHAR))
+
+# Names and types of what each returns; of what is not here, `Name`.
+_COLUMNS: dict[str, tuple[tuple[str, Type], ...]] = {
+    "ALL": (("Name", VARCHAR), ("Setting", VARCHAR), ("Description", VARCHAR)),
+    "PARAMETERS": (("Name", VARCHAR), ("Value", VARCHAR), ("Description", VARCHAR), ("Mutable", VARCHAR)),
+    "JOBS": (("Id", BIGINT), ("Statement", VARCHAR), ("Create Type", VARCHAR), ("Progress", VARCHAR)),
+    "CLUSTER": (
+        ("Id", INTEGER), ("Addr", VARCHAR), ("Type", VARCHAR), ("State", VARCHAR), ("Parallelism", INTEGER),
+        ("Is Streaming", BOOLEAN), ("Is Serving", BOOLEAN), ("Started At", TIMESTAMPTZ),
+    ),
+    "COLUMNS": _COLUMN,
+    "DESCRIBE": _COLUMN,
+    "INDEXES": tuple((name, VARCHAR) for name in ("Name", "On", "Key", "Include", "Distributed By")),
+    "FUNCTIONS": tuple((name, VARCHAR) for name in ("Name", "Arguments", "Return Type", "Language", "Link")),
+    "CONNECTIONS": tuple((name, VARCHAR) for name in ("Name", "Type", "Properties")),
+    "SUBSCRIPTIONS": (("Name", VARCHAR), ("Retention Seconds", BIGINT)),
+    "PROCESSLIST": tuple(
+        (name, VARCHAR) for name in ("Worker Id", "Id", "User", "Host", "Database", "Time", "Info")
+    ),
+    "CURSORS": (*_SESSION, ("Cursor Name", VARCHAR)),
+    "SUBSCRIPTION CURSORS": (
+        *_SESSION, ("Cursor Name", VARCHAR), ("Subscription Name", VARCHAR), ("State", VARCHAR),
+        ("Idle Duration Ms", BIGINT),
+    ),
+}  # fmt: skip
+
+# Those that are a relation of the system catalogs.
+_QUERIES = {
+    "JOBS": "SELECT * FROM memory.rwc._show_jobs",
+    "CLUSTER": "SELECT * FROM memory.rwc._show_cluster",
+}
+
+_Rows = list[tuple[object, ...]]
+
+
+def columns_of(statement: Show) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+    """Names and types of what a SHOW returns."""
+    columns = _COLUMNS.get(statement.what, _NAME)
+    return tuple(name for name, _ in columns), tuple(type_ for _, type_ in columns)
+
+
+def show(session: Session, statement: Show) -> Result:
+    """One of the lists, or what a relation has. Raises Error 42P01 for a relation that does not exist."""
+    if statement.what in ("COLUMNS", "DESCRIBE"):
+        return _describe(session, statement)
+    if statement.what == "INDEXES":
+        return _indexes(session, statement)
+    if statement.what in _QUERIES:
+        return _query(session, _QUERIES[statement.what])
+    names, types = columns_of(statement)
+    rows = _LISTS.get(statement.what, _nothing)(session, statement)
+    return rows_result("SHOW_COMMAND", names, [row for row in rows if _is_like(row[0], statement.like)], types)
+
+
+def _query(session: Session, sql: str) -> Result:
+    result = execution.query(session, Batch(sql, ()), tag="SHOW_COMMAND")
+    result.counts_rows = False
+    return result
+
+
+def _describe(session: Session, statement: Show) -> Result:
+    """The columns of a relation; DESCRIBE has its keys and its comment too."""
+    name = statement.relation
+    assert name is not None
+    schema, bare = _placed(session, name)
+    conditions = [f"schema = {literal(schema)}", f"relation = {literal(bare)}"]
+    if statement.what == "COLUMNS":
+        conditions.append("is_column")
+    if statement.like:
+        conditions.append(f"""regexp_full_match("Name", {literal(statement.like)})""")
+    columns = ", ".join(f'"{column}"' for column, _ in _COLUMN)
+    where = " AND ".join(conditions)
+    sql = f"SELECT {columns} FROM memory.rwc._describe WHERE {where} ORDER BY place"
+    result = _query(session, sql)
+    result.tag = "DESCRIBE" if statement.what == "DESCRIBE" else result.tag
+    return result
+
+
+def _placed(session: Session, name: Name) -> tuple[str, str]:
+    """The schema and the name of a relation, which may be one of the system's."""
+    catalog, scope = session.context.store.catalog, session.scope
+    schemas = IMPLICIT_SCHEMAS if name.schema is None else (name.schema,)
+    system = next((schema for schema in schemas if is_system(schema, name.name)), None)
+    if system is not None:
+        return system, name.name
+    relation = resolve(catalog, scope, name)
+    return relation.schema, relation.name
+
+
+def _relations(session: Session, statement: Show) -> _Rows:
+    """Those of a kind into which the user may look, by the search path and name."""
+    catalog, user = session.context.store.catalog, session.user
+    kind = statement.what.removesuffix("S").lower()
+    path = (statement.schema,) if statement.schema else session.scope.path
+    found = [
+        relation
+        for relation in catalog.named
+        if relation.kind == kind
+        and relation.created
+        and relation.database == session.database
+        and relation.schema in path
+        and any(holds_any(catalog, user, relation, privilege) for privilege in _ANY_PRIVILEGE)
+    ]
+    return [(r.qualified_name,) for r in sorted(found, key=lambda r: (path.index(r.schema), r.name))]
+
+
+_ANY_PRIVILEGE = ("SELECT", "INSERT", "UPDATE", "DELETE")
+
+
+def _databases(session: Session, statement: Show) -> _Rows:
+    return [(database,) for database in sorted(session.context.store.catalog.databases)]
+
+
+def _schemas(session: Session, statement: Show) -> _Rows:
+    own = {schema for database, schema in session.context.store.catalog.schemas if database == session.database}
+    return [(schema,) for schema in sorted(own | {"information_schema", "pg_catalog", "rw_catalog"})]
+
+
+def _variables(session: Session, statement: Show) -> _Rows:
+    return [(v.name, session.get(v.name), v.description) for v in SESSION.values()]
+
+
+def _parameters(session: Session, statement: Show) -> _Rows:
+    return [(v.name, session.get(v.name), v.description, "t") for v in SYSTEM.values()]
+
+
+def _indexes(session: Session, statement: Show) -> Result:
+    """The indexes of a relation, but keys, which RisingWave does not list."""
+    assert statement.relation is not None
+    relation = resolve(session.context.store.catalog, session.scope, statement.relation, "table")
+    columns = ", ".join(f'"{column}"' for column, _ in _COLUMNS["INDEXES"])
+    conditions = f"schema = {literal(relation.schema)} AND relation = {literal(relation.name)}"
+    if statement.like:
+        conditions += f""" AND regexp_full_match("Name", {literal(statement.like)})"""
+    return _query(session, f"SELECT {columns} FROM memory.rwc._show_indexes WHERE {conditions} ORDER BY 1")
+
+
+def _processes(session: Session, statement: Show) -> _Rows:
+    """The sessions of the user, of a superuser all; both ids are what KILL and pg_cancel_backend take."""
+    rows: _Rows = []
+    for backend in session.context.backends.all():
+        if not session.user.is_super and backend.session.login.name != session.user.name:
+            continue
+        time, info = None, None
+        if backend.state == "active" and backend.query_start is not None:
+            elapsed = datetime.now(UTC) - backend.query_start
+            time, info = f"{elapsed.total_seconds() * 1000:.0f}ms", backend.shown_query
+        id_, host = str(backend.process_id), f"{backend.address[0]}:{backend.address[1]}"
+        rows.append((id_, id_, backend.session.login.name, host, backend.session.database, time, info))
+    return rows
+
+
+def _cursors(session: Session, statement: Show) -> _Rows:
+    rows: _Rows = []
+    for backend, name, portal in _own_cursors(session):
+        if portal.feed is None:
+            other, host = backend.session, f"{backend.address[0]}:{backend.address[1]}"
+            rows.append((str(backend.process_id), other.login.name, host, other.database, name))
+    return rows
+
+
+def _subscription_cursors(session: Session, statement: Show) -> _Rows:
+    rows: _Rows = []
+    for backend, name, portal in _own_cursors(session):
+        other, feed = backend.session, portal.feed
+        if feed is not None:
+            host = f"{backend.address[0]}:{backend.address[1]}"
+            row = (str(backend.process_id), other.login.name, host, other.database, name)
+            rows.append((*row, feed.subscription_name, feed.state, feed.idle_ms))
+    return rows
+
+
+def _own_cursors(session: Session) -> Iterator[tuple[Backend, str, Portal]]:
+    """The cursors of the user, of a superuser all."""
+    for backend in session.context.backends.all():
+        other = backend.session
+        if session.user.is_super or other.login.name == session.user.name:
+            yield from ((backend, *item) for item in list(other.names.portals.items()) if item[1].is_cursor)
+
+
+def _subscriptions(session: Session, statement: Show) -> _Rows:
+    catalog = session.context.store.catalog
+    path = (statement.schema,) if statement.schema else session.scope.path
+    found = [r for r in catalog.relations if r.is_subscription and r.database == session.database and r.schema in path]
+    return [(r.name, catalog.subscriptions[r.id].retention_s) for r in sorted(found, key=lambda r: r.name)]
+
+
+def _functions(session: Session, statement: Show) -> _Rows:
+    path = (statement.schema,) if statement.schema else session.scope.path
+    found = [
+        function
+        for function in session.context.store.catalog.functions
+        if function.database == session.database and function.schema in path
+    ]
+    return [
+        (f.name, ", ".join(str(type_) for _, type_ in f.arguments), str(f.result), "sql", None)
+        for f in sorted(found, key=lambda f: (f.name, len(f.arguments)))
+    ]
+
+
+def _secrets(session: Session, statement: Show) -> _Rows:
+    schemas = (statement.schema,) if statement.schema else session.scope.path
+    catalog = session.context.store.catalog
+    known = {(session.database, schema) for schema in schemas} & catalog.securables.keys()
+    by_id = {catalog.securables[key].id: key[1] for key in known}
+    secrets = [secret for secret in catalog.secrets.values() if secret.schema_id in by_id]
+    return [(f"{by_id[secret.schema_id]}.{secret.name}",) for secret in sorted(secrets, key=lambda s: s.name)]
+
+
+def _nothing(session: Session, statement: Show) -> _Rows:
+    """What there is none of here."""
+    return []
+
+
+_LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
+    "TABLES": _relations,
+    "SOURCES": _relations,
+    "VIEWS": _relations,
+    "MATERIALIZED VIEWS": _relations,
+    "SINKS": _relations,
+    "DATABASES": _databases,
+    "SCHEMAS": _schemas,
+    "ALL": _variables,
+    "PARAMETERS": _parameters,
+    "SUBSCRIPTIONS": _subscriptions,
+    "SUBSCRIPTION CURSORS": _subscription_cursors,
+    "FUNCTIONS": _functions,
+    "SECRETS": _secrets,
+    "PROCESSLIST": _processes,
+    "CURSORS": _cursors,
+}
+
+
+def _is_like(name: object, pattern: str | None) -> bool:
+    """LIKE on the bare name."""
+    return pattern is None or re.fullmatch(pattern, str(name).rpartition(".")[2], re.DOTALL) is not None
+
+
+def show_create(session: Session, statement: ShowCreate) -> Result:
+    """The statement that made a relation, or those of the functions of a name."""
+    if statement.kind == "function":
+        functions = find_functions(session, statement.name)
+        if not functions:
+            raise not_found("function", str(statement.name), position=statement.name.position)
+        rows: _Rows = [(function.qualified_name, function.definition) for function in functions]
+        return rows_result("SHOW_COMMAND", CREATE_COLUMNS, rows, (VARCHAR, VARCHAR))
+    relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
+    if relation.kind != statement.kind:
+        raise Error(f'"{statement.name}" is not {with_article(statement.kind)}', errors.WRONG_OBJECT_TYPE)
+    row = (relation.qualified_name, relation.shown or relation.definition)
+    return rows_result("SHOW_COMMAND", CREATE_COLUMNS, [row], (VARCHAR, VARCHAR))
+
+
+def show_variable(session: Session, statement: ShowVariable) -> Result:
+    return rows_result("SHOW_VARIABLE", ("Name",), [(session.get(statement.name),)], (VARCHAR,))
+
+
+def set_variable(session: Session, statement: SetVariable) -> Result:
+    """SET, RESET of one variable, and ALTER SYSTEM SET: of a system parameter, or of a session variable's default."""
+    if statement.is_local:
+        if not session.names.in_block:
+            find(statement.name, system=False)
+            message = "SET LOCAL can only be used in transaction blocks"
+            return Result("SET_VARIABLE", notices=[Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION)])
+        session.set_local(statement.name, statement.value)
+        return Result("SET_VARIABLE")
+    if not statement.system:
+        session.set(statement.name, statement.value)
+        return Result("RESET" if statement.is_reset else "SET_VARIABLE")
+    if not session.user.is_super:
+        raise permission_denied("must be superuser to execute ALTER SYSTEM")
+    variable = find(statement.name, system=True)
+    value = normalise(variable, statement.value) if statement.value is not None else None
+    session.context.config.check_parameter(variable.name, value)
+    with session.context.store.change() as cursor:
+        session.context.store.set_parameter(cursor, variable.name, value)
+    notices = []
+    if variable.name in SESSION:
+        session.set(variable.name, value)
+        state = f"set to {value}" if value is not None else "reset to default"
+        notices.append(Notice(f"The config {variable.name} of the current session has already been {state}"))
+    lacking = session.context.shortage() if variable.name in SIZING else None
+    if lacking is not None:
+        notices.append(Notice(lacking, "WARNING"))
+    return Result("ALTER_SYSTEM", notices=notices)

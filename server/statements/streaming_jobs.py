@@ -1,0 +1,291 @@
+"""CREATE MATERIALIZED VIEW, INDEX and SINK: each starts a streaming job, which fills it and keeps it up to date."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
+from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.relation_details import KAFKA, SINK, UPSERT, Details, Sink
+from sparkwave.catalog.sealing import sealed
+from sparkwave.catalog.stores.compute_errors import COMPUTE_ERRORS, ComputeErrors, compute_errors
+from sparkwave.executor.backfill.creation import BackfillJob
+from sparkwave.executor.backfill.jobs import refuse_altering
+from sparkwave.executor.epochs.takeover import replacement
+from sparkwave.executor.sinks.deliveries import OPERATION
+from sparkwave.executor.sinks.outbox import receiver
+from sparkwave.planner.batch.query import Environment, check_reads, relations_read
+from sparkwave.planner.bind.binder import resolve
+from sparkwave.planner.bind.privileges import check_relation, permission_denied
+from sparkwave.planner.definitions.sinks import check_no_circle, check_target, target_of
+from sparkwave.planner.definitions.stored_definitions import settled
+from sparkwave.planner.definitions.view_options import JobOptions, read_options
+from sparkwave.planner.explain.lines import notices
+from sparkwave.planner.plan.fingerprint import fingerprint
+from sparkwave.planner.plan.parallelism import ADAPTIVE, DEFAULT, check_maximum
+from sparkwave.planner.plan.rules import PLANNER
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.plan.streaming_query import KINDS, streaming_of
+from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming
+from sparkwave.server.reads import execution
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.new_relations import existing_notice, refuse_temporary, target_schema
+from sparkwave.server.statements.secrets import named_secrets
+from sparkwave.server.statements.slow_notice import watch
+from sparkwave.server.statements.tables import unenforced_notice
+from sparkwave.server.wire.result import Notice, Result
+
+
+def create_streaming(session: Session, statement: CreateStreaming) -> Result:
+    """Plan it, start its job, and wait for it unless `background_ddl` is on.
+
+    A plan error, a wrong option or a disabled feature is found before anything is reserved or provisioned.
+    """
+    what = f"CREATE {KINDS[type(statement)].upper()}"
+    environment = session.environment
+    statement = _placed(statement, environment)
+    existing = existing_notice(session, statement)
+    if existing is not None:
+        if not session.flag("background_ddl"):
+            found = resolve(session.context.store.catalog, environment.scope, statement.name)
+            session.context.jobs.wait(found.id, watch(session, what))
+        return Result(what.replace(" ", "_"), notices=[existing])
+    return run_job(session, statement, what)
+
+
+def run_job(session: Session, statement: CreateStreaming, what: str, replaces: Relation | None = None) -> Result:
+    """Plan a statement, start its job, and wait for it unless `background_ddl` is on.
+
+    What it makes takes the place of the view `replaces` in the end, if that is given. Then it also raises what
+    `executor.epochs.takeover.replacement` raises, 55006 for a view that is being replaced, and 0A000 for a circle.
+    """
+    kind, environment = KINDS[type(statement)], session.environment
+    catalog, scope = environment.catalog, environment.scope
+    streaming = streaming_of(statement, catalog, scope)
+    options = read_options(streaming.options)
+    backfill_parallelism = _backfill_parallelism(session)
+    settings = options.applied(session.backfill_settings)
+    check_reads(streaming.query, environment)
+    plan = plan_view(statement, catalog, scope, settings)
+    execution.check_plan(session, plan)
+    upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
+    if isinstance(statement, CreateSink):
+        _check_sink(session, statement, plan, upstreams)
+    is_serverless, group = _resource_type(session, options)
+    is_background = session.flag("background_ddl")
+    refuse_temporary(session, upstreams)
+    schema = target_schema(session, statement) if replaces is None else replaces.schema
+    relation = _relation(session, environment, statement, plan, upstreams, schema)
+    if replaces is None:
+        parallelism = _parallelism(session, kind)
+    else:
+        relation = replace(relation, name=replaces.name, owner=replaces.owner, replaces=replaces.id)
+        refuse_altering(catalog, replaces)
+        check_no_circle(kind, upstreams, replaces.id, statement.name.position, catalog)
+        replacement(catalog, relation)
+        parallelism, group = catalog.job_by_id[replaces.id].parallelism, catalog.job_by_id[replaces.id].specific_group
+    if relation.is_sink and relation.sink.is_remote:
+        _check_receiver(session, relation, statement.name.position)
+    job = Job(
+        0,
+        INITIAL,
+        is_background,
+        is_serverless,
+        group or session.context.store.catalog.databases[session.database],
+        plan.strategy,
+        rate_limit=settings.rate_limit,
+        parallelism=parallelism,
+        backfill_parallelism=backfill_parallelism,
+        order=plan.order,
+        specific_group=group,
+    )
+    before = session.context.store.snapshot
+    backfill = session.context.jobs.create(relation, plan, job, catalog)
+    told = [Notice(text) for text in notices(streaming.query, plan, kind)]
+    if isinstance(statement, CreateIndex) and statement.is_unique:
+        told.append(unenforced_notice("UNIQUE"))
+    if not is_background:
+        _wait_for(session, backfill, what)
+        told += _failed_rows(session, backfill.id if replaces is None else replaces.id, before)
+    return Result(what.replace(" ", "_"), notices=told)
+
+
+def _wait_for(session: Session, job: BackfillJob, what: str) -> None:
+    """Wait for a job of the session's, which ends with the statement."""
+    try:
+        session.context.jobs.wait_for(job, watch(session, what))
+    except Error:
+        session.context.jobs.cancel((job.id,))
+        raise
+
+
+def _failed_rows(session: Session, id_: int, before: int) -> list[Notice]:
+    """A warning of the rows for which an expression has failed while they were filled in, since a snapshot."""
+    lake = session.context.lake
+    with closing(lake.cursor()) as cursor:
+        if not lake.has_changed(cursor, [COMPUTE_ERRORS], before, lake.newest(cursor)):
+            return []
+        failed = [found for found, _ in compute_errors(cursor, id_).values()]
+    return [Notice(_told(found), severity="WARNING") for found in failed]
+
+
+def _told(failed: ComputeErrors) -> str:
+    what = "1 row had an expression" if failed.rows == 1 else f"{failed.rows} rows had expressions"
+    text = f"{what} that failed and {'is' if failed.rows == 1 else 'are'} NULL"
+    return f"{text}: {failed.message}" if failed.message is not None else text
+
+
+def _placed(statement: CreateStreaming, environment: Environment) -> CreateStreaming:
+    """An index goes to the schema of what it indexes. Raises Error 42601 when its name has another one."""
+    if not isinstance(statement, CreateIndex):
+        return statement
+    table = resolve(environment.catalog, environment.scope, statement.table)
+    name = statement.name
+    if name.schema not in (None, table.schema):
+        message = f'an index is in the schema of its table: "{table.schema}"'
+        raise Error(message, errors.SYNTAX_ERROR, position=name.position)
+    return replace(statement, name=replace(name, schema=table.schema))
+
+
+def _relation(
+    session: Session,
+    environment: Environment,
+    statement: CreateStreaming,
+    plan: StreamPlan,
+    upstreams: Iterable[int],
+    schema: str,
+) -> Relation:
+    return Relation(
+        id=0,
+        database=session.database,
+        schema=schema,
+        name=statement.name.name,
+        kind=KINDS[type(statement)],
+        columns=plan.columns,
+        key=plan.key_columns,
+        definition=settled(statement.definition, schema, environment),
+        created=False,
+        owner=session.user.name,
+        upstreams=tuple(sorted(upstreams)),
+        details=_details(session, statement, plan.details),
+        planner=PLANNER,
+        fingerprint=fingerprint(plan).dump(),
+    )
+
+
+def _details(session: Session, statement: CreateStreaming, details: Details | None) -> Details | None:
+    """Those of a sink with its secrets sealed, and what makes names of its files its own. Raises Error 42704, 42501."""
+    if not isinstance(details, Sink) or not isinstance(statement, CreateSink):
+        return details
+    options = sealed(dict(details.options), session.context.store.cipher)
+    named = named_secrets(session, statement.options)
+    return replace(
+        details,
+        token=secrets.token_hex(8) if details.format is not None else None,
+        options=tuple(options.items()),
+        secrets=tuple(named.items()),
+    )
+
+
+def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstreams: frozenset[int]) -> None:
+    """Whether the user may write where the sink does, and the rows fit. Raises Error 42501, 0A000, 22023 or 58030."""
+    catalog, sink = session.environment.catalog, plan.details
+    assert isinstance(sink, Sink)
+    target = target_of(statement, catalog, session.scope)
+    if target is not None:
+        assert statement.target is not None
+        for privilege in ("INSERT",) if target.append_only else ("INSERT", "UPDATE", "DELETE"):
+            check_relation(catalog, session.user, target, privilege, statement.target.position)
+        refuse_temporary(session, (target.id,))
+        check_no_circle(SINK, upstreams, target.id, statement.target.position, catalog)
+        unsafe = session.flag("streaming_unsafe_allow_upsert_sink_pk_mismatch")
+        check_target(statement, sink, plan.key_columns, plan.columns, target, unsafe)
+    is_written = sink.format is not None and sink.type == UPSERT and sink.connector != KAFKA
+    if is_written and any(column.name == OPERATION for column in plan.columns if not column.is_hidden):
+        message = f'"{OPERATION}" is the column that says what becomes of a row in the files of a sink'
+        raise Error(message, errors.RESERVED_NAME, position=statement.name.position)
+    if sink.is_local:
+        if not session.user.is_super:
+            raise permission_denied("must be superuser to write files of the server", statement.name.position)
+        _check_directory(session, Path(sink.path or ""), statement.name.position)
+
+
+def _check_receiver(session: Session, relation: Relation, position: int) -> None:
+    """Whether there is something that takes a sink's rows. Raises Error 42501, 0A000, 22023, 42704, 58P01 or 08006."""
+    if dict(relation.sink.options).get("enable_config_load", "").lower() == "true" and not session.user.is_super:
+        raise permission_denied("must be superuser to use the server's own credentials", position)
+    try:
+        receiver(session.context.store, relation).check()
+    except Error as error:
+        error.position = position
+        raise
+
+
+def _check_directory(session: Session, path: Path, position: int) -> None:
+    """Make the directory if it is not there. Raises Error 22023 for one of the lake's, which deletes what it does not
+    know, or 58030."""
+    data = session.context.lake.directory
+    if path.resolve().is_relative_to(data.resolve()):
+        message = f"the directory of a sink is not in the data directory: {path}"
+        raise Error(message, errors.INVALID_PARAMETER_VALUE, position=position)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f'could not create directory "{path}": {error.strerror}'
+        raise Error(message, errors.IO_ERROR, position=position) from error
+
+
+def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | None]:
+    """Whether the backfill is serverless, and the resource group that is named: an option beats the session variable.
+
+    (RisingWave: src/frontend/src/handler/create_mv.rs, resolve_streaming_job_resource_type.) Raises Error 22023 when
+    serverless backfill is not enabled, 0A000 where it is not possible, 42704 for an unknown group.
+    """
+    option = options.resource_group
+    if option is not None:
+        session.context.groups.check_exists(option.value, option.value_position)
+        return False, None if option.value == DEFAULT_GROUP else option.value
+    wanted = session.flag("enable_serverless_backfill") if options.is_serverless is None else options.is_serverless
+    if wanted and session.get("serverless_backfill_enabled") != "true":
+        raise Error(
+            "Serverless Backfill is disabled",
+            errors.INVALID_PARAMETER_VALUE,
+            hint="An administrator can enable it here: ALTER SYSTEM SET serverless_backfill_enabled = true",
+        )
+    group = session.context.store.catalog.databases[session.database]
+    if wanted and group != DEFAULT_GROUP:
+        raise Error(
+            "Serverless Backfill is not supported for databases in non-default resource groups: "
+            f'database "{session.database}" is in "{group}"',
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=f"ALTER DATABASE {quote_if_needed(session.database)} RESET RESOURCE_GROUP",
+        )
+    return wanted, None
+
+
+def _parallelism(session: Session, kind: str) -> str:
+    """That of its kind if set, else that of all jobs (src/frontend/src/stream_fragmenter/parallelism.rs of v2.8)."""
+    names = (f"streaming_parallelism_for_{kind.replace(' ', '_')}", "streaming_parallelism")
+    found = next((value for name in names if (value := session.get(name)) != DEFAULT), ADAPTIVE)
+    return _within_maximum(session, found, "parallelism")
+
+
+def _backfill_parallelism(session: Session) -> int | None:
+    found = session.get("streaming_parallelism_for_backfill")
+    return None if found == DEFAULT else int(_within_maximum(session, found, "backfill parallelism"))
+
+
+def _within_maximum(session: Session, parallelism: str, what: str) -> str:
+    try:
+        check_maximum(parallelism, int(session.get("streaming_max_parallelism")), what)
+    except ValueError as error:
+        raise Error(
+            str(error), errors.INVALID_PARAMETER_VALUE, hint="SET streaming_max_parallelism raises the maximum."
+        ) from error
+    return parallelism

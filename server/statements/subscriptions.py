@@ -1,0 +1,59 @@
+"""CREATE SUBSCRIPTION: from now on the changes of a table or materialized view are kept, for cursors to read."""
+
+from __future__ import annotations
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation, Subscription
+from sparkwave.catalog.stores.subscription_store import add_subscription
+from sparkwave.planner.batch.query import failed_job
+from sparkwave.planner.bind.binder import resolve_readable
+from sparkwave.planner.bind.privileges import check_relation
+from sparkwave.planner.definitions.stored_definitions import settled
+from sparkwave.planner.statements import CreateSubscription, Name
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.new_relations import existing_notice, refuse_temporary, target_schema
+from sparkwave.server.wire.result import Result
+
+
+def create_subscription(session: Session, statement: CreateSubscription) -> Result:
+    """Raises Error 42P01, 42809 for a view, 55000 for a view that is being created or has failed, 42710, 42501."""
+    existing = existing_notice(session, statement)
+    if existing is not None:
+        return Result("CREATE_SUBSCRIPTION", notices=[existing])
+    session.store_views()  # so that what is seen before is no change
+    store = session.context.store
+    with store.change() as cursor:  # no commit comes between the snapshot and this one
+        environment = session.environment
+        upstream = followed(session, statement.upstream)
+        refuse_temporary(session, (upstream.id,))
+        schema = target_schema(session, statement)
+        relation = Relation(
+            id=store.next_id(cursor),
+            database=session.database,
+            schema=schema,
+            name=statement.name.name,
+            kind="subscription",
+            columns=(),
+            key=(),
+            definition=settled(statement.definition, schema, environment),
+            created=True,
+            owner=session.user.name,
+            upstreams=(upstream.id,),
+        )
+        store.create_relation(cursor, relation)
+        snapshot = store.lake.snapshot(cursor)
+        add_subscription(cursor, Subscription(relation.id, statement.retention_s, snapshot))
+    return Result("CREATE_SUBSCRIPTION")
+
+
+def followed(session: Session, name: Name) -> Relation:
+    """The table or materialized view of a name, whose rows the user may read."""
+    catalog = session.context.store.catalog
+    relation = resolve_readable(catalog, session.scope, name)
+    if not relation.is_stored:
+        message = f'"{name}" is not a table or materialized view'
+        raise Error(message, errors.WRONG_OBJECT_TYPE, position=name.position)
+    check_relation(catalog, session.user, relation, "SELECT", name.position)
+    failed_job(catalog, relation)
+    return relation

@@ -1,0 +1,169 @@
+"""CREATE TABLE, with columns or AS a query, and CREATE SOURCE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.column_names import check_distinct, escaped
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, row_id_column
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
+from sparkwave.catalog.stores.source_store import add_source
+from sparkwave.catalog.types import duckdb_type
+from sparkwave.planner.batch.query import plan_query
+from sparkwave.planner.batch.values import condition_text, default_batch, generated_value
+from sparkwave.planner.definitions.counting import draws
+from sparkwave.planner.definitions.table_definition import table_text
+from sparkwave.planner.statements import CreateSource, CreateTable, CreateTableAs
+from sparkwave.server.reads import execution
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.new_relations import existing_notice, made_schema, take_temporary
+from sparkwave.server.statements.sequences import add_sequence, counting_columns, settled_default
+from sparkwave.server.statements.sources import refuse_constraints, upstreams, with_source
+from sparkwave.server.wire.result import Notice, Result, ResultColumn
+from sparkwave.server.writes.sequence_numbers import describe_with
+from sparkwave.server.writes.staging import store_new
+from sparkwave.server.writes.writing import stage_query
+
+
+def create_table(session: Session, statement: CreateTable) -> Result:
+    """A table; without a primary key its rows are told apart by the lake's row id."""
+    return _create(session, statement, "table")
+
+
+def create_source(session: Session, statement: CreateSource) -> Result:
+    """A source: a table that only grows, by what its connector delivers from now on."""
+    refuse_constraints(statement.table)
+    return _create(session, statement.table, "source")
+
+
+def _create(session: Session, statement: CreateTable, kind: str) -> Result:
+    tag = f"CREATE_{kind.upper()}"
+    existing = existing_notice(session, statement)
+    if existing is not None:
+        return Result(tag, notices=[existing])
+    source = None
+    if statement.connector is not None:
+        statement, source = with_source(session, statement, statement.connector)
+    given = [replace(column, default=settled_default(session, column.default)) for column in statement.columns]
+    try_expressions(session, tuple(column.column for column in given), statement.checks)
+    key = statement.primary_key
+    store = session.context.store
+    with store.change() as cursor:
+        id_, schema = store.next_id(cursor), made_schema(session, cursor, statement)
+        columns, sequences = counting_columns(session, cursor, schema, id_, statement.name.name, given)
+        relation = Relation(
+            id=id_,
+            database=session.database,
+            schema=schema,
+            name=statement.name.name,
+            kind=kind,
+            columns=columns if key else (*columns, row_id_column()),
+            key=key or (ROW_ID,),
+            definition=statement.definition,
+            created=True,
+            owner=session.user.name,
+            append_only=statement.append_only,
+            watermark=statement.watermark,
+            conflict=statement.conflict,
+            details=_constraints(statement),
+            upstreams=upstreams(session, statement),
+        )
+        store.create_relation(cursor, relation)
+        for sequence_id, name, made in sequences:
+            add_sequence(session, cursor, sequence_id, schema, name, made)
+        if source is not None:
+            add_source(cursor, replace(source, relation_id=relation.id))
+    session.context.sources.changed()
+    take_temporary(session, relation)
+    return Result(tag, notices=[unenforced_notice(kind) for kind in dict.fromkeys(statement.unenforced)])
+
+
+def _constraints(statement: CreateTable) -> Constraints | None:
+    lengths = ((escaped(column.name), column.length) for column in statement.columns)
+    made = Constraints(statement.checks, tuple((name, length) for name, length in lengths if length is not None))
+    return None if made == NO_CONSTRAINTS else made
+
+
+def unenforced_notice(kind: str) -> Notice:
+    """What the user is told of a constraint that is accepted for the sake of other systems' DDL."""
+    return Notice(f"{kind} is not enforced here; PRIMARY KEY, NOT NULL and CHECK are")
+
+
+def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple[Check, ...]) -> None:
+    """Try whether defaults, generated columns and checks are of their types. Raises Error, also of a wrong name."""
+    cursor = session.cursor()
+    rows = ", ".join(f"CAST(NULL AS {column.type.duckdb()}) AS {quote(column.name)}" for column in columns)
+    for column in columns:
+        if column.default is not None:
+            batch = default_batch(column, session.environment)
+            describe_with(cursor, batch.draws)
+            cursor.execute(f"SELECT {batch.sql}")
+        if column.generated is not None:
+            cursor.execute(
+                f"SELECT {generated_value(column, columns, session.environment)} FROM (SELECT {rows}) AS stored"
+            )
+    for check in checks:
+        try_check(session, cursor, check, columns, f"(SELECT {rows}) AS stored")
+
+
+def try_check(session: Session, cursor: Cursor, check: Check, columns: tuple[Column, ...], rows: str) -> None:
+    """Try whether a check is a condition over rows. Raises Error 42804, 0A000, also of a wrong name or function."""
+    if draws(check.condition):
+        raise Error("nextval in a check constraint is not supported", errors.FEATURE_NOT_SUPPORTED)
+    condition = condition_text(check.condition, columns, session.environment)
+    [(_, found, *_)] = cursor.execute(f"DESCRIBE SELECT {condition} FROM {rows}").fetchall()
+    if found != "BOOLEAN":
+        message = f"argument of CHECK must be type boolean, not type {duckdb_type(found)}"
+        raise Error(message, errors.DATATYPE_MISMATCH)
+
+
+def create_table_as(session: Session, statement: CreateTableAs) -> Result:
+    """A table with the rows of a query. The query runs first; then one transaction has the table and its rows."""
+    existing = existing_notice(session, statement)
+    if existing is not None:
+        return Result("CREATE TABLE AS", notices=[existing])
+    batch = plan_query(statement.query, session.environment)
+    if batch.parameters:
+        raise Error("there is no parameter $1", errors.UNDEFINED_PARAMETER)
+    columns = _table_columns(statement, execution.describe_batch(session, batch))
+    relation = Relation(
+        id=0,
+        database=session.database,
+        schema="",
+        name=statement.name.name,
+        kind="table",
+        columns=(*columns, row_id_column()),
+        key=(ROW_ID,),
+        definition="",
+        created=True,
+        owner=session.user.name,
+        append_only=statement.append_only,
+    )
+    relation = replace(relation, definition=table_text(statement.name, relation))
+    store, cursor = session.context.store, session.cursor()
+    with session.running(cursor):
+        stage_query(session, cursor, relation, batch, statement.with_data)
+        with store.change(cursor=cursor):
+            schema = made_schema(session, cursor, statement)
+            relation = replace(relation, id=store.next_id(cursor), schema=schema)
+            relation = store.create_relation(cursor, relation)
+            count = store_new(cursor, relation)
+        take_temporary(session, relation)
+    return Result(f"SELECT {count}" if statement.with_data else "CREATE TABLE AS")
+
+
+def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
+    """The outputs of a query as columns of a table, the first under the names given. Raises Error 42601, 42701."""
+    if len(statement.columns) > len(outputs):
+        raise Error("too many column names were specified", errors.SYNTAX_ERROR, position=statement.name.position)
+    names = [*statement.columns, *(output.name for output in outputs[len(statement.columns) :])]
+    check_distinct(names)
+    for name in names:
+        if name in RESERVED_COLUMNS:
+            message = f'column name "{name}" conflicts with a system column name'
+            raise Error(message, errors.INVALID_COLUMN_DEFINITION)
+    return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))

@@ -1,0 +1,97 @@
+"""BEGIN, COMMIT and ROLLBACK: as in RisingWave each statement commits by itself, but READ ONLY is real.
+
+Between BEGIN and its end cursors and portals live on; with READ ONLY every query reads the snapshot that was the newest
+at BEGIN, and what writes is refused. With `atomic_transactions` all this is as in PostgreSQL: `server.session.atomic`.
+"""
+
+from __future__ import annotations
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner import statements
+from sparkwave.planner.statements import Statement, Transaction
+from sparkwave.server.session import atomic
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.command_names import writing_command
+from sparkwave.server.wire.result import Notice, Result
+
+
+def transaction(session: Session, statement: Transaction) -> Result:
+    if statement.action == "characteristics":
+        if statement.read_only is not None:
+            session.set("default_transaction_read_only", "on" if statement.read_only else "off")
+        for name, value in statement.modes:
+            session.set(f"default_transaction_{name}", value)
+        return Result(statement.tag)
+    result = atomic.transaction(session, statement) if atomic.applies(session) else _transaction(session, statement)
+    if statement.action in ("begin", "set") and (session.names.in_block or session.block is not None):
+        _show_modes(session, statement)
+    return result
+
+
+def _show_modes(session: Session, statement: Transaction) -> None:
+    """Isolation is what it is; what clients ask for is shown to them."""
+    said = dict(statement.modes)
+    for name in ("isolation", "deferrable"):
+        value = said.get(name) or (statement.action == "begin" and session.get(f"default_transaction_{name}"))
+        if value and value != session.get(f"transaction_{name}"):
+            session.set_local(f"transaction_{name}", value)
+
+
+def _transaction(session: Session, statement: Transaction) -> Result:
+    match statement.action:
+        case "begin":
+            session.names.in_block = True
+            _set_mode(session, statement.read_only)
+        case "set" if session.names.in_block and statement.read_only is not None:
+            _set_mode(session, statement.read_only)
+        case "commit":
+            try:
+                session.names.commit()
+            finally:
+                session.unpin()
+                session.end_block()
+        case "rollback":
+            notices = [_STAYS] if session.has_committed else []
+            session.names.rollback()
+            session.unpin()
+            session.end_block()
+            return Result(statement.tag, notices=notices)
+    return Result(statement.tag)
+
+
+_STAYS = Notice(
+    "ROLLBACK undoes nothing: each statement before it has been committed; SET atomic_transactions = on for blocks "
+    "that are stored at COMMIT",
+    "WARNING",
+    errors.WARNING,
+)
+
+
+def note_committed(session: Session, statement: Statement) -> None:
+    """Remember, for ROLLBACK, that a statement in a block has written something that is stored."""
+    if session.names.in_block and session.block is None and writing_command(statement) is not None:
+        session.has_committed = True
+
+
+def _set_mode(session: Session, read_only: bool | None) -> None:
+    if read_only is not None:
+        session.may_write = not read_only
+    session.pin() if session.is_read_only else session.unpin()
+
+
+def check_writable(session: Session, statement: Statement) -> None:
+    """Raise Error 25006 for what writes in a read-only transaction, or where another server is the one that writes."""
+    only_reads = session.context.lake.read_only
+    if not only_reads and not session.is_read_only:
+        return
+    command = writing_command(statement)
+    if command is None and only_reads and isinstance(statement, statements.Flush | statements.Wait | statements.Backup):
+        command = type(statement).__name__.upper()
+    if command is None:
+        return
+    if only_reads:
+        writer = session.context.lake.writer
+        hint = f"Connect to {writer}." if writer else "The server that writes has ended; another takes its place soon."
+        raise Error(f"cannot execute {command} on a server that only reads", errors.READ_ONLY_TRANSACTION, hint=hint)
+    raise Error(f"cannot execute {command} in a read-only transaction", errors.READ_ONLY_TRANSACTION)

@@ -1,0 +1,275 @@
+"""COPY's text and csv formats: bytes to record batches of strings, and result batches to bytes.
+
+The formats are those of PostgreSQL's docs, "COPY", section "File Formats". Rows are split by pyarrow's csv reader
+wherever it means the same as Postgres; where it does not, and to word errors, `server.wire.copy_split` goes value by
+value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from sparkwave.catalog.errors import PROGRAM_LIMIT_EXCEEDED, Error
+from sparkwave.server.wire.client_encoding import UTF8
+from sparkwave.server.wire.copy_split import split, splitter, unescape
+from sparkwave.server.wire.messages import COPY_DATA, frame
+from sparkwave.server.wire.result import CopyOptions, ResultColumn
+from sparkwave.server.wire.row_messages import messages, slices
+from sparkwave.server.wire.text_format import text_array
+from sparkwave.server.wire.text_style import DEFAULT_STYLE, TextStyle
+
+PARSE_AT = 1 << 20  # bytes gathered before they are parsed
+MAX_ROW_BYTES = 1 << 30
+_NEWLINE, _RETURN, _BACKSLASH, _DOT = b"\n\r\\."
+
+
+def text_copy(**overrides: object) -> CopyOptions:
+    """The text format's options: a tab between fields, `\\N` for NULL."""
+    return replace(CopyOptions("text", "\t", "\\N"), **overrides)  # type: ignore[arg-type]
+
+
+def csv_copy(**overrides: object) -> CopyOptions:
+    """The csv format's options: a comma between fields, nothing for NULL; the escape is the quote unless given."""
+    options = replace(CopyOptions("csv", ",", ""), **overrides)  # type: ignore[arg-type]
+    return options if "escape" in overrides else replace(options, escape=options.quote)
+
+
+def binary_copy() -> CopyOptions:
+    return CopyOptions("binary")
+
+
+# In
+
+
+class CopyParser:
+    """Takes the bytes of a COPY FROM STDIN in pieces cut anywhere and yields batches of `string` columns.
+
+    Raises Error 22P04 for rows with too few or too many fields, with the line in `detail`.
+    """
+
+    def __init__(self, columns: Sequence[str], options: CopyOptions) -> None:
+        self.columns = list(columns)
+        self.options = options
+        self.lines = 0  # consumed so far, the header included
+        self._splitter = splitter(options)
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._parse_at = PARSE_AT
+        self._header = options.header
+        self._ended = False
+
+    def feed(self, data: bytes) -> Iterator[pa.RecordBatch]:
+        if self._ended:
+            return
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size >= self._parse_at:
+            yield from self._parse(last=False)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        if not self._ended:
+            yield from self._parse(last=True)
+
+    def _parse(self, last: bool) -> Iterator[pa.RecordBatch]:
+        data = b"".join(self._parts)
+        if last and data and not data.endswith(b"\n"):
+            data += b"\n"  # pyarrow takes an empty last value without it for the kind of the one before, quoted
+        ends = self._row_ends(data)
+        whole = len(data) if last else int(ends[-1]) + 1 if len(ends) else 0
+        self._keep(data[whole:], grow=not whole)
+        rows = self._until_marker(data[:whole], ends)
+        if self._header and rows:
+            self._header = False
+            first = int(ends[0]) + 1 if len(ends) else len(rows)
+            self.lines += rows.count(b"\n", 0, first)
+            rows = rows[first:]
+        if rows:
+            yield self._batch(rows)
+            self.lines += rows.count(b"\n")
+
+    def _keep(self, rest: bytes, grow: bool) -> None:
+        """Waits for twice as much when not even one row was whole, lest a long row is scanned over and over."""
+        self._parts, self._size = [rest], len(rest)
+        self._parse_at = 2 * self._parse_at if grow else PARSE_AT + len(rest)
+        if len(rest) > MAX_ROW_BYTES:
+            raise Error(f"COPY row exceeds {MAX_ROW_BYTES} bytes", PROGRAM_LIMIT_EXCEEDED)
+
+    def _row_ends(self, data: bytes) -> np.ndarray:
+        """Positions of the newlines that end rows."""
+        options = self.options
+        newlines = np.flatnonzero(_characters(data) == _NEWLINE)
+        if options.format == "text":
+            return newlines if b"\\\n" not in data else np.array(self._splitter.row_ends(data), np.int64)
+        if options.escape != options.quote:
+            return np.array(self._splitter.row_ends(data), np.int64)
+        quotes = np.flatnonzero(_characters(data) == ord(options.quote))
+        return newlines[np.searchsorted(quotes, newlines) % 2 == 0] if len(quotes) else newlines
+
+    def _until_marker(self, rows: bytes, ends: np.ndarray) -> bytes:
+        """The rows before a line with nothing but `\\.`, which ends the data."""
+        if b"\\." not in rows:
+            return rows
+        for start in [0, *(ends[ends < len(rows) - 2] + 1).tolist()]:
+            if rows.startswith(b"\\.", start) and re.match(rb"\\\.\r?(\n|\Z)", rows[start : start + 4]):
+                self._ended = True
+                return rows[:start]
+        return rows
+
+    def _batch(self, rows: bytes) -> pa.RecordBatch:
+        arrays = self._fast(rows)
+        if arrays is None:
+            values = split(self._splitter, rows, self.columns, self.lines)
+            arrays = [pa.array(column, pa.string()) for column in zip(*values, strict=True)]
+        return pa.RecordBatch.from_arrays(list(map(self._forced, self.columns, arrays)), names=self.columns)
+
+    def _forced(self, column: str, array: pa.Array) -> pa.Array:
+        null = self.options.null
+        if column in self.options.force_not_null:
+            array = array.fill_null(null)
+        if column in self.options.force_null:
+            array = pc.if_else(pc.equal(array, null), None, array)
+        return array
+
+    def _fast(self, rows: bytes) -> list[pa.Array] | None:
+        """The columns as pyarrow reads them; None when it would not, or would read something else than Postgres."""
+        is_text = self.options.format == "text"
+        is_plain = (_is_plain_text if is_text else _is_plain_csv)(rows, self.options)
+        if not is_plain or (len(self.columns) > 1 and _has_empty_row(rows, self._row_ends(rows))):
+            return None
+        try:
+            table = _read_csv(rows, len(self.columns), self.options)
+        except pa.ArrowInvalid:
+            return None
+        arrays = [column.combine_chunks() for column in table.columns]
+        return [_unescaped(array) for array in arrays] if is_text and b"\\" in rows else arrays
+
+
+def _characters(data: bytes) -> np.ndarray:
+    return np.frombuffer(data, np.uint8)
+
+
+def _is_plain_text(rows: bytes, options: CopyOptions) -> bool:
+    """Whether every tab and line end means itself."""
+    escaped = (b"\\\n", b"\\\r", b"\\" + options.delimiter.encode())
+    return rows.count(b"\r") == rows.count(b"\r\n") and not any(pair in rows for pair in escaped)
+
+
+def _is_plain_csv(rows: bytes, options: CopyOptions) -> bool:
+    """Whether quotes stand only around whole fields, and carriage returns only before a newline or inside quotes."""
+    characters = _characters(rows)
+    quotes = np.flatnonzero(characters == ord(options.quote))
+    returns = np.flatnonzero(characters == _RETURN)
+    outside = returns[np.searchsorted(quotes, returns) % 2 == 0]
+    after_return = np.append(characters, _NEWLINE)[outside + 1]
+    if options.escape != options.quote or len(quotes) % 2 or (after_return != _NEWLINE).any():
+        return False
+    edges = [ord(options.delimiter), ord(options.quote), _NEWLINE, _RETURN]
+    before = np.append(_NEWLINE, characters)[quotes[::2]]
+    behind = np.append(characters, _NEWLINE)[quotes[1::2] + 1]
+    return bool(np.isin(before, edges).all() and np.isin(behind, edges).all())
+
+
+def _has_empty_row(rows: bytes, ends: np.ndarray) -> bool:
+    """An empty row has too few fields, unless there is one column only; pyarrow lets it pass."""
+    starts = np.concatenate(([0], ends[:-1] + 1)).astype(np.int64)[: len(ends)]
+    return bool((_characters(rows)[starts + (_characters(rows)[starts] == _RETURN)] == _NEWLINE).any())
+
+
+def _read_csv(rows: bytes, columns: int, options: CopyOptions) -> pa.Table:
+    names = [str(i) for i in range(columns)]
+    quote = options.quote if options.format == "csv" else False
+    return pyarrow.csv.read_csv(
+        pa.BufferReader(rows),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(rows) + 1, column_names=names),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=options.delimiter,
+            quote_char=quote,
+            double_quote=bool(quote),
+            escape_char=False,
+            newlines_in_values=bool(quote),
+            ignore_empty_lines=False,
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[options.null],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _unescaped(array: pa.Array) -> pa.Array:
+    odd = pc.match_substring(array, "\\").fill_null(False)
+    if not pc.any(odd).as_py():
+        return array
+    values = [UTF8.decode(unescape(value)) for value in array.filter(odd).cast(pa.binary()).to_pylist()]
+    return pc.replace_with_mask(array, odd, pa.array(values, pa.string()))
+
+
+# Out
+
+
+def copy_rows(
+    batches: Iterable[pa.RecordBatch],
+    columns: Sequence[ResultColumn],
+    options: CopyOptions,
+    style: TextStyle = DEFAULT_STYLE,
+) -> Iterator[tuple[int, bytes | memoryview]]:
+    """CopyData messages, one for each row, with the number of rows in them; the header line counts none."""
+    if options.header:
+        yield 0, frame(COPY_DATA, style.encoding.from_utf8(_header(columns, options)))
+    for batch in batches:
+        for piece in slices(batch):
+            yield piece.num_rows, messages(COPY_DATA, [_lines(piece, columns, options, style)])
+
+
+def _header(columns: Sequence[ResultColumn], options: CopyOptions) -> bytes:
+    arrays = [_escape(pa.array([column.name]), options, len(columns)) for column in columns]
+    return (options.delimiter.join(array[0].as_py() for array in arrays) + "\n").encode()
+
+
+def _lines(batch: pa.RecordBatch, columns: Sequence[ResultColumn], options: CopyOptions, style: TextStyle) -> pa.Array:
+    texts = (text_array(array, column.type, style) for array, column in zip(batch.columns, columns, strict=True))
+    names = [column.name for column in columns]
+    cells = [
+        _escape(text, options, len(columns), not {name, "*"}.isdisjoint(options.force_quote)).fill_null(options.null)
+        for name, text in zip(names, texts, strict=True)
+    ]
+    rows = pc.binary_join_element_wise(*cells, options.delimiter)
+    return style.encoding.encode_array(pc.binary_join_element_wise(rows, "\n", "").cast(pa.binary()))
+
+
+def _escape(text: pa.Array, options: CopyOptions, columns: int, quotes_all: bool = False) -> pa.Array:
+    return _csv_escape(text, options, columns, quotes_all) if options.format == "csv" else _text_escape(text, options)
+
+
+_TEXT_ESCAPES = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def _text_escape(text: pa.Array, options: CopyOptions) -> pa.Array:
+    escapes = _TEXT_ESCAPES | ({} if options.delimiter == "\t" else {options.delimiter: "\\" + options.delimiter})
+    if not pc.any(pc.match_substring_regex(text, "[" + "".join(map(re.escape, escapes)) + "]")).as_py():
+        return text
+    for character, replacement in escapes.items():
+        text = pc.replace_substring(text, character, replacement)
+    return text
+
+
+def _csv_escape(text: pa.Array, options: CopyOptions, columns: int, quotes_all: bool) -> pa.Array:
+    """Quotes around what would otherwise read as something else: a separator, NULL, or the end of the data."""
+    special = "".join(map(re.escape, (options.delimiter, options.quote, "\n", "\r")))
+    needs = f"[{special}]|^{re.escape(options.null)}$" + (r"|^\\\.$" if columns == 1 else "")
+    odd = text.is_valid() if quotes_all else pc.match_substring_regex(text, needs)
+    if not pc.any(odd).as_py():
+        return text
+    escaped = text
+    for character in dict.fromkeys((options.escape, options.quote)):
+        escaped = pc.replace_substring(escaped, character, options.escape + character)
+    return pc.if_else(odd, pc.binary_join_element_wise(options.quote, escaped, options.quote, ""), text)

@@ -1,0 +1,21 @@
+"""Parameter values as clients send them, to Python values."""
+
+from __future__ import annotations
+
+from sparkwave.catalog.types import Type
+from sparkwave.planner.parse.text_values import decode_text
+from sparkwave.server.wire.client_encoding import UTF8, Encoding
+from sparkwave.server.wire.parameter_binary import decode_binary
+
+
+def decode_parameter(data: bytes | None, format: int, type: Type, encoding: Encoding = UTF8) -> object:
+    """The Python value of a parameter, None for NULL; `format` is 0 (text) or 1 (binary).
+
+    int, float, Decimal, str, bytes, bool, date, time, datetime (aware for a timestamptz with an offset), uuid.UUID,
+    list for arrays; json and interval as str. Raises Error 22P02 (22007 for dates) or 22P03 for a malformed value.
+    """
+    if data is None:
+        return None
+    if not format:
+        return decode_text(encoding.decode(data), type)
+    return decode_binary(encoding.to_utf8(data) if encoding.concerns(type) else data, type)

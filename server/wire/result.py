@@ -1,0 +1,117 @@
+"""What a statement gives back to the wire: columns, rows, a tag, or a COPY in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from sparkwave.catalog.types import Type
+from sparkwave.server.wire.client_encoding import Encoding
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A field of a RowDescription. `table_oid` and `attnum` are 0 unless it is a plain column of a relation.
+
+    `typmod` is -1 unless it is such a column, or a cast, of a type that has a precision.
+    """
+
+    name: str
+    type: Type
+    table_oid: int = 0
+    attnum: int = 0
+    typmod: int = -1
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """COPY's options with their defaults filled in by `text_copy()`, `csv_copy()` or `binary_copy()`."""
+
+    format: str  # "text", "csv" or "binary", which has no other
+    delimiter: str = ""
+    null: str = ""
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
+    encoding: Encoding | None = None  # of the data; None: the session's
+    force_quote: tuple[str, ...] = ()  # columns whose values are always quoted, "*" all
+    force_not_null: tuple[str, ...] = ()  # whose values are never NULL
+    force_null: tuple[str, ...] = ()  # whose values are NULL also where its text is quoted
+
+    @property
+    def is_binary(self) -> bool:
+        return self.format == "binary"
+
+
+class CopySink(Protocol):
+    """Takes the rows of a COPY FROM STDIN. Nothing is stored until `finish`."""
+
+    columns: tuple[ResultColumn, ...]
+    options: CopyOptions
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Stage rows, in the order of `columns`: every column is `string` (or null), or what `server.wire.copy_binary`
+        decodes. Raises Error on bad values."""
+
+    def finish(self) -> int:
+        """Store all staged rows in one transaction and return their number."""
+
+    def abort(self) -> None:
+        """Forget the staged rows."""
+
+
+@dataclass
+class Result:
+    """One executed statement.
+
+    `tag` is the whole command tag, except that for row-returning results the wire appends the number of
+    rows it sent (`SELECT` becomes `SELECT 3`) when `counts_rows` is set.
+    `is_binary` asks for binary rows where the client has not said how it wants them.
+    `batches` yields Arrow record batches whose columns are in the order of `columns`, in DuckDB's Arrow types.
+    """
+
+    tag: str
+    columns: tuple[ResultColumn, ...] | None = None
+    batches: Iterator[pa.RecordBatch] | None = None
+    counts_rows: bool = False
+    copy_in: CopySink | None = None
+    copy_out: CopyOptions | None = None
+    is_binary: bool = False
+    notices: list[Notice] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Release what the batches hold (an open DuckDB result). Safe to call twice."""
+        if self.batches is not None and hasattr(self.batches, "close"):
+            self.batches.close()
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A NoticeResponse. `sqlstate` 00000 as RisingWave sends."""
+
+    message: str
+    severity: str = "NOTICE"
+    sqlstate: str = "00000"
+
+
+class Prepared(Protocol):
+    """A parsed and planned statement that has not run."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no statement: only white space, comments or a semicolon."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of statement it is, one of a few words."""
+
+    @property
+    def parameters(self) -> tuple[Type, ...]:
+        """The types of $1, $2, …, given or inferred."""
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...] | None:
+        """The columns it would return, None when it returns no rows. Worked out when asked; raises Error."""

@@ -1,0 +1,1 @@
+"""INSERT, UPDATE, DELETE, MERGE and COPY: how rows get into tables."""

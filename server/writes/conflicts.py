@@ -1,0 +1,112 @@
+"""What becomes of staged rows whose key is there: by the table's ON CONFLICT, or the statement's own.
+
+All of it happens to the staged rows, with set operations, before the one statement that writes the table: rows of one
+statement meet each other as if they had come one by one. Of several rows a higher `rowid` has come later.
+"""
+
+from __future__ import annotations
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import IGNORE, UPDATE_IF_NOT_NULL, Watermark
+from sparkwave.catalog.names import quote
+from sparkwave.planner.batch.write import INSERTED
+from sparkwave.server.writes.stores import Store, key_of, listed, names_of
+
+_MERGED = "merged_rows"
+
+
+def resolve(cursor: Cursor, store: Store) -> bool:
+    """Leave of the staged rows what is to be written, one a key. Returns whether any takes a stored row's place."""
+    target = store.target
+    if not target.primary_key:
+        return False
+    if target.conflict.action == IGNORE:
+        keep_new(cursor, store)
+        return False
+    if target.conflict.versions:
+        _drop_older(cursor, store)
+    if target.conflict.action == UPDATE_IF_NOT_NULL:
+        _fill_up(cursor, store)
+    else:
+        _keep_last(cursor, store)
+    return meets_stored(cursor, store)
+
+
+def meets_stored(cursor: Cursor, store: Store) -> bool:
+    """Whether a staged row has a key that is stored."""
+    key = listed(key_of(store.target))
+    query = f"SELECT 1 FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged USING ({key}) LIMIT 1"
+    return cursor.execute(query).fetchone() is not None
+
+
+def keep_new(cursor: Cursor, store: Store) -> None:
+    """Leave the first staged row of each key, and none whose key is stored."""
+    if store.target.primary_key:
+        key = listed(key_of(store.target))
+        cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT min(rowid) FROM {INSERTED} GROUP BY {key})")
+        drop_stored(cursor, store)
+
+
+def drop_stored(cursor: Cursor, store: Store) -> None:
+    """Leave no staged row whose key is stored."""
+    key = listed(key_of(store.target))
+    stored = f"SELECT staged.rowid FROM {INSERTED} AS staged SEMI JOIN {store.rows} AS stored USING ({key})"
+    cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({stored})")
+
+
+def drop_late(cursor: Cursor, store: Store, watermark: Watermark) -> None:
+    """Leave the staged rows that are not below the watermark of the stored ones; none with NULL once there is one.
+
+    The lake's statistics know the maximum, so no rows are read for it.
+    """
+    [column] = map(quote, store.target.in_lake([watermark.column]))
+    delay = f" - to_microseconds({watermark.delay_us})" if watermark.delay_us else ""
+    cursor.execute(
+        f"DELETE FROM {INSERTED} USING (SELECT max({column}){delay} AS watermark FROM {store.rows} AS all_rows) "
+        f"AS stored WHERE watermark IS NOT NULL AND coalesce({INSERTED}.{column} < watermark, true)"
+    )
+
+
+def _keep_last(cursor: Cursor, store: Store) -> None:
+    key = listed(key_of(store.target))
+    cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT max(rowid) FROM {INSERTED} GROUP BY {key})")
+
+
+def _met(store: Store, names: tuple[str, ...]) -> str:
+    """SQL of some columns of the staged rows and of the stored rows that they meet, with their order as `?place`."""
+    key, columns = listed(key_of(store.target)), listed(names)
+    by_name = {column.lake_name: column for column in store.target.visible}
+    stored = ", ".join(by_name[name].from_lake for name in names)
+    return (
+        f'SELECT rowid AS "?place", {columns} FROM {INSERTED} UNION ALL SELECT -1, {stored} '
+        f"FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged USING ({key})"
+    )
+
+
+def _drop_older(cursor: Cursor, store: Store) -> None:
+    """Leave the staged rows whose version is not lower than any that was there before them; NULL is the lowest.
+
+    (RisingWave: src/stream/src/executor/mview/materialize.rs, version_is_newer_or_equal.)
+    """
+    target = store.target
+    key = listed(key_of(target))
+    order = ", ".join(f"{quote(name)} NULLS FIRST" for name in target.in_lake(target.conflict.versions))
+    names = names_of(target, (*target.primary_key, *target.conflict.versions))
+    ranked = f'SELECT *, dense_rank() OVER (PARTITION BY {key} ORDER BY {order}) AS "?rank" FROM ({_met(store, names)})'
+    before = f'PARTITION BY {key} ORDER BY "?place" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING'
+    older = f'SELECT "?place" FROM ({ranked}) QUALIFY "?rank" < max("?rank") OVER ({before})'
+    cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({older})")
+
+
+def _fill_up(cursor: Cursor, store: Store) -> None:
+    """Make one row of each key's: in every column the last value that is not NULL, the stored row's being the first."""
+    names = names_of(store.target)
+    key = key_of(store.target)
+    values = ", ".join(
+        quote(n) if n in key else f'last({quote(n)} ORDER BY "?place") FILTER ({quote(n)} IS NOT NULL) AS {quote(n)}'
+        for n in names
+    )
+    query = f"SELECT {values} FROM ({_met(store, names)}) AS met GROUP BY {listed(key)}"
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_MERGED} AS {query}")
+    cursor.execute(f"DELETE FROM {INSERTED}")
+    cursor.execute(f"INSERT INTO {INSERTED} SELECT {listed(names)} FROM {_MERGED}")

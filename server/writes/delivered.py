@@ -1,0 +1,93 @@
+"""Rows that no session sends, those of sinks and sources: into a table as the rows of an INSERT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.system.system_views import is_system
+from sparkwave.executor.sinks.deliveries import Rows
+from sparkwave.planner.batch.query import Environment
+from sparkwave.planner.batch.sequence_calls import Draws
+from sparkwave.planner.batch.values import given_columns
+from sparkwave.planner.batch.write import INSERTED
+from sparkwave.planner.bind.binder import scope_of
+from sparkwave.server.session.variables import SESSION
+from sparkwave.server.writes.row_checks import check_rows
+from sparkwave.server.writes.staging import (
+    compute_defaults,
+    compute_generated,
+    create_staging,
+    fill_staging,
+    scalar,
+    take_in,
+    target_columns,
+)
+from sparkwave.server.writes.stores import Stored, key_of, listed
+
+
+def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequence[Rows]) -> None:
+    """Write the rows of sinks into a table, as DELETE and INSERT do, inside the cursor's transaction."""
+    environment = _environment(catalog, target)
+    create_staging(cursor, target)
+    for part in parts:
+        columns, first = target_columns(target, part.columns), scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+        cursor.execute(fill_staging(columns, part.added))
+        compute_defaults(environment, cursor, target, columns, refuse_drawing, first)
+    compute_generated(environment, cursor, target)
+    gone = " UNION ".join(part.removed for part in parts if part.removed is not None)
+    if gone:
+        key = listed(key_of(target))
+        same = " AND ".join(f"t.{quote(name)} = gone.{quote(name)}" for name in key_of(target))
+        keys = f"({gone}) EXCEPT SELECT {key} FROM {INSERTED}"
+        cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({keys}) AS gone({key}) WHERE {same}")
+    if scalar(cursor, f"SELECT count(*) FROM {INSERTED}"):
+        take_in(environment, cursor, Stored(target))
+
+
+@contextmanager
+def refuse_drawing(cursor: Cursor, draws: Draws) -> Iterator[None]:
+    """Raise Error 0A000 for a column that counts: a barrier holds the lock under which numbers are reserved."""
+    if draws:
+        raise Error("a sink cannot leave out a column whose default is nextval", errors.FEATURE_NOT_SUPPORTED)
+    yield
+
+
+class Delivery:
+    """How the rows of sources get into their tables (`executor.sources.reader.Writer`)."""
+
+    def __init__(self, catalog: Callable[[], Catalog]) -> None:
+        self._catalog = catalog
+
+    def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
+        """Keep the rows of a query, with the target's columns but generated ones. Raises Error as `check_rows`."""
+        create_staging(cursor, target)
+        cursor.execute(fill_staging(given_columns(target), rows))
+        environment = _environment(self._catalog(), target)
+        compute_generated(environment, cursor, target)
+        check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
+        return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+
+    def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:
+        """Write the rows that were kept, inside a transaction of the cursor, after those with the keys that a query
+        gives, or all, have been deleted."""
+        store = Stored(target)
+        if clears:
+            store.clear(cursor)
+        elif removed is not None:
+            key = listed(key_of(target))
+            store.delete(
+                cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) AS gone({key}) USING ({key})"
+            )
+        take_in(_environment(self._catalog(), target), cursor, store)
+
+
+def _environment(catalog: Catalog, target: Relation) -> Environment:
+    """What expressions of a table's columns are evaluated in where there is no session: that of its owner."""
+    settings = {variable.name: variable.default for variable in SESSION.values()}
+    return Environment(catalog, scope_of(target), settings, is_system, catalog.users[target.owner])

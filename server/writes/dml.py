@@ -1,0 +1,287 @@
+"""INSERT, UPDATE, DELETE, MERGE and TRUNCATE: each statement is one durable transaction, or part of an atomic one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.types import duckdb_type
+from sparkwave.planner.batch.merge import plan_merge, resolve_merged
+from sparkwave.planner.batch.query import Batch, Environment
+from sparkwave.planner.batch.row_structs import aligned
+from sparkwave.planner.batch.time_travel import points
+from sparkwave.planner.batch.upsert import check_upsert, upsert_query
+from sparkwave.planner.batch.write import (
+    CHANGED,
+    INSERTED,
+    ROW,
+    WHEN,
+    Change,
+    plan_change,
+    plan_insert,
+    plan_returning,
+    refuse_append_only,
+    resolve_target,
+    written_columns,
+)
+from sparkwave.planner.parse.constant_rows import ConstantRows
+from sparkwave.planner.statements import Delete, Insert, Merge, Truncate, Update
+from sparkwave.server.reads import execution
+from sparkwave.server.reads.batches import bindings
+from sparkwave.server.reads.past_queries import environment_at
+from sparkwave.server.reads.result_columns import result_columns
+from sparkwave.server.session.plan_cache import Plan, parse_all
+from sparkwave.server.session.session import Session
+from sparkwave.server.wire.result import Result, ResultColumn
+from sparkwave.server.writes.conflicts import meets_stored
+from sparkwave.server.writes.row_checks import check_rows
+from sparkwave.server.writes.sequence_numbers import describe_with
+from sparkwave.server.writes.staging import (
+    compute_defaults,
+    compute_generated,
+    create_staging,
+    fill_staging,
+    scalar,
+    take_in,
+    target_columns,
+)
+from sparkwave.server.writes.stores import Store, listed, names_of
+from sparkwave.server.writes.upserts import upsert
+from sparkwave.server.writes.writing import may_share, store_shared, store_staged, writing
+
+_RETURNED = "returned_rows"
+# Rows of which the text has more characters go by themselves: a transaction is little of what they cost.
+LONGEST_SHARED = 1_000_000
+
+
+def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
+    """DuckDB's text of a write: of an INSERT, the query of its rows."""
+    if isinstance(statement, Insert):
+        planned, _ = _planned(statement, _into(session, statement)[1])
+        return _plan_insert(session, planned, oids).batch
+    return _plan_change(session, statement, oids)[1].batch
+
+
+def returned_columns(
+    session: Session, statement: Insert | Update | Delete, oids: tuple[int, ...]
+) -> tuple[ResultColumn, ...] | None:
+    """What RETURNING gives, without running the statement; None without it."""
+    if not statement.returning:
+        return None
+    parameters = plan(session, statement, oids).parameters
+    target = resolve_target(
+        statement.table, _PRIVILEGES[type(statement)], session.environment, written_columns(statement)
+    )
+    return execution.describe_batch(
+        session, plan_returning(statement, target, session.environment, parameters, is_staged=False)
+    )
+
+
+def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, ...]]:
+    """The table of an INSERT, and the columns that it fills."""
+    target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
+    return target, target_columns(target, statement.columns)
+
+
+def _planned(statement: Insert, columns: tuple[Column, ...]) -> tuple[Insert, ConstantRows | None]:
+    """What of a statement is planned, and its constants if that is their form: one plan for all INSERTs of it, and one
+    of all rows would take much memory too."""
+    constants = statement.rows
+    if constants is None:
+        return statement, None
+    fits = constants.fit(columns)
+    parsed = parse_all(constants.form if fits else constants.sql)
+    assert isinstance(parsed, Insert)
+    return parsed, constants if fits else None
+
+
+def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> Plan:
+    def make(environment: Environment) -> Batch:
+        target = resolve_target(statement.table, "INSERT", environment, statement.columns)
+        others = []
+        if statement.upsert is not None:
+            check_upsert(statement, target, environment)
+            others = (
+                [upsert_query(statement, target, session.environment, False)]
+                if statement.upsert.tree is not None
+                else []
+            )
+        columns = target_columns(target, statement.columns)
+        return plan_insert(statement, target, columns, environment, oids, *others)
+
+    return session.plan(statement, oids, make, environment_at(session, points(statement.source)))
+
+
+def _plan_change(
+    session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...]
+) -> tuple[Relation, Change]:
+    environment, target = session.environment, _target_of(session, statement)
+    if isinstance(statement, Merge):
+        return target, plan_merge(statement, target, environment, oids)
+    return target, plan_change(statement, target, environment, oids)
+
+
+def _target_of(session: Session, statement: Update | Delete | Merge) -> Relation:
+    if isinstance(statement, Merge):
+        return resolve_merged(statement, session.environment)
+    privilege, columns = _PRIVILEGES[type(statement)], written_columns(statement)
+    return resolve_target(statement.table, privilege, session.environment, columns)
+
+
+_PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DELETE"}
+
+
+def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
+    """As in RisingWave, the table says what becomes of rows with a key that is there (`server.writes.conflicts`).
+
+    RETURNING gives the rows as they came. With PostgreSQL's ON CONFLICT the statement says what becomes of them, and
+    RETURNING gives them as they are stored.
+    """
+    target, columns = _into(session, statement)
+    statement, constants = _planned(statement, columns)
+    planned = _plan_insert(session, statement, oids)
+    batch = planned.batch
+    cursor = session.cursor()
+    with session.running(cursor):
+        given = bindings(cursor, batch.sql, values)
+        if planned.types is None:
+            describe_with(cursor, batch.draws)
+            described = cursor.execute(f"DESCRIBE {batch.sql}", given and dict.fromkeys(given)).fetchall()
+            planned.types = tuple(duckdb_type(type_) for _, type_, *_ in described)
+        width = len(planned.types)
+        if width > len(columns):
+            raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
+        if statement.columns and width < len(columns):
+            raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
+        columns = columns[:width]
+        query, count = (constants.query, constants.count) if constants else (batch.sql, batch.constant_rows)
+        rows = aligned(query, planned.types, tuple(column.type for column in columns))
+        is_plain = count and rows == query and statement.upsert is None and not statement.returning
+        if is_plain and len(rows) <= LONGEST_SHARED and may_share(session, target, columns):
+            store_shared(session, target, columns, rows.removeprefix("VALUES "), count, given)
+            return Result(f"INSERT 0 {count}")
+        create_staging(cursor, target)
+        with execution.drawing(session, cursor, batch.draws):
+            cursor.execute(fill_staging(columns, rows), given)
+        compute_defaults(session.environment, cursor, target, columns, partial(execution.drawing, session))
+        compute_generated(session.environment, cursor, target)
+        if statement.upsert is not None:
+            with writing(session, cursor, target) as (store,):
+                count = upsert(session, cursor, statement, store, batch.parameters, values)
+                names_returned = _keep_returned(session, cursor, statement, target, batch, values)
+                replaces = statement.upsert.tree is not None and meets_stored(cursor, store)
+                (store.merge if replaces else store.insert)(cursor)
+        else:
+            if statement.returning and target.constraints.lengths:  # which cut blanks off
+                check_rows(session.environment, cursor, target, INSERTED)
+            names_returned = _keep_returned(session, cursor, statement, target, batch, values)
+            count = store_staged(session, cursor, target)
+        return _result(session, cursor, f"INSERT 0 {count}", names_returned)
+
+
+def change(
+    session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], values: tuple[object, ...]
+) -> Result:
+    """UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
+    if session.block is not None:
+        session.block.overlay(_target_of(session, statement))
+    target, planned = _plan_change(session, statement, oids)
+    batch = planned.batch
+    cursor = session.cursor()
+    with session.running(cursor):
+        given = bindings(cursor, batch.sql, values)
+        names: tuple[str, ...] = ()
+        with writing(session, cursor, target) as (store,):
+            if planned.is_direct:
+                with execution.drawing(session, cursor, batch.draws):
+                    count = scalar(cursor, batch.sql, given)
+            else:
+                with execution.drawing(session, cursor, batch.draws):
+                    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
+                if planned.assigned or planned.numbers("INSERT"):
+                    compute_generated(session.environment, cursor, target, CHANGED)
+                count = scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
+                _check_updated(session, cursor, target, planned)
+                if isinstance(statement, Merge):
+                    _refuse_repeated(cursor)
+                else:
+                    names = _keep_returned(session, cursor, statement, target, batch, values)
+                _apply(session, cursor, store, planned)
+        return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", names)
+
+
+def _check_updated(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
+    """Raise Error as `check_rows` for a row that an UPDATE leaves."""
+    if (numbers := planned.numbers("UPDATE")) and planned.assigned:
+        which = f'"{WHEN}" IN ({numbers})'
+        check_rows(session.environment, cursor, target, CHANGED, planned.assigned, which)
+
+
+def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:
+    """Do with the staged rows what there is to be done, inside the transaction."""
+    target = store.target
+    if numbers := planned.numbers("DELETE"):
+        store.delete(cursor, f'SELECT "{ROW}" FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
+    if (numbers := planned.numbers("UPDATE")) and planned.assigned:
+        store.update(cursor, planned.assigned, f'FROM (SELECT * FROM {CHANGED} WHERE "{WHEN}" IN ({numbers}))')
+    if numbers := planned.numbers("INSERT"):
+        create_staging(cursor, target)
+        names = listed(names_of(target))
+        cursor.execute(f'INSERT INTO {INSERTED} SELECT {names} FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
+        take_in(session.environment, cursor, store)
+
+
+def _refuse_repeated(cursor: Cursor) -> None:
+    if scalar(cursor, f'SELECT count("{ROW}") - count(DISTINCT "{ROW}") FROM {CHANGED}'):
+        raise Error(
+            "MERGE command cannot affect row a second time",
+            errors.CARDINALITY_VIOLATION,
+            hint="Ensure that not more than one source row matches any one target row.",
+        )
+
+
+def _keep_returned(
+    session: Session,
+    cursor: Cursor,
+    statement: Insert | Update | Delete,
+    target: Relation,
+    batch: Batch,
+    values: tuple[object, ...],
+) -> tuple[str, ...]:
+    """Work out RETURNING before anything is stored, so that its errors leave nothing. Returns the names in it."""
+    if not statement.returning:
+        return ()
+    returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
+    given = bindings(cursor, returned.sql, values)
+    with execution.drawing(session, cursor, returned.draws):
+        described = cursor.execute(f"DESCRIBE {returned.sql}", given and dict.fromkeys(given)).fetchall()
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_RETURNED} AS {returned.sql}", given)
+    return tuple(name for name, *_ in described)
+
+
+def _result(session: Session, cursor: Cursor, tag: str, names: tuple[str, ...]) -> Result:
+    """What a write gives back: the tag, and the kept rows under these names if there are any."""
+    if not names:
+        return Result(tag)
+    cursor.execute(f"FROM {_RETURNED}")
+    columns = (replace(column, name=name) for column, name in zip(result_columns(cursor), names, strict=True))
+    # The tag has the number of rows that were changed, however many of them the client takes.
+    return replace(execution.stream(session, cursor, tag, tuple(columns)), counts_rows=False)
+
+
+def truncate(session: Session, statement: Truncate) -> Result:
+    """Delete all rows of some tables, in one transaction. Views follow, as with DELETE."""
+    targets = [resolve_target(name, "DELETE", session.environment) for name in statement.tables]
+    for target, name in zip(targets, statement.tables, strict=True):
+        refuse_append_only(target, name)
+    cursor = session.cursor()
+    with session.running(cursor), writing(session, cursor, *targets) as stores:
+        for store in stores:
+            store.clear(cursor)
+    if statement.restarts_identity:
+        session.context.sequence_numbers.restart(targets)
+    return Result("TRUNCATE TABLE")

@@ -1,0 +1,79 @@
+"""Whether rows may be in a table: NOT NULL, varchar(n) and CHECK."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.names import quote
+from sparkwave.planner.batch.query import Environment
+from sparkwave.planner.batch.values import condition_text, null_message
+from sparkwave.planner.parse.generated import columns_read
+from sparkwave.server.wire.text_format import text_array
+
+
+def check_rows(
+    environment: Environment,
+    cursor: Cursor,
+    target: Relation,
+    rows: str,
+    columns: Collection[str] | None = None,
+    which: str = "true",
+) -> None:
+    """Raise Error 22001, 23502 or 23514 for a row that must not be in a table, among the rows of a temporary table.
+
+    Its columns are called as in the lake, and `which` is the condition of the rows. `columns` are those to look at,
+    also by checks; None is all. Blanks beyond the n of varchar(n) are cut off, as in PostgreSQL.
+    """
+    looked_at = [column for column in target.visible if columns is None or column.name in columns]
+    required = [c for c in looked_at if c.not_null or c.name in target.primary_key]
+    limited = [(c, length) for c in looked_at if (length := target.length_of(c)) is not None]
+    names = {column.name for column in looked_at}
+    checks = [c for c in target.constraints.checks if columns is None or names & columns_read(c.condition)]
+    in_lake = {column.name: column.lake_name for column in target.visible}
+    conditions = [condition_text(check.condition, target.visible, environment, in_lake) for check in checks]
+    tests = [
+        *(f"bool_or(length(rtrim({quote(c.lake_name)}, ' ')) > {length})" for c, length in limited),
+        *(f"bool_or(length({quote(c.lake_name)}) > {length})" for c, length in limited),
+        *(f"bool_or({quote(column.lake_name)} IS NULL)" for column in required),
+        *(f"bool_or(NOT ({condition}))" for condition in conditions),
+    ]
+    if not tests:
+        return
+    [found] = cursor.execute(f"SELECT {', '.join(tests)} FROM {rows} WHERE {which}").fetchall()
+    is_wrong = iter(found)
+    for column, length in limited:
+        if next(is_wrong):
+            raise too_long(column, length)
+    for column, length in limited:
+        if next(is_wrong):
+            name = quote(column.lake_name)
+            longer = f"length({name}) > {length} AND {which}"
+            cursor.execute(f"UPDATE {rows} SET {name} = left({name}, {length}) WHERE {longer}")
+    for column in required:
+        if next(is_wrong):
+            raise Error(null_message(column, target), errors.NOT_NULL_VIOLATION)
+    for check, condition in zip(checks, conditions, strict=True):
+        if next(is_wrong):
+            message = f'new row for relation "{target.name}" violates check constraint "{check.name}"'
+            detail = _failing_row(cursor, target.visible, rows, condition) if columns is None else None
+            raise Error(message, errors.CHECK_VIOLATION, detail=detail)
+
+
+def too_long(column: Column, length: int) -> Error:
+    """The error of a value that has more characters than a column may have."""
+    return Error(f"value too long for type {column.type}({length})", errors.STRING_DATA_RIGHT_TRUNCATION)
+
+
+def _failing_row(cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> str:
+    """The first row for which a condition is false, as PostgreSQL shows it."""
+    listed = ", ".join(quote(column.lake_name) for column in columns)
+    found = cursor.execute(f"SELECT {listed} FROM {rows} WHERE NOT ({condition}) LIMIT 1").to_arrow_table()
+    texts = (
+        text_array(found.column(place).combine_chunks(), column.type).to_pylist()[0]
+        for place, column in enumerate(columns)
+    )
+    return f"Failing row contains ({', '.join('null' if text is None else text for text in texts)})."

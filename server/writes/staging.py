@@ -1,0 +1,108 @@
+"""The rows of a write before it is stored: a temporary table of the cursor, and how a table takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.names import quote
+from sparkwave.planner.batch.query import Environment
+from sparkwave.planner.batch.sequence_calls import Draws
+from sparkwave.planner.batch.values import default_batch, generated_columns, generated_value, given_columns
+from sparkwave.planner.batch.write import INSERTED
+from sparkwave.planner.parse.constant_rows import has_constant_default
+from sparkwave.server.writes.conflicts import drop_late, resolve
+from sparkwave.server.writes.row_checks import check_rows
+from sparkwave.server.writes.stores import Store
+
+# While it is entered the cursor's statement may take numbers of sequences. Raises Error 2200H for one at its end.
+Drawing = Callable[[Cursor, Draws], AbstractContextManager[object]]
+
+
+def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ...]:
+    """The columns an INSERT or COPY fills: those it names, or all that can be given. Raises Error 42703 or 42701."""
+    for index, name in enumerate(names):
+        if name not in [column.name for column in target.visible]:
+            raise Error(f'column "{name}" of relation "{target.name}" does not exist', errors.UNDEFINED_COLUMN)
+        if name in names[:index]:
+            raise Error(f'column "{name}" specified more than once', errors.DUPLICATE_COLUMN)
+    by_name = {column.name: column for column in target.visible}
+    return tuple(by_name[name] for name in names) if names else given_columns(target)
+
+
+def create_staging(cursor: Cursor, target: Relation) -> None:
+    """An empty temporary table of a cursor with the target's columns as the lake calls them, and constant defaults."""
+
+    def definition(column: Column) -> str:
+        default = f" DEFAULT {column.default}" if has_constant_default(column) else ""
+        return f"{quote(column.lake_name)} {column.type.duckdb()}{default}"
+
+    columns = ", ".join(map(definition, target.visible))
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({columns})")
+
+
+def fill_staging(columns: Sequence[Column], rows: str) -> str:
+    """The INSERT of a query's rows into some columns of the staged ones. Of VALUES each takes its column's type."""
+    return f"INSERT INTO {INSERTED} ({', '.join(quote(column.lake_name) for column in columns)}) {rows}"
+
+
+def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
+    """The columns that are not given and whose defaults are no constants: `create_staging` has no room for them."""
+    return [c for c in target.visible if c.default is not None and c not in given and not has_constant_default(c)]
+
+
+def compute_defaults(
+    environment: Environment,
+    cursor: Cursor,
+    target: Relation,
+    given: Collection[Column],
+    drawing: Drawing,
+    first: int = 0,
+) -> None:
+    """Give the `late_defaults` of staged rows their values; from the first such row on, counted from 0."""
+    columns = late_defaults(target, given)
+    if columns:
+        batches = [default_batch(column, environment) for column in columns]
+        values = ", ".join(f"{quote(c.lake_name)} = {b.sql}" for c, b in zip(columns, batches, strict=True))
+        with drawing(cursor, Draws(tuple(dict.fromkeys(id_ for batch in batches for id_ in batch.draws.nexts)))):
+            cursor.execute(f"UPDATE {INSERTED} SET {values} WHERE rowid >= {first}")
+
+
+def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
+    """Give the generated columns of staged rows their values."""
+    columns = generated_columns(target)
+    if columns:
+        names = {c.name: c.lake_name for c in target.visible}
+        values = (f"{quote(c.lake_name)} = {generated_value(c, target.visible, environment, names)}" for c in columns)
+        cursor.execute(f"UPDATE {rows} SET {', '.join(values)}")
+
+
+def store_new(cursor: Cursor, target: Relation) -> int:
+    """Write the staged rows into a table that the open transaction has made. Returns how many."""
+    return scalar(cursor, f"INSERT INTO {target.lake_name} FROM {INSERTED}")
+
+
+def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
+    """Write the staged rows, inside a transaction, with those that are late or have a key that is there as the table
+    says. Raises Error as `check_rows`."""
+    target = store.target
+    check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
+    if target.watermark is not None:
+        drop_late(cursor, store, target.watermark)
+    replaces = resolve(cursor, store)
+    if target.fills_up:
+        compute_generated(environment, cursor, target)
+        check_rows(environment, cursor, target, INSERTED)
+    if replaces:
+        store.merge(cursor)
+    else:
+        store.insert(cursor)
+
+
+def scalar(cursor: Cursor, sql: str, values: dict[str, object] | None = None) -> int:
+    row = cursor.execute(sql, values).fetchone()
+    return row[0] if row else 0

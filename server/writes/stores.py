@@ -1,0 +1,133 @@
+"""Where a write's staged rows go: a table of the lake, or the overlay of one that a transaction has written.
+
+An overlay is a view in memory, `rows`, of a table as the transaction sees it: the stored rows of its snapshot, but for
+those that its log has something newer of. The log is only ever added to: an entry is a row as it is now, or that it is
+gone. So a savepoint is a number of entries, cursors that were opened before go on with what they saw, and what a
+transaction costs follows what it has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from sparkwave.catalog.lake.ducklake import Cursor, at_version
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.names import quote
+from sparkwave.planner.batch.write import INSERTED, ROW
+
+# Columns of a log besides those of the table: the entry's number, whether the row is there, and its `rowid`. A new row
+# has a negative one until the lake gives it another.
+ENTRY, LIVE, ROW_ID = '"?entry"', '"?live"', '"?rowid"'
+# Of the entries of each row the newest.
+NEWEST = f"QUALIFY row_number() OVER (PARTITION BY {ROW_ID} ORDER BY {ENTRY} DESC) = 1"
+
+
+def listed(names: tuple[str, ...], of: str = "") -> str:
+    return ", ".join(f"{of}{quote(name)}" for name in names)
+
+
+def names_of(target: Relation, names: Collection[str] | None = None) -> tuple[str, ...]:
+    """What the lake and staged rows call columns, all or some, in the order of the table."""
+    return tuple(column.lake_name for column in target.visible if names is None or column.name in names)
+
+
+def key_of(target: Relation) -> tuple[str, ...]:
+    """The columns of the primary key, as the lake calls them."""
+    return target.in_lake(target.primary_key)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table of the lake, inside a transaction."""
+
+    target: Relation
+
+    @property
+    def rows(self) -> str:
+        """SQL's name of the rows, which have the columns of the lake table and a `rowid`."""
+        return self.target.lake_name
+
+    def insert(self, cursor: Cursor) -> None:
+        """Add the staged rows."""
+        cursor.execute(f"INSERT INTO {self.rows} FROM {INSERTED}")
+
+    def merge(self, cursor: Cursor) -> None:
+        """Add the staged rows; one whose key is there takes that row's place."""
+        names, key = names_of(self.target), key_of(self.target)
+        on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in key)
+        others = [name for name in names if name not in key] or key
+        assignments = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in others)
+        cursor.execute(
+            f"MERGE INTO {self.rows} t USING {INSERTED} s ON {on} "
+            f"WHEN MATCHED THEN UPDATE SET {assignments} WHEN NOT MATCHED THEN INSERT VALUES ({listed(names, 's.')})"
+        )
+
+    def update(self, cursor: Cursor, assigned: tuple[str, ...], changed: str) -> None:
+        """Set columns to their values in a query, which has the row ids as `?row`."""
+        values = ", ".join(f"{quote(name)} = changed.{quote(name)}" for name in names_of(self.target, assigned))
+        on = f'stored.rowid = changed."{ROW}"'
+        cursor.execute(f"UPDATE {self.rows} AS stored SET {values} FROM ({changed}) AS changed WHERE {on}")
+
+    def delete(self, cursor: Cursor, row_ids: str) -> None:
+        """Delete the rows whose ids a query gives."""
+        cursor.execute(f"DELETE FROM {self.rows} WHERE rowid IN ({row_ids})")
+
+    def clear(self, cursor: Cursor) -> None:
+        """Delete all rows."""
+        cursor.execute(f"DELETE FROM {self.rows}")
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A table as the transaction sees it. Its statements have the methods of `Stored`, and take a number each."""
+
+    target: Relation
+    rows: str
+    log: str
+    numbers: Iterator[int]
+
+    def create(self, cursor: Cursor, snapshot: int) -> None:
+        columns = ", ".join(f"{quote(column.lake_name)} {column.type.in_lake()}" for column in self.target.visible)
+        cursor.execute(f"CREATE TABLE {self.log} ({ENTRY} BIGINT, {LIVE} BOOLEAN, {ROW_ID} BIGINT, {columns})")
+        names = listed(names_of(self.target))
+        stored = at_version(self.target.lake_name, snapshot)
+        cursor.execute(
+            f"CREATE VIEW {self.rows} AS FROM (SELECT rowid, {names} FROM {stored}) AS stored "
+            f"WHERE NOT EXISTS (FROM {self.log} AS log WHERE log.{ROW_ID} = stored.rowid) UNION ALL "
+            f"SELECT {ROW_ID}, {names} FROM (FROM {self.log} {NEWEST}) AS log WHERE {LIVE}"
+        )
+
+    def insert(self, cursor: Cursor) -> None:
+        self._add(cursor, f"{_NEW_ROW}, {listed(names_of(self.target))} FROM {INSERTED}")
+
+    def merge(self, cursor: Cursor) -> None:
+        names, key = listed(names_of(self.target), "staged."), listed(key_of(self.target))
+        row = f"coalesce(stored.rowid, {_NEW_ROW})"
+        self._add(cursor, f"{row}, {names} FROM {INSERTED} AS staged LEFT JOIN {self.rows} AS stored USING ({key})")
+
+    def update(self, cursor: Cursor, assigned: tuple[str, ...], changed: str) -> None:
+        changes = names_of(self.target, assigned)
+        names = names_of(self.target)
+        values = ", ".join(f"{'changed' if name in changes else 'stored'}.{quote(name)}" for name in names)
+        on = f'stored.rowid = changed."{ROW}"'
+        self._add(cursor, f"stored.rowid, {values} FROM {self.rows} AS stored JOIN ({changed}) AS changed ON {on}")
+
+    def delete(self, cursor: Cursor, row_ids: str) -> None:
+        number = next(self.numbers)
+        columns = f"{ENTRY}, {LIVE}, {ROW_ID}"
+        cursor.execute(f"INSERT INTO {self.log} ({columns}) SELECT {number}, false, * FROM ({row_ids}) AS gone")
+
+    def clear(self, cursor: Cursor) -> None:
+        self.delete(cursor, f"SELECT rowid FROM {self.rows}")
+
+    def _add(self, cursor: Cursor, row_and_values: str) -> None:
+        number = next(self.numbers)
+        selected = row_and_values.replace(_NEW_ROW, f"-({number} * {_MOST_ROWS} + row_number() OVER ())")
+        cursor.execute(f"INSERT INTO {self.log} SELECT {number}, true, {selected}")
+
+
+# A new row's id is made of its entry's number and its place in that, so that none has to be counted.
+_NEW_ROW, _MOST_ROWS = "?new row?", 1 << 36
+
+Store = Stored | Overlay

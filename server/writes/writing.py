@@ -1,0 +1,180 @@
+"""A session's writes: where they go, and the statements' staged rows on their way there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import INLINED_ROWS, Cursor
+from sparkwave.catalog.lake.inlined_insert import Unfit, may_fit
+from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.names import quote
+from sparkwave.catalog.relation_details import NO_CONSTRAINTS
+from sparkwave.planner.batch.query import Batch, Environment
+from sparkwave.planner.batch.sequence_calls import Draws
+from sparkwave.planner.batch.values import default_batch, generated_columns
+from sparkwave.planner.batch.write import INSERTED
+from sparkwave.planner.definitions.counting import drawn_by
+from sparkwave.server.context import Context
+from sparkwave.server.reads import execution
+from sparkwave.server.session.session import Session
+from sparkwave.server.writes.group_commit import Fill, Refused, refusing, together
+from sparkwave.server.writes.row_checks import check_rows
+from sparkwave.server.writes.sequence_numbers import describe_with
+from sparkwave.server.writes.staging import (
+    compute_defaults,
+    create_staging,
+    fill_staging,
+    late_defaults,
+    scalar,
+    take_in,
+)
+from sparkwave.server.writes.stores import Store, Stored
+
+
+class Altered(Error):
+    """A table is another than the one the statement was planned for. Nothing was written; planned again it may go."""
+
+
+@contextlib.contextmanager
+def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Store, ...]]:
+    """Where the rows of some tables are written, as part of the atomic transaction or in one that ends here.
+
+    Raises Altered for a table that has been altered since the statement was planned.
+    """
+    if session.block is not None:
+        yield tuple(map(session.block.overlay, targets))
+        return
+    with _stored(session.context, cursor, *targets) as stores:
+        yield stores
+    session.committed()
+
+
+@contextlib.contextmanager
+def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Stored, ...]]:
+    """A transaction of the lake; raises as `writing`."""
+    with context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
+        for target in targets:
+            _check_shape(context, target)
+        yield tuple(map(Stored, targets))
+
+
+def _check_shape(context: Context, target: Relation) -> None:
+    """Raise Altered for a table that has been altered. Nobody alters it while its lock is held."""
+    by_id = context.store.catalog.by_id
+    if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
+        raise Altered(
+            f'table "{target.name}" has just been altered',
+            errors.SERIALIZATION_FAILURE,
+            hint="The statement might succeed if retried.",
+        )
+
+
+def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
+    """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
+    count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+    if session.block is None and count <= INLINED_ROWS and _put_alone(session, cursor, target):
+        session.committed()
+        return count
+    with writing(session, cursor, target) as (store,):
+        take_in(session.environment, cursor, store)
+    return count
+
+
+def may_share(session: Session, target: Relation, given: Collection[Column]) -> bool:
+    """Whether constants for some columns may be stored with the rows of other sessions.
+
+    What the session's settings may have a part in is computed in the session: checks, generated columns and defaults,
+    but for numbers of sequences. And each row may raise a watermark for the next.
+    """
+    is_known = all(drawn_by(column.default) is not None for column in late_defaults(target, given))
+    is_known = is_known and not target.constraints.checks
+    return is_known and not generated_columns(target) and session.block is None and target.watermark is None
+
+
+def store_shared(
+    session: Session,
+    target: Relation,
+    columns: tuple[Column, ...],
+    rows: str,
+    count: int,
+    values: dict[str, object] | None,
+) -> None:
+    """Write rows of constants, SQL that follows VALUES, in a transaction that other sessions' may share.
+
+    See `server.writes.group_commit`. Raises Error 23502 for a NULL, and 42501.
+    """
+    context, environment = session.context, session.environment
+    # Each session sees to it that it may draw, whoever does it.
+    drawn = {column: default_batch(column, environment).draws.nexts[0] for column in late_defaults(target, columns)}
+
+    def draw(cursor: Cursor, draws: Draws) -> contextlib.AbstractContextManager[object]:
+        return context.sequence_numbers.drawing(cursor, draws.nexts)
+
+    def store_all(fills: Sequence[Fill]) -> None:
+        with contextlib.closing(session.cursor()) as cursor:  # which no cancel of one of them reaches
+            with refusing():
+                create_staging(cursor, target)
+                query, given = together(fills)
+                cursor.execute(fill_staging(columns, query), given)
+                compute_defaults(environment, cursor, target, columns, draw)
+                if drawn:
+                    _tell_numbers(cursor, drawn, fills)
+            if not _put_into_catalog(context, environment, cursor, target):
+                with _stored(context, cursor, target) as (store,), refusing():
+                    take_in(environment, cursor, store)
+
+    fill = Fill(columns, rows, values, session.get("timezone"), count)
+    context.group_commit.store(target, fill, store_all)
+    session.note_numbers(fill.drawn)
+    session.committed()
+
+
+def _tell_numbers(cursor: Cursor, drawn: dict[Column, int], fills: Sequence[Fill]) -> None:
+    """Tell statements, whose rows are staged one after the other, their last numbers of sequences, by id."""
+    names = ", ".join(quote(column.lake_name) for column in drawn)
+    ends = [end - 1 for end in accumulate(fill.count for fill in fills)]
+    last = f"SELECT {names} FROM {INSERTED} WHERE rowid IN ({', '.join(map(str, ends))}) ORDER BY rowid"
+    for fill, numbers in zip(fills, cursor.execute(last).fetchall(), strict=True):
+        fill.drawn.update(zip(drawn.values(), numbers, strict=True))
+
+
+def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
+    """As `_put_into_catalog`, for rows of one statement. Raises what is wrong with them."""
+    try:
+        return _put_into_catalog(session.context, session.environment, cursor, target)
+    except Refused as refused:
+        raise refused.error from refused
+
+
+def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor, target: Relation) -> bool:
+    """Write the staged rows by `catalog.lake.inlined_insert`, if they fit. Raises as `_stored`."""
+    if context.lake.storage.catalog is not None or not may_fit(target):
+        return False
+    if target.constraints != NO_CONSTRAINTS:  # of which it knows nothing
+        with refusing():
+            check_rows(environment, cursor, target, INSERTED)
+    try:
+        with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot, refusing():
+            _check_shape(context, target)
+            stored = context.inlined_inserts.insert(cursor, target, INSERTED, snapshot)
+    except Unfit:
+        return False
+    context.inlined_inserts.keep(target, stored)
+    return True
+
+
+def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
+    """Run a query whose rows a table that is yet to be made will have."""
+    if batch.reads_system:
+        session.context.system_views.refresh()
+    create_staging(cursor, target)
+    if with_rows:
+        with execution.drawing(session, cursor, batch.draws):
+            cursor.execute(f"INSERT INTO {INSERTED} {batch.sql}")
+    else:
+        describe_with(cursor, batch.draws)
+        cursor.execute(f"EXPLAIN {batch.sql}")

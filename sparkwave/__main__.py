@@ -1,0 +1,6 @@
+"""The command `sparkwave`, and `python -m sparkwave`."""
+
+from sparkwave.server.command_line import main
+
+if __name__ == "__main__":
+    main()
