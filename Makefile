@@ -24,7 +24,7 @@ install: .venv/installed ## Make .venv with everything pinned in it
 clients: .venv-clients/installed ## Make .venv-clients with the client libraries and dbt that tests run
 
 demo: .venv/installed ## Load real flights data, create views on serverless Spark, watch them follow changes
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/sparkwave demo
 
 dbt: .venv/installed .venv-clients/installed ## Run the dbt project of examples/dbt on real flights data
 	@$(BIN)/python examples/run_dbt.py

@@ -14,7 +14,7 @@ import psycopg
 from bench import backfill, create, freshness, ingest, isolation, reads, refresh, report, results, scaling, start
 from bench.measuring import Settings
 from bench.results import Section, Table
-from examples.local_server import ServerError
+from sparkwave.server.demo.local_server import ServerError
 
 SECTIONS: dict[str, Callable[[Settings], Iterator[Table]]] = {
     "start": start.measure,

@@ -15,7 +15,7 @@ from bench.plain_spark import PlainSpark, table_files
 from bench.results import Aim, Bars, Table
 from bench.sql import scalar
 from bench.workload import CUSTOMERS, TABLES, VIEWS, WARM_UP, View, fill
-from examples.local_server import local_server
+from sparkwave.server.demo.local_server import local_server
 
 SERVERLESS = "serverless"
 # What a CREATE over a small table may take.

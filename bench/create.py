@@ -21,7 +21,7 @@ from bench.postgres import NOTE, postgres
 from bench.processor import cpu_seconds
 from bench.results import Aim, Bars, Table
 from bench.sql import has_join, is_portable, scalar, to_duckdb
-from examples.local_server import local_server
+from sparkwave.server.demo.local_server import local_server
 
 # Of plain Spark's time, the geometric mean, and of its processor time; larger data leave the fixed cost behind.
 MOST, MOST_LARGE, MOST_CPU = 0.35, {"tpch": 0.2, "nexmark": 0.3}, 0.2

@@ -12,7 +12,7 @@ import psycopg
 from bench.measuring import Settings, percentile
 from bench.results import Aim, Bars, Table
 from bench.sql import scalar
-from examples.local_server import local_server
+from sparkwave.server.demo.local_server import local_server
 
 ROWS = 100_000
 # Several epochs long, so that samples fall anywhere in one.

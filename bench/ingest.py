@@ -12,7 +12,7 @@ from bench.pgbench import rate
 from bench.postgres import NOTE, Target, postgres
 from bench.results import Aim, Bars, Table
 from bench.sql import scalar
-from examples.local_server import local_server
+from sparkwave.server.demo.local_server import local_server
 
 TABLE = "(k bigint PRIMARY KEY, a int, v varchar, d double precision, t timestamp)"
 SINGLE = """\\set k random(1, 1000000000000)

@@ -12,7 +12,7 @@ import psycopg
 from bench.measuring import Settings, percentile, seconds
 from bench.results import Cell, Table
 from bench.workload import TABLES, VIEWS, View, fill
-from examples.local_server import local_server
+from sparkwave.server.demo.local_server import local_server
 
 # A backfill that works for a while: ten groups of an order each.
 HEAVY = """SELECT customer_id, product, quantity, count(*) AS orders, sum(price) AS revenue, min(note) AS first_note,

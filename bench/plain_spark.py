@@ -15,7 +15,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from bench.sql import to_spark
-from examples.local_server import free_port
+from sparkwave.server.demo.local_server import free_port
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_S, STOP_TIMEOUT_S = 180, 10

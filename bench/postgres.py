@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from examples.local_server import free_port
+from sparkwave.server.demo.local_server import free_port
 
 # It may use about the memory that Spark has here. What makes it durable (fsync, synchronous_commit) stays as it is.
 SETTINGS = {

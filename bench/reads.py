@@ -19,7 +19,7 @@ from bench.pgbench import rate
 from bench.postgres import Target, postgres
 from bench.results import Aim, Bars, Table
 from bench.sql import scalar
-from examples.local_server import LocalServer, local_server
+from sparkwave.server.demo.local_server import LocalServer, local_server
 
 LOOKUP_ROWS, ROWS, IDLE = 10_000, 1_000_000, 500
 TURN_S = 2

@@ -18,7 +18,7 @@ from bench.datasets import Change, Dataset, Workload
 from bench.measuring import Settings, digits, geometric_mean, seconds, spread
 from bench.postgres import NOTE, postgres
 from bench.results import Aim, Bars, Lines, Table
-from examples.local_server import local_server
+from sparkwave.server.demo.local_server import local_server
 
 Connection = psycopg.Connection[Any]
 # How often each fraction changes; the first change of all does not count, since epochs compile their programs in it.

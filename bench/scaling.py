@@ -13,7 +13,7 @@ import psycopg
 from bench.measuring import Settings, digits, percentile, seconds, spread
 from bench.results import Aim, Lines, Table
 from bench.sql import scalar
-from examples.local_server import LocalServer, local_server
+from sparkwave.server.demo.local_server import LocalServer, local_server
 
 Connection = psycopg.Connection[Any]
 CHANGES = (1, 100, 10_000)

@@ -11,7 +11,7 @@ import psycopg
 from bench.measuring import Settings, spread
 from bench.results import Aim, Table
 from bench.sql import scalar
-from examples.local_server import LocalServer, local_server
+from sparkwave.server.demo.local_server import LocalServer, local_server
 
 ROWS, SLICE_ROWS = 3_000_000, 500_000
 READY_S, SLICE_S = 3.0, 4.0

@@ -12,11 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-import flights
 import psycopg
-from demo import copy_csv
-from demo_screen import Screen
-from local_server import LocalServer, ServerError, local_server
+
+from sparkwave.server.demo import flights
+from sparkwave.server.demo.local_server import LocalServer, ServerError, local_server
+from sparkwave.server.demo.screen import Screen
+from sparkwave.server.demo.tour import copy_csv
 
 ROOT = Path(__file__).parent.parent
 PROJECT = ROOT / "examples" / "dbt"

@@ -122,9 +122,9 @@ def launch(
     """Start `sparkwave serve` without waiting for anything; metrics and a dashboard only if the options have them."""
     given = {"metrics": "", "dashboard": "", **options}
     arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    program = (
-        ["-c", f"{patch}\nfrom sparkwave.server.command_line import main\nmain()"] if patch else ["-m", "sparkwave"]
-    )
+    program = ["-m", "sparkwave"]
+    if patch:
+        program = ["-c", f"{patch}\nfrom sparkwave.server.command_line.main import main\nmain()"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPARKWAVE_")}
     with open(log_file, "ab") as log:
         return subprocess.Popen(

@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
-import flights
-from demo_progress import (
+from sparkwave.server.demo import flights
+from sparkwave.server.demo.progress_lines import (
     CREATED,
     PLANNED,
     STARTING,
@@ -22,7 +22,7 @@ from demo_progress import (
     cell,
     parse_progress,
 )
-from demo_screen import Screen, format_table
+from sparkwave.server.demo.screen import Screen, format_table
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from sparkwave.server.command_line import _parse_arguments
 
 from sparkwave.catalog.errors import CONFIG_FILE_ERROR, CONNECTION_FAILURE, Error
 from sparkwave.catalog.lake.storage import Lease
 from sparkwave.catalog.sealing import open_cipher
+from sparkwave.server.command_line.arguments import parser
 from sparkwave.server.operations.config import Config, load_config
 
 ROOT = Path(__file__).parent.parent
@@ -94,7 +94,7 @@ class Manifests:
         program, *arguments = self.container["command"]
         assert program == "sparkwave" and arguments[-2] == "--config"
         monkeypatch.setattr("sys.argv", [program, *arguments])
-        parsed = vars(_parse_arguments())
+        parsed = vars(parser().parse_args())
         assert self.mounted(str(parsed["config"])) == ("config", "sparkwave.toml")
         return load_config(parsed, self.environment, file)[0]
 

@@ -20,7 +20,6 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from scrapes import Scrape, scrape
 from servers import Server, free_port, refused, wait_until
-from sparkwave.server.command_line import _serve_metrics
 from test_backfill_status import add_job, add_slices, add_steps, cursor, lake  # noqa: F401
 from test_law import run, without_epochs
 
@@ -28,6 +27,7 @@ from sparkwave.catalog.counters import BACKFILL_BYTES, PerJob
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Position
 from sparkwave.catalog.stores.job_store import leave_behind
+from sparkwave.server.command_line.run_server import serve_metrics
 from sparkwave.server.context import Context, open_context
 from sparkwave.server.dispatch import Client
 from sparkwave.server.operations import metrics
@@ -330,7 +330,7 @@ def test_a_taken_port_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        assert _serve_metrics(("127.0.0.1", port), cast(Context, None)) is None
+        assert serve_metrics(("127.0.0.1", port), cast(Context, None)) is None
     expected = f"no metrics: cannot listen on 127.0.0.1:{port}: the port is in use; choose another with --metrics"
     assert caplog.messages == [expected]
-    assert _serve_metrics(None, cast(Context, None)) is None
+    assert serve_metrics(None, cast(Context, None)) is None

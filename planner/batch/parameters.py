@@ -31,7 +31,7 @@ from sparkwave.catalog.types import (
     Type,
     type_of_oid,
 )
-from sparkwave.planner.batch.arguments import argument_type
+from sparkwave.planner.batch.argument_types import argument_type
 from sparkwave.planner.batch.row_functions import expand_series
 from sparkwave.planner.batch.row_structs import as_query
 from sparkwave.planner.build.time_windows import prepare_from

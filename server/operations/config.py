@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
 import tomllib
@@ -18,6 +17,7 @@ from sparkwave.catalog.lake.s3 import S3
 from sparkwave.catalog.lake.storage import Storage, check_catalog
 from sparkwave.catalog.model import DEFAULT_GROUP
 from sparkwave.executor.spark.applications import Size, check_master
+from sparkwave.server.operations.settings import Settings
 from sparkwave.server.wire.tls import server_context
 
 # Sizes of serverless nodes that ALTER SYSTEM may name, by cores and GiB.
@@ -25,7 +25,7 @@ SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Settings):
     """The server's configuration. Memory is in MiB.
 
     `metrics` is where Prometheus may read, `dashboard` where browsers find the dashboard; empty for nowhere. `catalog`
@@ -39,31 +39,9 @@ class Config:
     and those that serverless groups have over them.
     """
 
-    listen: str = "127.0.0.1:4566"
-    metrics: str = "127.0.0.1:1260"
-    dashboard: str = "127.0.0.1:5691"
-    data: Path = Path(".sparkwave")
-    catalog: str | None = None
-    shared: Path | str | None = None
-    advertise: str | None = None
-    s3_endpoint: str | None = None
-    s3_region: str = "us-east-1"
     s3_access_key: str | None = field(default=None, repr=False)
     s3_secret_key: str | None = field(default=None, repr=False)
     s3_session_token: str | None = field(default=None, repr=False)
-    spark_master: str | None = None
-    spark_start: str = "eager"
-    spark_cores: int = os.cpu_count() or 2
-    spark_memory_mib: int = 2048
-    duckdb_memory: str | None = None
-    duckdb_spill: str | None = None
-    max_message_bytes: int = 1 << 30
-    log_level: str = "WARNING"
-    log_format: str = "text"
-    tls: str = "optional"
-    tls_certificate: Path | None = None
-    tls_key: Path | None = None
-    secret_key_file: Path | None = None
     resource_groups: Mapping[str, Size] = field(default_factory=dict)
     serverless_skus: Mapping[str, Size] = field(default_factory=dict)
     spark: Mapping[str, str] = field(default_factory=dict)

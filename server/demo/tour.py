@@ -12,11 +12,12 @@ import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from queue import Queue
 
-import flights
 import psycopg
-from demo_progress import CREATED, PLANNED, STARTING, Track, parse_progress
-from demo_screen import Screen
-from local_server import LocalServer, ServerError, local_server
+
+from sparkwave.server.demo import flights
+from sparkwave.server.demo.local_server import LocalServer, ServerError, local_server
+from sparkwave.server.demo.progress_lines import CREATED, PLANNED, STARTING, Track, parse_progress
+from sparkwave.server.demo.screen import Screen
 
 POLL_S = 0.2
 CREATE_TIMEOUT_S = 300

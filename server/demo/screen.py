@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-from demo_progress import Track, bar_line, cell
+from sparkwave.server.demo.progress_lines import Track, bar_line, cell
 
 CELL_WIDTH = 17
 

@@ -1,0 +1,1 @@
+"""The command `sparkwave`: its arguments, and what each of its commands does."""

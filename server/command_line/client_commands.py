@@ -1,0 +1,128 @@
+"""`sparkwave status` and `sparkwave sql`: clients of a running server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+
+_CONNECT_S = 5
+_ROLE = "SELECT split_part(version(), ' (', 1), current_setting('in_hot_standby') = 'on'"
+_JOBS = """
+SELECT count(*) FILTER (state = 'FOLLOWING'), count(*) FILTER (state = 'CREATING'),
+    count(*) FILTER (state = 'BEHIND'), count(*) FILTER (state = 'FAILED')
+FROM rw_catalog.rw_job_status"""
+_TROUBLE = """
+SELECT state, job_type, schema_name || '.' || job_name, coalesce(reason, '')
+FROM rw_catalog.rw_job_status WHERE state IN ('BEHIND', 'FAILED') ORDER BY 3"""
+_PROGRESS = "SELECT ddl_statement, progress FROM rw_catalog.rw_ddl_progress ORDER BY ddl_id"
+_NODES = """
+SELECT resource_group, sum(parallelism)::bigint, sum(system_total_memory_bytes)::bigint
+FROM rw_catalog.rw_worker_nodes WHERE resource_group IS NOT NULL GROUP BY 1 ORDER BY 1"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to connect, and as whom. A password is what libpq finds in PGPASSWORD or its password file."""
+
+    host: str
+    port: int
+    user: str
+    database: str
+
+    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        """A connection, every statement its own transaction. Raises Error 08006 when there is none to be had."""
+        try:
+            return psycopg.connect(
+                host=self.host, port=self.port, user=self.user, dbname=self.database, autocommit=True,
+                connect_timeout=_CONNECT_S, application_name="sparkwave",
+            )  # fmt: skip
+        except psycopg.OperationalError as error:
+            reason = str(error).strip().splitlines()[-1]
+            hint = "Start one with `sparkwave serve`, or name another with --listen."
+            raise Error(
+                f"no server on {self.host}:{self.port}: {reason}", errors.CONNECTION_FAILURE, hint=hint
+            ) from error
+
+
+def status(target: Target) -> int:
+    """Print how a server does. Returns 1 if a view has failed or is behind. Raises Error 08006 when there is none."""
+    with target.connect() as connection:
+        [(version, reads_only)] = connection.execute(_ROLE).fetchall()
+        [(following, creating, behind, failed)] = connection.execute(_JOBS).fetchall()
+        print(f"{version} on {target.host}:{target.port}{', for reading' if reads_only else ''}")
+        print(f"jobs: {following} follow, {creating} are created, {behind} are behind, {failed} have failed")
+        for statement, progress in connection.execute(_PROGRESS).fetchall():
+            print(f"  {progress}: {' '.join(str(statement).split())[:100]}")
+        for state, kind, name, reason in connection.execute(_TROUBLE).fetchall():
+            print(f"  {state}: {kind} {name}: {reason}")
+        for group, cores, memory in connection.execute(_NODES).fetchall():
+            print(f"resource group {group}: {cores} cores, {int(str(memory)) >> 20} MiB")
+    return 1 if behind or failed else 0
+
+
+def sql(target: Target, text: str | None) -> int:
+    """Run psql, or a prompt of our own where there is none. Returns its exit code; 1 when a statement has failed."""
+    psql = shutil.which("psql")
+    if psql is not None:
+        arguments = ["-h", target.host, "-p", str(target.port), "-U", target.user, "-d", target.database]
+        sys.stdout.flush()
+        os.execv(psql, [psql, *arguments, *(("-c", text) if text is not None else ())])
+    with target.connect() as connection:
+        if text is not None:
+            return 0 if _run(connection, text) else 1
+        return _prompt(connection)
+
+
+def _prompt(connection: psycopg.Connection[tuple[object, ...]]) -> int:
+    """Statements from standard input, each up to a line that ends with a semicolon."""
+    is_terminal, lines, is_fine = sys.stdin.isatty(), list[str](), True
+    if is_terminal:
+        print("psql is not installed; statements end with ;  and Ctrl-D ends this prompt.")
+    while True:
+        try:
+            line = input(("-> " if lines else "sparkwave=> ") if is_terminal else "")
+        except (EOFError, KeyboardInterrupt):
+            break
+        lines.append(line)
+        if line.rstrip().endswith(";"):
+            is_fine &= _run(connection, "\n".join(lines))
+            lines.clear()
+    if any(line.strip() for line in lines):
+        is_fine &= _run(connection, "\n".join(lines))
+    return 0 if is_fine or is_terminal else 1
+
+
+def _run(connection: psycopg.Connection[tuple[object, ...]], text: str) -> bool:
+    """Run a text and print what it gives. Returns whether it ran."""
+    try:
+        cursor = psycopg.ClientCursor(connection)
+        cursor.execute(text.encode())
+    except psycopg.Error as error:
+        print(str(error), file=sys.stderr)
+        return False
+    while True:
+        if cursor.description is None:
+            print(cursor.statusmessage or "")
+        else:
+            _print_table([column.name for column in cursor.description], cursor.fetchall())
+        if not cursor.nextset():
+            return True
+
+
+def _print_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Rows as psql aligns them, all to the left."""
+    cells = [["" if value is None else str(value) for value in row] for row in rows]
+    widths = [max(len(name), *(len(row[at]) for row in cells), 0) for at, name in enumerate(names)]
+    print("|".join(f" {name.ljust(width)} " for name, width in zip(names, widths, strict=True)).rstrip())
+    print("+".join("-" * (width + 2) for width in widths))
+    for row in cells:
+        print("|".join(f" {cell.ljust(width)} " for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(f"({len(cells)} row{'s' * (len(cells) != 1)})\n")

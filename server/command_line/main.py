@@ -1,0 +1,81 @@
+"""`sparkwave COMMAND`: each command imports what it needs, so that `--help` and completion are quick."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from sparkwave.server.command_line.arguments import parser
+
+
+def main() -> None:
+    """Run a command; exit 1 with one clear line when it cannot."""
+    arguments = parser().parse_args()
+    if arguments.command == "completion":
+        import shtab
+
+        print(shtab.complete(parser(), arguments.shell))
+        return
+    from sparkwave.catalog.errors import Error
+
+    try:
+        sys.exit(_COMMANDS[arguments.command](arguments))
+    except Error as error:
+        sys.exit("\n".join(f"sparkwave: {text}" for text in (error.message, error.hint) if text))
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from sparkwave.server.command_line.run_server import serve
+    from sparkwave.server.operations.config import load_config
+    from sparkwave.server.operations.logs import start_logging
+
+    config, parameters = load_config(vars(arguments), os.environ, arguments.config)
+    start_logging(config.log_level, config.log_format)
+    serve(config, parameters)
+    return 0
+
+
+def _on_lake(arguments: argparse.Namespace) -> int:
+    from sparkwave.server.command_line import lake_commands
+    from sparkwave.server.operations.config import load_config
+    from sparkwave.server.operations.logs import start_logging
+
+    config, _ = load_config(vars(arguments), os.environ, None)
+    start_logging(config.log_level, config.log_format)
+    match arguments.command:
+        case "check":
+            return lake_commands.check(config, arguments.views)
+        case "backup":
+            return lake_commands.back_up(config, arguments.data is not None, arguments.user, arguments.target)
+        case _:
+            return lake_commands.restore(config, arguments.backup)
+
+
+def _as_client(arguments: argparse.Namespace) -> int:
+    from sparkwave.server.command_line import client_commands
+    from sparkwave.server.operations.config import load_config
+
+    config, _ = load_config({"listen": arguments.listen}, os.environ, None)
+    target = client_commands.Target(*config.address, arguments.user, arguments.database)
+    if arguments.command == "status":
+        return client_commands.status(target)
+    return client_commands.sql(target, arguments.text)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from sparkwave.server.demo.tour import main as tour
+
+    return tour()
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "serve": _serve,
+    "status": _as_client,
+    "sql": _as_client,
+    "demo": _demo,
+    "check": _on_lake,
+    "backup": _on_lake,
+    "restore": _on_lake,
+}

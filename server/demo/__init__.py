@@ -1,0 +1,1 @@
+"""`sparkwave demo`: a tour over the wire, on a server of its own."""
