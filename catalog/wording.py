@@ -85,6 +85,7 @@ _PATTERN_FAULTS = {
     "unexpected )": "parentheses () not balanced", "no argument for repetition operator": "quantifier operand invalid",
     "bad repetition operator": "quantifier operand invalid", "invalid repetition size": "invalid repetition count(s)",
     "invalid character class range": "invalid character range", "invalid character class": "invalid character class",
+    "invalid perl operator": "look-around is not supported", "invalid group flag": "unknown flag of a group",
 }  # fmt: skip
 
 
@@ -108,6 +109,13 @@ def _between(found: re.Match[str]) -> str:
     """An operator and the types of its sides, as PostgreSQL writes it."""
     name, types = found["name"], _types(found["types"])
     return f" {name} ".join(types) if len(types) > 1 else f"{name} {types[0]}"
+
+
+def _arrays(found: re.Match[str]) -> Error:
+    """An operator of arrays with elements of two types."""
+    operator = {"list_has_all": "@>", "list_has_any": "&&"}[found["name"]]
+    message = f"operator does not exist: {_type(found['type'])}[] {operator} {_type(found['type_to'])}[]"
+    return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR)
 
 
 def _operator(found: re.Match[str]) -> Error:
@@ -204,6 +212,10 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)",
         _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
+    (r"No function matches the given name and argument types 'list_has_all\(JSON, JSON\)'", _says(
+        "@> and <@ of jsonb with what is not a constant are not supported", errors.FEATURE_NOT_SUPPORTED)),
+    (r"Cannot deduce template type 'T' in function: '(?P<name>list_has_all|list_has_any)\([^']*'\s+Type[^']*'T'[^']*"
+     r"'(?P<type>[^']+)', from first occurrence[^']*'(?P<type_to>[^']+)'", _arrays),
     (r"No function matches the given name and argument types '(?P<name>[^\w(]+)\((?P<types>.*)\)'", _operator),
     (r"No function matches the given name and argument types '(?P<name>\w+)\((?P<types>.*)\)'", _function),
     (r"Could not choose a best candidate .* the function call \"(?P<name>[^\"(]+)\((?P<types>.*?)\)\"", _several),

@@ -151,6 +151,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Fetch: _plain(cursors.fetch),
     statements.CloseCursor: _plain(cursors.close),
     statements.Discard: _plain(control.discard),
+    statements.Vacuum: _plain(control.vacuum),
 }
 
 # Statements with types of columns, fields, arguments and parameters.

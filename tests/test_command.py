@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
-from servers import sparkwave
+from servers import Server, free_port, sparkwave
 
 
 @pytest.mark.parametrize("command", [(), ("serve",), ("check",), ("backup",), ("restore",)])
@@ -27,3 +29,54 @@ def test_a_server_starts_without_what_takes_long_to_import() -> None:
     program = f"import sys, sparkwave.server.command_line.run_server; print(sorted({slow} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_help_is_quick() -> None:
+    assert sparkwave("--version").stdout == f"sparkwave {metadata.version('sparkwave')}\n"
+    program = "import sys, sparkwave.server.command_line.main as m; m.parser(); print(len(sys.modules))"
+    loaded = int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60).stdout)
+    assert loaded < 300, "it imports more than argparse and what reads a package's version"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion(shell: str) -> None:
+    done = sparkwave("completion", shell)
+    assert done.returncode == 0 and "--listen" in done.stdout and "restore" in done.stdout
+
+
+def test_status(module_server: Server) -> None:
+    with module_server.connect() as connection:
+        connection.execute("CREATE TABLE seen (a int, b numeric)")
+        connection.execute("CREATE MATERIALIZED VIEW of_seen AS SELECT a, sum(b) AS s FROM seen GROUP BY a")
+    done = sparkwave("status", "--listen", module_server.address)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, jobs, *_ = done.stdout.splitlines()
+    assert first.startswith(f"{module_server.address}: PostgreSQL 13")
+    assert jobs == "jobs: 1 follow, 0 are created, 0 are behind, 0 have failed"
+
+
+def test_status_without_a_server() -> None:
+    done = sparkwave("status", "--listen", f"127.0.0.1:{free_port()}")
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"sparkwave: no server on 127\.0\.0\.1:\d+: Connection refused\n"
+        r"sparkwave: Start one with `sparkwave serve`, or name another with --listen\.\n",
+        done.stderr,
+    )
+
+
+@pytest.mark.parametrize("path", [None, "/nowhere"], ids=["psql", "prompt"])
+def test_sql(module_server: Server, path: str | None) -> None:
+    """The same by psql and by the prompt that is there without it."""
+    arguments = ("sql", "--listen", module_server.address)
+    environment = {"PATH": path} if path is not None else {}
+    done = sparkwave(
+        *arguments, "-c", "SELECT NULL AS n, 'é|' AS \"S\"", "-c", "VALUES (1), (2)", environment=environment
+    )
+    assert done.returncode == 0
+    cells = [[cell.strip() for cell in line.split("|")] for line in done.stdout.splitlines()]
+    assert [cells[0], cells[3]] == [["n", "S"], ["(1 row)"]]
+    assert ["2"] in cells and ["(2 rows)"] in cells
+    done = sparkwave(*arguments, "-c", "SELECT nix", environment=environment)
+    assert done.returncode == 1
+    assert done.stderr.startswith('ERROR:  column "nix" does not exist\nLINE 1: SELECT nix\n')

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import is_temporary_schema
 from sparkwave.catalog.types import INTEGER, SMALLINT
 from sparkwave.planner.batch.parameters import parameter_number
@@ -45,6 +47,7 @@ from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
 from sparkwave.planner.parse import parameter_runs
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
+from sparkwave.planner.parse.trees import position_of
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 
@@ -384,6 +387,23 @@ _MOMENTS: dict[type[exp.Expr], str] = {
     exp.Localtimestamp: "timestamp",
 }
 
+# Collations that order text by its bytes, as everything here does.
+_COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
+
+
+def _without_collation(node: exp.Collate, context: object) -> exp.Expr:
+    """Raises Error 42704 for a collation that orders text otherwise."""
+    name = node.expression
+    if name.name not in _COLLATIONS:
+        raise Error(
+            f'collation "{name.name}" for encoding "UTF8" does not exist',
+            errors.UNDEFINED_OBJECT,
+            hint='Text is ordered by its bytes, as COLLATE "C" has it.',
+            position=position_of(name) or position_of(node),
+        )
+    return node.this
+
+
 _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     **dict.fromkeys((exp.CurrentTimestamp, *_MOMENTS), _now),
     exp.Identifier: _fold,
@@ -404,5 +424,5 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Like: rewrite_like,
     exp.ILike: rewrite_like,
     exp.Operator: rewrite_operator,
-    exp.Collate: lambda node, context: node.this,
+    exp.Collate: _without_collation,
 }

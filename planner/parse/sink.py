@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from sparkwave.catalog.redaction import redact
-from sparkwave.planner.parse.tokens import TokenReader, syntax_error
+from sparkwave.planner.parse.tokens import TokenReader, ending, syntax_error
 from sparkwave.planner.parse.trees import parse_tree, query_of, text_before
 from sparkwave.planner.parse.with_options import parse_format, parse_options
 from sparkwave.planner.statements import CreateSink, Name
 
-# What may follow the query; sqlglot does not know it.
-_EMIT = re.compile(r"\bEMIT\s+ON\s+WINDOW\s+CLOSE\s*+;?\s*+$", re.IGNORECASE)
-
 
 def parse_streaming_query(sql: str, offset: int) -> tuple[exp.Query, bool]:
     """The query that begins there, and whether EMIT ON WINDOW CLOSE follows it."""
-    emits = _EMIT.search(sql, offset)
-    query = parse_tree(sql[: emits.start()] if emits else sql, offset)
+    emits = ending(sql, offset, "EMIT", "ON", "WINDOW", "CLOSE")
+    query = parse_tree(sql if emits is None else sql[:emits], offset)
     if isinstance(query, exp.Values):
         query = query_of(query)
     if not isinstance(query, exp.Query):

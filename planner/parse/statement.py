@@ -50,7 +50,9 @@ from sparkwave.planner.parse.utility import (
     parse_reset,
     parse_set,
     parse_unlisten,
+    parse_vacuum,
     parse_wait,
+    refuse,
     refuse_notifications,
 )
 from sparkwave.planner.parse.with_options import parse_options
@@ -227,6 +229,9 @@ def _declare(reader: TokenReader) -> DeclareCursor | DeclareSubscriptionCursor:
     return parse_declare(reader, parse_statement)
 
 
+# Statements of PostgreSQL that do not exist here.
+_REFUSED = ("DO", "CALL", "LOCK", "CLUSTER", "REINDEX", "CHECKPOINT", "REASSIGN", "SECURITY", "IMPORT")
+
 _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "SELECT": _query,
     "VALUES": _query,
@@ -277,4 +282,8 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "LISTEN": refuse_notifications,
     "NOTIFY": refuse_notifications,
     "UNLISTEN": parse_unlisten,
+    "VACUUM": parse_vacuum,
+    "ANALYZE": parse_vacuum,
+    "ANALYSE": parse_vacuum,
+    **dict.fromkeys(_REFUSED, refuse),
 }

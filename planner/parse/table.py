@@ -46,7 +46,10 @@ def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
 
 def parse_create_source(sql: str) -> CreateSource:
     """CREATE SOURCE: what CREATE TABLE is, but for the word. Raises Error 42601 without WITH."""
-    reader = TokenReader(re.sub(r"(?i)\bSOURCE\b", "TABLE ", sql, count=1))  # as long, so that places are right
+    before = TokenReader(sql)
+    before.expect("CREATE")
+    start, end = before.offset, before.end_of_token
+    reader = TokenReader(f"{sql[:start]}TABLE {sql[end:]}")  # as long, so that places are right
     reader.expect("CREATE", "TABLE")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
@@ -152,6 +155,9 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
     on_commit = tree.find(exp.OnCommitProperty)
     if on_commit is not None and on_commit.args.get("delete"):
         raise Error("ON COMMIT DELETE ROWS is not supported", errors.FEATURE_NOT_SUPPORTED, position=name.position)
+    for clause, words in _NOT_THERE.items():
+        if tree.find(clause) is not None:
+            raise unsupported(words, tree)
     columns: list[ColumnDefinition] = []
     key: list[str] = []
     checks: list[Check] = []
@@ -186,6 +192,10 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
     listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
     named = named_checks(name.name, checks, (*names, *included))
     return CreateTable(name, tuple(columns), tuple(key), False, listed, checks=named, unenforced=tuple(left_out))
+
+
+# Clauses behind the columns that PostgreSQL has.
+_NOT_THERE = {exp.PartitionedByProperty: "PARTITION BY", exp.InheritsProperty: "INHERITS"}
 
 
 def _without_unenforced(column: exp.ColumnDef) -> list[str]:

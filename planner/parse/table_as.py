@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.parse.tokens import TokenReader, syntax_error
+from sparkwave.planner.parse.tokens import TokenReader, ending, syntax_error
 from sparkwave.planner.parse.trees import parse_tree, query_of
 from sparkwave.planner.statements import CreateTableAs, Name
-
-# What may follow the query; sqlglot does not know it.
-_DATA = re.compile(r"\bWITH\s+(?P<no>NO\s+)?DATA\s*+;?\s*+$", re.IGNORECASE)
 
 
 def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) -> CreateTableAs:
@@ -31,15 +26,16 @@ def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) 
     if not reader.accept("AS"):
         raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
     offset = reader.offset
-    ending = _DATA.search(reader.sql, offset)
-    query = parse_tree(reader.sql[: ending.start()] if ending else reader.sql, offset)
+    without = ending(reader.sql, offset, "WITH", "NO", "DATA")
+    end = ending(reader.sql, offset, "WITH", "DATA") if without is None else without
+    query = parse_tree(reader.sql if end is None else reader.sql[:end], offset)
     while isinstance(query, exp.Subquery) and {key for key, value in query.args.items() if value} == {"this"}:
         query = query.this
     if isinstance(query, exp.Values):
         query = query_of(query)
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
-    return CreateTableAs(name, columns, query, if_not_exists, append_only, not (ending and ending["no"]))
+    return CreateTableAs(name, columns, query, if_not_exists, append_only, without is None)
 
 
 def _option(reader: TokenReader) -> tuple[str, str]:

@@ -45,6 +45,14 @@ def split_statements(sql: str) -> list[tuple[str, int]]:
     return filled or [("", 0)]
 
 
+def ending(sql: str, start: int, *words: str) -> int | None:
+    """Where the last words of a text begin, from `start` on; semicolons and comments may follow. None without them."""
+    tokens = [token for token in tokenize(sql) if token.token_type != TokenType.SEMICOLON]
+    last = tokens[-len(words) :]
+    is_it = len(last) == len(words) and all(t.text.upper() == word for t, word in zip(last, words, strict=True))
+    return last[0].start if is_it and last[0].start >= start else None
+
+
 class TokenReader:
     """A cursor over the tokens of one statement. Every failure is a syntax error at the current token."""
 

@@ -33,6 +33,7 @@ from sparkwave.planner.statements import (
     Refresh,
     SetVariable,
     Statement,
+    Vacuum,
     Wait,
 )
 
@@ -295,6 +296,44 @@ def parse_unlisten(reader: TokenReader) -> Discard:
         reader.identifier()
     reader.finish()
     return Discard("UNLISTEN")
+
+
+def parse_vacuum(reader: TokenReader) -> Vacuum:
+    """VACUUM and ANALYZE: the lake is tidied and its statistics are kept without being asked."""
+    tag = reader.peek().replace("ANALYSE", "ANALYZE")
+    reader.skip()
+    if reader.peek() == "(":
+        reader.parenthesised(lambda: (reader.identifier(), reader.peek() in (",", ")") or reader.value()))
+    while any(reader.accept(word) for word in ("FULL", "FREEZE", "VERBOSE", "ANALYZE", "ANALYSE")):
+        pass
+    tables = () if reader.at_end else reader.comma_separated(lambda: _vacuumed(reader))
+    reader.finish()
+    return Vacuum(tag, tables)
+
+
+def _vacuumed(reader: TokenReader) -> Name:
+    """`table [(column, …)]`."""
+    name = reader.name()
+    if reader.peek() == "(":
+        reader.parenthesised(reader.identifier)
+    return name
+
+
+def refuse(reader: TokenReader) -> Statement:
+    """Statements of PostgreSQL that do not exist here."""
+    raise Error(
+        f"{reader.peek()} is not supported",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint=_INSTEAD.get(reader.peek()),
+        position=reader.offset + 1,
+    )
+
+
+_INSTEAD = {
+    "DO": "There is no procedural language; CREATE FUNCTION … LANGUAGE SQL names an expression.",
+    "CALL": "There are no procedures; CREATE FUNCTION … LANGUAGE SQL names an expression.",
+    "LOCK": "No statement waits for a lock; of two atomic transactions that change a row the second fails (40001).",
+}
 
 
 def refuse_notifications(reader: TokenReader) -> Statement:

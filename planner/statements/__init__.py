@@ -84,6 +84,7 @@ from sparkwave.planner.statements.server import (
     Refresh,
     Show,
     ShowCreate,
+    Vacuum,
     Wait,
 )
 from sparkwave.planner.statements.sessions import (
@@ -176,6 +177,7 @@ Statement = (
     | Fetch
     | CloseCursor
     | Discard
+    | Vacuum
 )
 
 
@@ -276,5 +278,6 @@ __all__ = [
     "Update",
     "Upsert",
     "UserOption",
+    "Vacuum",
     "Wait",
 ]

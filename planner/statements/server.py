@@ -91,3 +91,11 @@ class ExplainOptions:
 class Explain:
     statement: Query | CreateTable | CreateStreaming | Insert | Update | Delete | Merge
     options: ExplainOptions = ExplainOptions()
+
+
+@dataclass(frozen=True)
+class Vacuum:
+    """VACUUM and ANALYZE, of all tables when none is named: `tag` is the command tag."""
+
+    tag: str
+    tables: tuple[Name, ...]

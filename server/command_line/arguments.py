@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     _add_client(commands.add_parser("status", help="say how a running server does"))
     sql = commands.add_parser("sql", help="run SQL on a running server, with psql or a small prompt")
     _add_client(sql)
-    sql.add_argument("--command", "-c", dest="text", metavar="SQL", help="run this and end")
+    sql.add_argument("--command", "-c", dest="texts", action="append", default=[], metavar="SQL", help="run it and end")
     commands.add_parser("demo", help="a tour of half a minute, on a server of its own")
     check = commands.add_parser("check", help="say what is wrong with a lake that no server writes")
     backup = commands.add_parser("backup", help="copy all that a server has, as of one moment, while it runs")

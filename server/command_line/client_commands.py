@@ -14,7 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 
 _CONNECT_S = 5
-_ROLE = "SELECT split_part(version(), ' (', 1), current_setting('in_hot_standby') = 'on'"
+_ROLE = "SELECT version(), current_setting('in_hot_standby') = 'on'"
 _JOBS = """
 SELECT count(*) FILTER (state = 'FOLLOWING'), count(*) FILTER (state = 'CREATING'),
     count(*) FILTER (state = 'BEHIND'), count(*) FILTER (state = 'FAILED')
@@ -45,7 +45,7 @@ class Target:
                 connect_timeout=_CONNECT_S, application_name="sparkwave",
             )  # fmt: skip
         except psycopg.OperationalError as error:
-            reason = str(error).strip().splitlines()[-1]
+            reason = str(error).splitlines()[0].rpartition(" failed: ")[2]
             hint = "Start one with `sparkwave serve`, or name another with --listen."
             raise Error(
                 f"no server on {self.host}:{self.port}: {reason}", errors.CONNECTION_FAILURE, hint=hint
@@ -57,7 +57,7 @@ def status(target: Target) -> int:
     with target.connect() as connection:
         [(version, reads_only)] = connection.execute(_ROLE).fetchall()
         [(following, creating, behind, failed)] = connection.execute(_JOBS).fetchall()
-        print(f"{version} on {target.host}:{target.port}{', for reading' if reads_only else ''}")
+        print(f"{target.host}:{target.port}{', for reading' if reads_only else ''}: {version}")
         print(f"jobs: {following} follow, {creating} are created, {behind} are behind, {failed} have failed")
         for statement, progress in connection.execute(_PROGRESS).fetchall():
             print(f"  {progress}: {' '.join(str(statement).split())[:100]}")
@@ -68,16 +68,16 @@ def status(target: Target) -> int:
     return 1 if behind or failed else 0
 
 
-def sql(target: Target, text: str | None) -> int:
+def sql(target: Target, texts: Sequence[str]) -> int:
     """Run psql, or a prompt of our own where there is none. Returns its exit code; 1 when a statement has failed."""
     psql = shutil.which("psql")
     if psql is not None:
         arguments = ["-h", target.host, "-p", str(target.port), "-U", target.user, "-d", target.database]
         sys.stdout.flush()
-        os.execv(psql, [psql, *arguments, *(("-c", text) if text is not None else ())])
+        os.execv(psql, [psql, *arguments, *(part for text in texts for part in ("-c", text))])
     with target.connect() as connection:
-        if text is not None:
-            return 0 if _run(connection, text) else 1
+        if texts:
+            return max(0 if _run(connection, text) else 1 for text in texts)
         return _prompt(connection)
 
 
@@ -106,7 +106,7 @@ def _run(connection: psycopg.Connection[tuple[object, ...]], text: str) -> bool:
         cursor = psycopg.ClientCursor(connection)
         cursor.execute(text.encode())
     except psycopg.Error as error:
-        print(str(error), file=sys.stderr)
+        print(f"ERROR:  {error}", file=sys.stderr)
         return False
     while True:
         if cursor.description is None:

@@ -61,7 +61,7 @@ def _as_client(arguments: argparse.Namespace) -> int:
     target = client_commands.Target(*config.address, arguments.user, arguments.database)
     if arguments.command == "status":
         return client_commands.status(target)
-    return client_commands.sql(target, arguments.text)
+    return client_commands.sql(target, arguments.texts)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

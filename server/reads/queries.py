@@ -30,13 +30,20 @@ from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.plan_cache import Plan
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import SESSION
-from sparkwave.server.wire.result import Result
+from sparkwave.server.wire.result import Notice, Result
 from sparkwave.server.writes import dml
 from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     """Run a query over copies, the lake, or on Spark; its rows are of one snapshot. `set_config` in it takes effect."""
+    result = _select(session, statement, oids, values)
+    for lock in statement.tree.args.get("locks") or ():
+        result.notices.append(Notice(f"{lock.sql(dialect='postgres')} locks nothing here"))
+    return result
+
+
+def _select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
     planned = plan(session, statement, oids, values)
     versions = planned.environment.versions
     for name, value, is_local in planned.batch.sets:

@@ -88,6 +88,8 @@ def check(session: Session, statement: Statement) -> None:
             command = writing_command(statement)
         case statements.Discard(tag=tag) if tag not in ("RESET", "UNLISTEN"):
             command = tag
+        case statements.Vacuum(tag="VACUUM" as tag):
+            command = tag
         case _:
             return
     raise Error(f"{command} cannot run inside a transaction block", errors.ACTIVE_TRANSACTION)
@@ -95,7 +97,7 @@ def check(session: Session, statement: Statement) -> None:
 
 def is_part(session: Session, statement: Statement) -> bool:
     """Whether a statement can be run as part of the transaction there is, if any."""
-    return session.block is None or isinstance(statement, (*_PARTS, statements.Discard))
+    return session.block is None or isinstance(statement, (*_PARTS, statements.Discard, statements.Vacuum))
 
 
 def run_between(session: Session, statement: Statement, run: Callable[[], Result]) -> Result:

@@ -83,7 +83,7 @@ _KINDS: dict[type, str] = {
     **dict.fromkeys(
         (
             statements.Flush, statements.Refresh, statements.Recover, statements.Backup, statements.Wait,
-            statements.CancelJobs, statements.Kill, statements.Discard,
+            statements.CancelJobs, statements.Kill, statements.Discard, statements.Vacuum,
         ),
         "control",
     ),

@@ -9,7 +9,7 @@ from sparkwave.catalog.types import VARCHAR
 from sparkwave.planner.batch.query import failed_job
 from sparkwave.planner.bind.binder import resolve_readable
 from sparkwave.planner.bind.privileges import check_owner, permission_denied
-from sparkwave.planner.statements import CancelJobs, Discard, Flush, Kill, Recover, Refresh, Wait
+from sparkwave.planner.statements import CancelJobs, Discard, Flush, Kill, Recover, Refresh, Vacuum, Wait
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import find_of_kind
@@ -98,6 +98,13 @@ def discard(session: Session, statement: Discard) -> Result:
         session.forget_last_numbers()
     if statement.tag in ("RESET", "DISCARD ALL"):
         session.reset_all(and_user=statement.tag == "DISCARD ALL")
+    return Result(statement.tag)
+
+
+def vacuum(session: Session, statement: Vacuum) -> Result:
+    """VACUUM and ANALYZE: what they ask for is done in the background. Raises Error 42P01 for an unknown table."""
+    for table in statement.tables:
+        resolve_readable(session.context.store.catalog, session.scope, table)
     return Result(statement.tag)
 
 
