@@ -19,15 +19,15 @@ class Difference:
     why: str
 
 
-_NUMERIC = "README, limits: a numeric has 19 digits before the point, and is neither NaN nor infinite"
-_JSONB = "README, limits: jsonb is compared and cast to text as its text without spaces"
+_NUMERIC = "docs/limits.md: a numeric has 19 digits before the point, and is neither NaN nor infinite"
+_JSONB = "docs/limits.md: jsonb is compared and cast to text as its text without spaces"
 
 DIFFERENCES = (
     Difference(ANY, "^!22003 value out of range: (over|under)flow", "^-?(Infinity|0)$",
-               "README, limits: floats overflow to infinity and underflow to zero"),
+               "docs/limits.md: floats overflow to infinity and underflow to zero"),
     Difference(ANY, r"^-?(\d{20,}(\.\d+)?|Infinity)$|^NaN$", NULL, _NUMERIC),
     Difference(r"^pow|\^", "^!2201F a negative number", "^[01]$",
-               "README, limits: functions of numerics have a double's precision, where a large fraction is none"),
+               "docs/limits.md: functions of numerics have a double's precision, where a large fraction is none"),
     Difference(r"^date_trunc\('\w+', a8\)$", ANY, ANY, "RisingWave's date_trunc of a date is a timestamp"),
     Difference("^right", ANY, "^$", "INT's least is no position: test_functions.KNOWN"),
     Difference("^age", r"^-?\d{4,6} years|^00:00:00$", NULL,

@@ -21,3 +21,13 @@ def test_links(page: Path) -> None:
         name = re.fullmatch(r"`(?:\w+\.)?(\w+)`", text)
         if name and file.suffix == ".py":
             assert re.search(rf"\b(?:def|class) {name[1]}\b", file.read_text()), f"{page.name}: {text} in {target}"
+
+
+def test_the_rooms_are_there() -> None:
+    """docs/contributing.md names every folder of the code, and files that exist."""
+    page = (ROOT / "docs" / "contributing.md").read_text()
+    for path in re.findall(r"`((?:server|executor|planner|catalog|tests)/[\w./]+\w)`", page):
+        assert (ROOT / path).exists(), path
+    layers = ("server", "executor", "planner", "catalog")
+    rooms = {file.parent.relative_to(ROOT) for layer in layers for file in (ROOT / layer).glob("*/*.py")}
+    assert not [str(room) for room in rooms if f"(../{room})" not in page and room.name != "demo"]
