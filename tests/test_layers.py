@@ -27,6 +27,7 @@ PLACES = {
     "cryptography": {"catalog/sealing"},
     "confluent_kafka": {"executor/sources/kafka_client"},
     "prometheus_client": {"catalog/counters", "server/operations/metrics", "server/operations/metrics_server"},
+    "psutil": {"executor/spark/usage", "executor/spark/capacity"},
     "pyspark": {"executor/spark"},
     "grpc": {"executor/spark/endpoint", "executor/spark/spark_engine"},
     "sqlglot": {"planner"},

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from sparkwave.executor.spark.applications import Size, is_local
 
 _CGROUP = Path("/sys/fs/cgroup")
@@ -21,8 +23,8 @@ class Capacity:
 
 def of_this_machine(cgroup: Path = _CGROUP) -> Capacity:
     """What this process may use of the machine: less than there is where a control group limits it."""
-    cores: float = len(os.sched_getaffinity(0))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1)
+    memory = psutil.virtual_memory().total
     quota, period = _words(cgroup / "cpu.max", 2)
     if quota.isdigit():
         cores = min(cores, int(quota) / int(period))

@@ -1,8 +1,8 @@
 """What every node uses of this machine: processors and memory, now and over the last quarter of an hour.
 
 Nodes have the names of `rw_catalog.rw_worker_nodes` (`risingwave-compute-1-0`, `risingwave-backfill-2-0`), beside them
-`sparkwave-server`, and `<application>-driver` where a driver is no node. The numbers are those of Linux' proc(5);
-elsewhere, and of executors on other machines, there are none.
+`sparkwave-server`, and `<application>-driver` where a driver is no node. Of executors on other machines there are no
+numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+
+import psutil
 
 from sparkwave.catalog.locks import RankedLock
 
@@ -27,8 +28,8 @@ HISTORY_SECONDS = 15 * 60.0
 # Not more than this part of the time goes into looking through all processes of the machine for new ones.
 SCAN_SHARE = 1 / 200
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# No two samples are nearer to each other, in seconds: a system counts processor time in ticks.
+_TICK_S = 0.01
 
 
 @dataclass(frozen=True)
@@ -56,16 +57,12 @@ class Tree:
 
 @dataclass(frozen=True)
 class _Process:
-    pid: int
-    parent: int
-    cpu_seconds: float
-    start_ticks: int
-    memory_bytes: int
+    """A process, which started at `started` (Unix seconds)."""
 
-    @property
-    def age(self) -> float:
-        """In seconds."""
-        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - self.start_ticks / _TICKS, 1 / _TICKS)
+    pid: int
+    started: float
+    cpu_seconds: float
+    memory_bytes: int
 
 
 @dataclass
@@ -74,7 +71,7 @@ class _Node:
 
     measured_at: float
     cpu_seconds: float = 0.0
-    seen: dict[tuple[int, int], float] = field(default_factory=dict)
+    seen: dict[tuple[int, float], float] = field(default_factory=dict)
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=round(HISTORY_SECONDS / INTERVAL_SECONDS)))
 
 
@@ -134,10 +131,10 @@ class Usage:
     def _add(self, name: str, processes: list[_Process], at: float, clock: float) -> None:
         node = self._nodes.get(name)
         if node is None:
-            node = self._nodes[name] = _Node(clock - max(process.age for process in processes))
-        used = sum(p.cpu_seconds - node.seen.get((p.pid, p.start_ticks), 0.0) for p in processes)
-        cores = used / max(clock - node.measured_at, 1 / _TICKS)
-        node.seen = {(p.pid, p.start_ticks): p.cpu_seconds for p in processes}
+            node = self._nodes[name] = _Node(clock - max(at - min(process.started for process in processes), _TICK_S))
+        used = sum(p.cpu_seconds - node.seen.get((p.pid, p.started), 0.0) for p in processes)
+        cores = used / max(clock - node.measured_at, _TICK_S)
+        node.seen = {(p.pid, p.started): p.cpu_seconds for p in processes}
         node.measured_at = clock
         node.cpu_seconds += used
         node.samples.append(Sample(at, cores, sum(p.memory_bytes for p in processes), node.cpu_seconds))
@@ -193,30 +190,28 @@ def _descendants(pid: int, children: Mapping[int, list[int]]) -> list[int]:
 def _executor_id(pid: int) -> int | None:
     """The number by which Spark knows an executor (CoarseGrainedExecutorBackend's `--executor-id`); None of others."""
     try:
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return int(arguments[arguments.index(b"--executor-id") + 1])
-    except (OSError, ValueError):
+        arguments = psutil.Process(pid).cmdline()
+        return int(arguments[arguments.index("--executor-id") + 1])
+    except (psutil.Error, ValueError, IndexError):
         return None
 
 
 def _children() -> dict[int, list[int]]:
     """What every process of the machine has started."""
     found: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and (process := _read(int(entry))) is not None:
-            found.setdefault(process.parent, []).append(process.pid)
+    for process in psutil.process_iter(["ppid"]):
+        found.setdefault(process.info["ppid"], []).append(process.pid)
     return found
 
 
 def _read(pid: int) -> _Process | None:
     """A process; None when there is no such process any more, or only its exit code is left."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # After the name in parentheses: the fields of proc(5) from the third on.
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                return None
+            times = process.cpu_times()
+            return _Process(pid, process.create_time(), times.user + times.system, process.memory_info().rss)
+    except psutil.Error:
         return None
-    if fields[0] in (b"Z", b"X"):
-        return None
-    cpu_seconds = (int(fields[11]) + int(fields[12])) / _TICKS
-    return _Process(pid, int(fields[1]), cpu_seconds, int(fields[19]), int(fields[21]) * _PAGE_BYTES)
