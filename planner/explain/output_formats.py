@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from xml.sax.saxutils import escape
+
+import yaml
 
 from sparkwave.planner.explain.operator_tree import Operator, Text
 
@@ -33,31 +36,7 @@ def _json(root: Operator) -> list[str]:
 
 
 def _yaml(root: Operator) -> list[str]:
-    return list(_yaml_lines(root))
-
-
-def _yaml_lines(operator: Operator) -> Iterator[str]:
-    yield f"name: {_scalar(operator.title)}"
-    yield "fields:" if operator.fields else "fields: {}"
-    for key, value in sorted(operator.fields):
-        if isinstance(value, str):
-            yield f"  {key}: {_scalar(value)}"
-        else:
-            yield f"  {key}:" if value else f"  {key}: []"
-            yield from (f"  - {_scalar(part)}" for part in value)
-    yield "children:" if operator.children else "children: []"
-    for child in operator.children:
-        lines = _yaml_lines(child)
-        yield f"- {next(lines)}"
-        yield from (f"  {line}" for line in lines)
-
-
-_NOT_PLAIN = re.compile(r"^[\s\-?:,\[\]{}#&*!|>'\"%@`]|: |:$| #|^$|^(true|false|null|~)$|^[-+.\d][\d.eE+-]*$")
-
-
-def _scalar(value: str) -> str:
-    """A YAML scalar, quoted where it would be read as something else."""
-    return "'" + value.replace("'", "''") + "'" if _NOT_PLAIN.search(value) else value
+    return yaml.safe_dump(_object(root), sort_keys=False, allow_unicode=True, width=math.inf).splitlines()
 
 
 def _xml(root: Operator) -> list[str]:
