@@ -2,7 +2,8 @@ FROM python:3.11-slim-bookworm
 RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /opt/sparkwave
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
+COPY sparkwave sparkwave
 COPY catalog catalog
 COPY planner planner
 COPY executor executor

@@ -16,9 +16,10 @@ from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.temporary import forget_temporary_schemas
+from sparkwave.catalog.stores.user_store import put_user
 from sparkwave.catalog.system import system_views
 from sparkwave.catalog.types import Type
-from sparkwave.catalog.users import User
+from sparkwave.catalog.users import ROOT, User
 from sparkwave.executor.backfill.jobs import Jobs
 from sparkwave.executor.backfill.work import Settings
 from sparkwave.executor.epochs.checkpoints import Checkpoints
@@ -45,6 +46,7 @@ from sparkwave.server.operations.config import Config
 from sparkwave.server.session.backends import Backends
 from sparkwave.server.session.plan_cache import PlanCache
 from sparkwave.server.session.variables import SYSTEM, find, normalise
+from sparkwave.server.wire.authentication import make_verifier
 from sparkwave.server.writes.delivered import Delivery, write_rows
 from sparkwave.server.writes.group_commit import GroupCommit
 from sparkwave.server.writes.sequence_numbers import SequenceNumbers
@@ -169,9 +171,18 @@ def _opened(config: Config, parameters: Mapping[str, str], lake: Lake) -> Contex
         with store.change() as cursor:
             for name, value in parameters.items():
                 store.set_parameter(cursor, name, value)
+    _give_root_its_password(config, store)
     context = _assemble(config, lake, store)
     _start(context)
     return context
+
+
+def _give_root_its_password(config: Config, store: Store) -> None:
+    """Give root the configuration's password if it has none: one that ALTER USER has set stays."""
+    root = store.catalog.users.get(ROOT)
+    if config.root_password and root is not None and root.verifier is None:
+        with store.change() as cursor:
+            put_user(cursor, replace(root, verifier=str(make_verifier(config.root_password))))
 
 
 def _assemble(config: Config, lake: Lake, store: Store) -> Context:

@@ -7,11 +7,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 MEMBERS = ("first", "second")
+ROOTS = "SPARKWAVE_ROOT_PASSWORD"
 
 
 def config_of(name: str) -> Config:
@@ -40,9 +39,7 @@ def config_of(name: str) -> Config:
 def ports_of(name: str) -> list[int]:
     """Where a service listens, as the file and the program say."""
     service = SERVICES[name]
-    ports = re.findall(r"(?:port[= ]|address=)(?:127\.0\.0\.1:)?(\d+)", service.get("command", ""))
-    ports += [value for key, value in service.get("environment", {}).items() if key.endswith("_PORT")]
-    ports = [int(port) for port in ports]
+    ports = [int(port) for port in re.findall(r"port[= ]:?(\d+)", service.get("command", ""))]
     if name in ("sparkwave", *MEMBERS):
         config = config_of(name)
         ports += [port for _, port in filter(None, (config.address, config.metrics_address, config.dashboard_address))]
@@ -57,16 +54,20 @@ def test_settings() -> None:
 
 
 def test_ports() -> None:
-    """All services share the host's network: none is in another's way, and none is for other machines."""
+    """What is published is for this machine only, nothing is twice, and what is checked or scraped is there."""
     ports = {name: ports_of(name) for name in SERVICES}
-    assert all(ports.values())
-    assert max(Counter(chain.from_iterable(ports.values())).values()) == 1, ports
+    published = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert all(re.fullmatch(r"127\.0\.0\.1:(\d+):\1", port) for port in published)
+    assert len(set(published)) == len(published) == 12
+    for name in ("sparkwave", *MEMBERS):
+        assert {int(port.rpartition(":")[2]) for port in SERVICES[name]["ports"]} == set(ports[name]), name
+        assert all(host == "0.0.0.0" for host, _ in (config_of(name).address, config_of(name).dashboard_address or ()))
+    scraped = yaml.safe_load((ROOT / "deploy" / "prometheus" / "compose.yml").read_text())["scrape_configs"]
+    [target] = scraped[0]["static_configs"][0]["targets"]
+    assert target == f"sparkwave:{config_of('sparkwave').metrics_address[1]}"  # type: ignore[index]
     for name, service in SERVICES.items():
-        assert service["network_mode"] == "host", name
         checked = re.findall(r"\d{4,}", " ".join(service.get("healthcheck", {}).get("test", ())))
         assert set(map(int, checked)) <= set(ports[name]), name
-    text = (ROOT / "docker-compose.yml").read_text()
-    assert not re.search(r"0\.0\.0\.0|^\s+ports:", text, re.MULTILINE)
 
 
 def test_the_members_find_the_rest() -> None:
@@ -81,12 +82,13 @@ def test_the_members_find_the_rest() -> None:
         objects = SERVICES["objects"]
         keys = (objects["environment"]["ROOT_ACCESS_KEY"], objects["environment"]["ROOT_SECRET_KEY"])
         assert keys == (config.s3_access_key, config.s3_secret_key)
-        assert config.s3_endpoint == f"http://127.0.0.1:{ports_of('objects')[0]}"
+        assert catalog["host"] == "catalog"
+        assert config.s3_endpoint == f"http://objects:{ports_of('objects')[0]}"
         [mounted] = objects["volumes"]
         directory = objects["command"].split()[-1]
         bucket = str(config.shared).removeprefix("s3://").split("/")[0]
         assert mounted.partition(":")[2] == f"{directory}/{bucket}"
-        assert config.spark_master == f"spark://127.0.0.1:{ports_of('spark-master')[0]}"
+        assert config.spark_master == f"spark://spark-master:{ports_of('spark-master')[0]}"
         assert config.spark_master in SERVICES["spark-worker"]["command"]
         assert config.storage.root is not None
     assert config_of("first").secret_key_file == config_of("second").secret_key_file
@@ -136,6 +138,7 @@ def test_compose_accepts_it() -> None:
     done = subprocess.run(
         [*command, "--profile", "cluster", "--profile", "monitoring", "config", "-q"],
         cwd=ROOT,
+        env={**os.environ, "SPARKWAVE_ROOT_PASSWORD": "secret"},
         capture_output=True,
         text=True,
     )
@@ -161,14 +164,18 @@ def cluster(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
         others |= {ports_of("objects")[0]: bucket.port, ports_of("catalog")[0]: postgres.port}
 
         def moved(text: object) -> str:
-            text = re.sub(r"\b(\d{4})\b", lambda found: str(others.get(int(found[0]), found[0])), str(text))
+            text = re.sub(
+                r"(?<=host=)catalog|(?<=//)(objects|spark-master)|(?<=--host )spark-\w+", "127.0.0.1", str(text)
+            )
+            text = text.replace("0.0.0.0", "127.0.0.1")
+            text = re.sub(r"\b(\d{4})\b", lambda found: str(others.get(int(found[0]), found[0])), text)
             return re.sub(r"(?<![\w:/])/(var|etc|tmp)/", f"{tmp_path}/", text)
 
         log = tmp_path / "spark.log"
         for name in ("spark-master", "spark-worker"):
             service = SERVICES[name]
             program, *arguments = moved(service["command"]).split()
-            environment = {**os.environ, **service["environment"], "SPARK_HOME": str(SPARK_HOME)}
+            environment = {**os.environ, **service.get("environment", {}), "SPARK_HOME": str(SPARK_HOME)}
             with open(log, "ab") as out:
                 process = subprocess.Popen(
                     [str(SPARK_HOME / "bin" / program), *arguments], stdout=out, stderr=out, env=environment
@@ -178,7 +185,7 @@ def cluster(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
         registered = "Successfully registered with master"
         assert wait_until(lambda: registered in log.read_text(), 60), log.read_text()
         (tmp_path / "sparkwave").mkdir()
-        yield lambda name: {key: moved(value) for key, value in SERVICES[name]["environment"].items()}
+        yield lambda name: {key: moved(value) for key, value in SERVICES[name]["environment"].items() if key != ROOTS}
 
 
 @pytest.mark.spark

@@ -594,3 +594,20 @@ def machine_address() -> str | None:
             return None
         address = str(probe.getsockname()[0])
     return None if address.startswith("127.") else address
+
+
+def test_the_password_of_root_may_come_from_the_environment(tmp_path: Path) -> None:
+    """It is for a user without a password: one that ALTER USER has set stays."""
+    environment = {"SPARKWAVE_ROOT_PASSWORD": "first"}
+    with contextlib.ExitStack() as stack:
+        server = Server(tmp_path / "data", environment, spark_start="on_demand")
+        stack.callback(server.kill)
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            server.connect()
+        with server.connect(password="first") as connection:
+            assert "first" not in str(connection.execute("SHOW ALL").fetchall())
+            connection.execute("ALTER USER root PASSWORD 'second'")
+        server.stop()
+        again = Server(tmp_path / "data", environment, spark_start="on_demand")
+        stack.callback(again.kill)
+        again.connect(password="second").close()
