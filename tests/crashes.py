@@ -209,7 +209,7 @@ def holding(file: Path, steps: int) -> str:
     """What a server runs first so that a job waits after so many steps as long as there is a file."""
     return f"""
 import os, time
-from executor.work import Work
+from sparkwave.executor.backfill.work import Work
 run, done = Work.retrying, []
 def held(work, step, since=None):
     while len(done) >= {steps} and os.path.exists({str(file)!r}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -224,6 +225,7 @@ def test_what_is_forgotten_is_computed_anew(tmp_path: Path, faults: Faults) -> N
             cursor.execute(f"{failed} WHERE status = 'FAILED'")
         flush(context)
         faults.reasons = {}
+        time.sleep(3 * behind.FIRST_S)  # it is not tried before
         go_on(context, client, 5)
         check_others(client, *QUERIES)
         assert faults.anew == ["a", "b", "d"]

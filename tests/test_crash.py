@@ -268,8 +268,8 @@ def test_sigterm_while_a_job_waits_for_spark(stuck_server: Server) -> None:
 STUCK = """
 import ctypes, sys
 from pathlib import Path
-from server import __main__ as main
-from server.config import Config
+from sparkwave.server.command_line import run_server as main
+from sparkwave.server.operations.config import Config
 lock = ctypes.create_string_buffer(256)
 library = getattr(ctypes, sys.argv[1])(None)
 library.pthread_mutex_lock(lock)

@@ -239,7 +239,7 @@ FINGERPRINTS = """
 import sys
 sys.path.insert(0, "tests")
 from test_queries_page import catalog, plan
-from planner.fingerprint import fingerprint
+from sparkwave.planner.plan.fingerprint import fingerprint
 nexmark = catalog("nexmark", "")
 for query in (
     "SELECT auction, price FROM (SELECT auction, price, row_number() OVER (PARTITION BY auction ORDER BY date_time) "
