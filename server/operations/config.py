@@ -32,11 +32,11 @@ class Config(Settings):
     None is a file in `data`; several servers may be on another one (`server.operations.standby`), and they and Spark's
     nodes find the lake's files in `shared`, a directory or the URL of a bucket of S3, with `s3_…` to reach it; the keys
     are not given on the command line, which others see. Nor is `root_password`, which root gets if it has none. Servers
-    that only read tell clients to write to `advertise`, None for `listen`. `spark_master` None runs Spark in processes of this machine. `spark_start` is `eager` (with the server, in
-    the background) or `on_demand`. `tls` says whether clients may (`optional`) or must (`required`) encrypt; without a
-    certificate they cannot. `secret_key_file` has the key of stored secrets, None for one in the data directory. Only
-    the file has the last four: resource groups beside `default`, SKUs beside the usual ones, settings of Spark itself,
-    and those that serverless groups have over them.
+    that only read tell clients to write to `advertise`, None for `listen`. `spark_master` None runs Spark in processes
+    of this machine. `spark_start` is `eager` (with the server, in the background) or `on_demand`. `tls` says whether
+    clients may (`optional`) or must (`required`) encrypt; without a certificate they cannot. `secret_key_file` has the
+    key of stored secrets, None for one in the data directory. Only the file has the last four: resource groups beside
+    `default`, SKUs beside the usual ones, settings of Spark itself, and those that serverless groups have over them.
     """
 
     root_password: str | None = field(default=None, repr=False)
