@@ -236,10 +236,7 @@ def test_texts_of_types_and_intervals_are_read_once() -> None:
     assert time.thread_time() - started < 2
 
 
-@pytest.mark.parametrize(
-    "text", ["1 day{}x", "x EMIT ON WINDOW CLOSE{}x", "x WITH DATA{}x"], ids=["interval", "emit", "data"]
-)
-def test_blanks_are_passed_once(text: str) -> None:
+def test_blanks_are_passed_once() -> None:
     started = time.thread_time()
-    assert _AGO.search(text.format(" " * 50_000)) is None
+    assert _AGO.search(f"1 day{' ' * 50_000}x") is None
     assert time.thread_time() - started < 2
