@@ -123,6 +123,11 @@ def restored(error: Exception) -> duckdb.Error:
     return found(str(error))
 
 
+def is_interrupt(error: duckdb.Error) -> bool:
+    """Whether a query was interrupted: by a cancel, or (DuckDB 1.5.5) by an error in another of its own threads."""
+    return isinstance(error, duckdb.InterruptException)
+
+
 def is_passing(error: duckdb.Error) -> bool:
     """Whether the statement may succeed at once when it is tried again.
 

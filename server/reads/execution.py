@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 
@@ -76,7 +76,8 @@ def query(
                 _set_variables(session, cursor, batch.sql)
             bound = given(cursor, batch, values)
             with drawing(session, cursor, batch.draws):
-                if not run_indexed(session, cursor, batch, bound):
+                has_index = run_indexed(session, cursor, batch, bound)
+                if not has_index:
                     if batch.mixes:  # so that no view has rows that a table has not
                         cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
                     execute(cursor, batch.sql, bound)
@@ -84,7 +85,8 @@ def query(
                 # Numbers are drawn before anybody else draws.
                 drawn = cursor.to_arrow_table() if batch.draws else None
             if drawn is None:
-                return stream(session, cursor, tag, columns, kept)
+                sql = batch.indexed.sql if has_index and batch.indexed is not None else batch.sql
+                return stream(session, cursor, tag, columns, kept, lambda: _run_again(cursor, sql, bound))
             _set_sequences(session, batch.draws, drawn)
             batches = Batches(session, cursor, drawn.to_reader(BATCH_ROWS), kept)
             return Result(tag, columns, batches, counts_rows=True)
@@ -160,11 +162,24 @@ def drawing(session: Session, cursor: Cursor, draws: Draws) -> Iterator[None]:
 
 
 def stream(
-    session: Session, cursor: Cursor, tag: str, columns: tuple[ResultColumn, ...], kept: int | None = None
+    session: Session,
+    cursor: Cursor,
+    tag: str,
+    columns: tuple[ResultColumn, ...],
+    kept: int | None = None,
+    again: Callable[[], pa.RecordBatchReader] | None = None,
 ) -> Result:
-    """The rows of the query that a cursor has just run; `kept` is a snapshot to let go of at their end."""
+    """The rows of the query that a cursor has just run.
+
+    `kept` is a snapshot to let go of at their end; `again` runs the query anew, as in `Batches`.
+    """
     reader = cursor.to_arrow_reader(BATCH_ROWS)
-    return Result(tag, columns, Batches(session, cursor, reader, kept), counts_rows=True)
+    return Result(tag, columns, Batches(session, cursor, reader, kept, again), counts_rows=True)
+
+
+def _run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> pa.RecordBatchReader:
+    execute(cursor, sql, values)
+    return cursor.to_arrow_reader(BATCH_ROWS)
 
 
 def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
